@@ -1,0 +1,47 @@
+# Two commands do everything on a fresh machine: `make up` runs sitemapd, `make test` tests it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO ?= demo
+HTTP ?= 127.0.0.1:8080
+
+.PHONY: up test install lint bench clean
+
+up: install  ## run everything on this machine, with a demo site in ./demo
+	$(BIN)/sitemapd up --home $(DEMO) --http $(HTTP)
+
+test: $(VENV)/.test  ## all tests, on real servers and real files
+	$(BIN)/python -m pytest $(ARGS)
+
+install: $(VENV)/.installed  ## the environment: .venv/bin/sitemapd exists afterwards
+
+lint: $(VENV)/.lint  ## style, types, the house's import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test  ## figures as ratios in one run, printed and written to bench-results.json
+	$(BIN)/python -m tests.bench
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "sitemapd needs Python 3.11 or newer; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "this Python cannot make virtual environments: apt-get install python3-venv" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results.json

@@ -1,0 +1,105 @@
+"""The command `sitemapd`. Exit codes: 0 done, 1 difference or failure found, 2 usage, 78 bad
+configuration.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets as random
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy import cli_events, cli_import, cli_state
+from deploy.console import HomeOption, JsonOption, answer, err, find
+from shared import telemetry
+from shared.errors import ConfigError, InvalidError, SitemapdError
+from shared.settings import WEBHOOK_PREFIX, Settings
+
+EXIT_FAILURE = 1
+EXIT_CONFIG = 78
+
+app = typer.Typer(
+    help="Event-driven sitemaps: one event in, the one right file changed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+config = typer.Typer(help="The configuration.", no_args_is_help=True)
+app.add_typer(config, name="config")
+app.add_typer(cli_events.app, name="event")
+app.command("import")(cli_import.import_)
+for command in (
+    cli_state.status,
+    cli_state.entry,
+    cli_state.publish,
+    cli_state.verify,
+    cli_state.rebuild,
+):
+    app.command()(command)
+
+
+@app.command()
+def up(
+    home: Annotated[Path, typer.Option("--home", help="where everything is kept")],
+    http: Annotated[str, typer.Option("--http", help="HOST:PORT; port 0: any free one")] = (
+        "127.0.0.1:8080"
+    ),
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
+    ] = False,
+) -> None:
+    """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
+    from deploy.local import up as run
+
+    telemetry.configure()
+    raise typer.Exit(run(home, http, behind_proxy=behind_proxy, hint=_hint))
+
+
+def _hint(settings: Settings, address: str) -> str:
+    """The short way to send an event, for who has the command at hand."""
+    site = next(iter(settings.sites.values()))
+    return f"# or: sitemapd event send {site.base.url('hello-world')} --to {address} --watch\n"
+
+
+@config.command("check")
+def config_check(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Read the configuration and name every fault in it."""
+    place = find(home)
+    sites = [
+        {
+            "site": name,
+            "base_url": site.base_url,
+            "web_root": str(site.web_root),
+            "form": site.form,
+            "sections": ", ".join(sorted(site.limits)),
+        }
+        for name, site in place.settings.sites.items()
+    ]
+    answer(sites, as_json=as_json)
+
+
+@app.command()
+def secret() -> None:
+    """Make a new secret for `secrets = [...]`."""
+    print(WEBHOOK_PREFIX + base64.b64encode(random.token_bytes(32)).decode())
+
+
+def main() -> None:
+    """Run a command; errors of ours become one line and an exit code."""
+    telemetry.configure(level="warning")
+    try:
+        app()
+    except ConfigError as error:
+        for fault in error.faults:
+            err.print(f"[red]configuration[/red] {fault}", highlight=False, soft_wrap=True)
+        sys.exit(EXIT_CONFIG)
+    except InvalidError as error:
+        for fault in error.faults:
+            err.print(f"[red]refused[/red] {fault}", highlight=False, soft_wrap=True)
+        sys.exit(EXIT_FAILURE)
+    except SitemapdError as error:
+        err.print(f"[red]error[/red] {error}", highlight=False, soft_wrap=True)
+        sys.exit(EXIT_FAILURE)

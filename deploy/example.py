@@ -1,0 +1,119 @@
+"""The configuration of a first start, and an event to try it with."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
+
+from deploy.processes import replace
+from shared.patch import DEFAULT_SECTION
+from shared.settings import FILE, WEBHOOK_PREFIX, Settings
+
+SITE = "demo"
+
+_CONFIG = Template("""\
+# The configuration of sitemapd. Every field is here; a line that begins with # shows a default.
+# Each top-level field can also be given as a variable, which wins: SITEMAPD_REDIS_URL, ...
+# `sitemapd config check` names everything that is wrong, at once.
+
+# redis_url = ""            # Redis >= 7.0 or Valkey; empty: the embedded server keeps the state
+# allow_loss = false        # true: run on a Redis that may lose accepted events
+# body_limit = 1048576      # bytes of one request's body
+# inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit
+# linger = 0.02             # seconds between two looks at the inbox under load
+
+# One table for each site; its name, [a-z0-9-]{1,32}, is part of the address events are sent to:
+# $address/v1/sites/$site/events
+[sites.$site]
+# Scheme, host, port (and directory) of every page. This is the address the demo was first served
+# on; it stays when `sitemapd up` is told to listen elsewhere. For your site write its own.
+base_url = "$address"
+# Where sitemap.xml and robots.txt are written; relative to this file.
+web_root = "public"
+# Standard Webhooks secrets. Every one verifies: to rotate, add the new one, change the sender, then
+# remove the old one or let it end: { secret = "whsec_...", until = 2030-01-01T00:00:00Z }
+secrets = ["$secret"]
+# Bearer tokens, for senders that cannot sign and for reading (`sitemapd status`, /metrics).
+tokens = ["$token"]
+# The `Sitemap:` lines in robots.txt: "off", "edit" an existing file, or "create" one if needed.
+robots = "create"
+# form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml)
+# publish_interval = 1.0    # seconds between two publishes under load; the first is at once
+# hints = false             # true: list changefreq and priority, which Yandex reads
+# shard_urls = 10000        # URLs in one file, at most 50000
+# shard_bytes = 52428800    # bytes of one file before compression
+# index_shards = 1000       # files in one index, at most 50000
+
+# Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists.
+[sites.$site.sections.posts]
+# shard_urls = 10000        # as above, for this section
+
+[sites.$site.sections.products]
+
+[sites.$site.sections.news]
+news = true                 # Google News takes 1,000 URLs in one file
+""")
+
+_SIGNED = Template("""\
+# one signed event (bash or dash, openssl, curl)
+body=$body
+id="example-$$(date +%s)-$$$$"
+now="$$(date +%s)"
+signature="$$(printf '%s.%s.%s' "$$id" "$$now" "$$body" |
+  openssl dgst -sha256 -mac HMAC -macopt hexkey:$key -binary | openssl base64 -A)"
+curl -sS $target \\
+  -H 'content-type: application/json' -H "webhook-id: $$id" -H "webhook-timestamp: $$now" \\
+  -H "webhook-signature: v1,$$signature" --data-binary "$$body"
+""")
+
+_BEARER = Template("""\
+# one event
+curl -sS $target -H 'content-type: application/json' -H "authorization: Bearer $token" \\
+  --data-binary $body
+""")
+
+
+def write(home: Path, address: str) -> Path:
+    """The configuration file in `home`; written for a demo site at `address` if there is none.
+
+    Never overwritten. Mode 0600, for it holds secrets.
+    """
+    path = home / FILE
+    text = _CONFIG.substitute(
+        address=address,
+        site=SITE,
+        secret=WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode(),
+        token=secrets.token_urlsafe(32),
+    )
+    if not path.exists():
+        (home / "public").mkdir(mode=0o755, exist_ok=True)
+        replace(path, text)
+    return path
+
+
+def first(settings: Settings, address: str) -> str:
+    """An example for the demo site, or else for the first; empty without any."""
+    sites = sorted(settings.sites, key=lambda name: name != SITE)
+    return signed_example(settings, sites[0], address) if sites else ""
+
+
+def signed_example(settings: Settings, site: str, address: str) -> str:
+    """Shell lines that send one event for `site` to the service at `address` (Standard Webhooks).
+
+    With a Bearer token where the site has no secret in force. For the person who may read the
+    configuration: it shows a secret.
+    """
+    found = settings.sites[site]
+    section = "posts" if "posts" in found.sections else DEFAULT_SECTION
+    event = f'{{"type":"upsert","loc":"{found.base.url("hello-world")}","section":"{section}"}}'
+    body = shlex.quote(event)
+    target = shlex.quote(f"{address}/v1/sites/{site}/events")
+    keys = [key for secret in found.secrets if (key := secret.key(datetime.now(UTC)))]
+    if keys:
+        return _SIGNED.substitute(body=body, key=keys[0].hex(), target=target)
+    tokens = [token.get_secret_value() for token in found.tokens] or ["TOKEN"]
+    return _BEARER.substitute(body=body, token=tokens[0], target=target)

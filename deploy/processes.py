@@ -1,0 +1,196 @@
+"""Child processes: one session each, stopped by id, found again when their supervisor was killed.
+
+Guarantee: on Linux every process started here carries its run in its environment, so that none is
+missed and no stranger that inherited a process id is ever signalled. Elsewhere only the guard of
+the same run clears up, by the listed ids.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from shared.errors import ServerStartError
+
+MARK = "SITEMAPD_RUN"
+STORE = "redis"
+
+_ROLL_BYTES = 10 * 1024 * 1024
+_TAIL_BYTES = 65536
+_POLL_S = 0.05
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[int]:
+    """Hold the lock file `path`; ServerStartError naming the holder if another process does.
+
+    Yields the descriptor: who inherits it keeps the lock for as long as it lives.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise ServerStartError(
+                f"{path.parent} is in use by process {holder}: stop it, or choose another --home"
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def replace(path: Path, text: str) -> None:
+    """Write `path` so that a reader, or a start after a crash, sees the old or the new text."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    temporary.replace(path)
+
+
+class Child:
+    """One supervised process, the leader of its own session; output goes to a log file."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        log: Path,
+        env: Mapping[str, str],
+        *,
+        grace: float = 5.0,
+        keep: Sequence[int] = (),
+        pipe: bool = False,
+    ) -> None:
+        """`grace`: seconds between SIGTERM and SIGKILL; `keep`: descriptors it inherits; `pipe`:
+        its standard input ends when this process does."""
+        self.name = name
+        self.log = log
+        self._command = command
+        self._env = env
+        self._grace = grace
+        self._keep = tuple(keep)
+        self._stdin = subprocess.PIPE if pipe else subprocess.DEVNULL
+        self._begin = 0
+        self._alive = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None before the first start."""
+        return self._process.pid if self._process else None
+
+    def launch(self) -> None:
+        """Start it; OSError if the program cannot be executed."""
+        if self.log.exists() and self.log.stat().st_size > _ROLL_BYTES:
+            self.log.replace(self.log.with_name(self.log.name + ".1"))
+        with self.log.open("ab") as log:
+            self._begin = log.tell()
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=self._stdin,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._env,
+                start_new_session=True,
+                pass_fds=self._keep,
+            )
+            self._alive = True
+
+    def poll(self) -> int | None:
+        """The exit status if it is not running; what it left in its session is killed."""
+        if self._process is None:
+            return 0
+        status = self._process.poll()
+        if status is not None and self._alive:
+            self._alive = False
+            self._kill_session(self._process)
+        return status
+
+    def stop(self) -> None:
+        """End it: SIGTERM (end of input for a piped one), after `grace` SIGKILL to its session."""
+        process = self._process
+        if process is None or self.poll() is not None:
+            return
+        if process.stdin:
+            process.stdin.close()
+        else:
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(self._grace)
+        self._kill_session(process)
+        process.wait()
+        self._alive = False
+
+    def output(self) -> str:
+        """What it wrote since its last start, at most the last 64 KiB."""
+        with self.log.open("rb") as log:
+            log.seek(max(self._begin, self.log.stat().st_size - _TAIL_BYTES))
+            return log.read().decode(errors="replace").strip()
+
+    @staticmethod
+    def _kill_session(process: subprocess.Popen[bytes]) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def mark(run: str, name: str) -> dict[str, str]:
+    """The environment variable by which a child of `run` is found again."""
+    return {MARK: f"{run}#{name}"}
+
+
+def marked(run: str) -> dict[int, str]:
+    """Process id -> child name of all living processes of `run` (or of all runs it begins).
+
+    Empty where there is no /proc.
+    """
+    found = {}
+    wanted = f"{MARK}={run}#".encode()
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            for variable in entry.read_bytes().split(b"\0"):
+                if variable.startswith(wanted):
+                    found[int(entry.parent.name)] = variable.rpartition(b"#")[2].decode()
+    found.pop(os.getpid(), None)
+    return found
+
+
+def reap(run: str, grace: float = 10.0) -> list[str]:
+    """End what is left of `run`, the store after those who use it; the names of what was found."""
+    names: set[str] = set()
+    for last in (False, True):
+        asked: set[int] = set()
+        deadline = time.monotonic() + grace
+        while left := {p: n for p, n in marked(run).items() if (n == STORE) == last}:
+            names.update(left.values())
+            late = time.monotonic() > deadline
+            for pid in left.keys() if late else left.keys() - asked:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+            asked.update(left)
+            time.sleep(_POLL_S)
+    return sorted(names)
+
+
+def reap_listed(pids: Path) -> None:
+    """End the sessions listed in `pids` at once, for systems without /proc; the store last."""
+    try:
+        listed: dict[str, int] = json.loads(pids.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    for _, pid in sorted(listed.items(), key=lambda item: item[0] == STORE):
+        if pid != os.getpid():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)

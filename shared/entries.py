@@ -1,0 +1,39 @@
+"""One page in the sitemap, as values that are already valid."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+CHANGEFREQS = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
+_PRIORITY = re.compile(r"(?:0(?:\.[0-9]{1,16})?|1(?:\.0{1,16})?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One page: `loc` canonical (shared.urls), `lastmod` canonical (shared.w3c) or None.
+
+    `changefreq` is one of CHANGEFREQS, `priority` a decimal text from `0.0` to `1.0` (PROTOCOL M8).
+    """
+
+    loc: str
+    lastmod: str | None = None
+    changefreq: str | None = None
+    priority: str | None = None
+
+
+def priority_text(value: object) -> str | None:
+    """`value` (number or decimal text) in the one form we emit, None where it is no priority.
+
+    The scale is xsd:decimal 0.0 to 1.0 (PROTOCOL M8): `1`, `1.0` and `"1.00"` all become `1.0`.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, int):  # not by its digits: JSON may hold an integer of thousands
+        return {0: "0.0", 1: "1.0"}.get(value)
+    # 0.1 + 0.2 has 17 digits, and str writes 0.00001 with an exponent.
+    text = f"{value:.16f}" if isinstance(value, float) else value
+    if not _PRIORITY.fullmatch(text):
+        return None
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction.rstrip('0') or '0'}"

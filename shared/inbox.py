@@ -1,0 +1,177 @@
+"""The inbox: accepted events of a site, durable before anybody is told they were accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import redis
+from redis.exceptions import ResponseError
+
+from shared.errors import StoreError
+from shared.events import Event
+from shared.store.contract import AWAKE_MS, GROUP, SEEN_S, Keys
+from shared.store.redis import Scripts, answering
+
+
+class Accepted(NamedTuple):
+    """What became of a delivery.
+
+    `status` is `accepted`, `duplicate` (same delivery id and body as before: nothing was written),
+    `conflict` (same id, another body: the first one stands) or `full` (high water: nothing was
+    written). `ids` are the events' ids, `digest` that of the body
+    that was accepted. `slept` says that nobody was awake for this site.
+    """
+
+    status: str
+    ids: list[str]
+    slept: bool
+    digest: str = ""
+
+
+class Received(NamedTuple):
+    """One entry of the inbox, as stored."""
+
+    id: str
+    payload: bytes
+
+
+class Inbox:
+    """The inbox of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client = client
+        self._keys = Keys(site)
+        self._scripts = Scripts(client)
+
+    def accept(
+        self, events: list[Event], *, delivery: str | None = None, digest: str = "", most: int = 0
+    ) -> Accepted:
+        """Append `events`, all or none, in one round trip.
+
+        `delivery` is the sender's id of this delivery and `digest` that of its body. `most` bounds
+        the events waiting (0: no bound). StoreDownError or StoreError if they may not be stored.
+        """
+        keys = self._keys
+        names = [keys.inbox, keys.awake] + ([keys.seen(delivery)] if delivery else [])
+        status, first, count, slept, accepted = self._scripts(
+            "accept", names, digest, SEEN_S, AWAKE_MS, most, *(event.dump() for event in events)
+        )
+        ids = []
+        if first:
+            ms, _, sequence = first.decode().partition("-")
+            # One script runs at one instant of the stream's clock, so its ids follow each other.
+            ids = [f"{ms}-{int(sequence) + step}" for step in range(count)]
+        return Accepted(status.decode(), ids, bool(slept), accepted.decode())
+
+    def read(self, consumer: str, count: int, after: str = ">") -> list[Received]:
+        """Up to `count` new events for `consumer`.
+
+        With `after`, an event id: those it was given before, never settled, and later than that.
+        """
+        with answering():
+            try:
+                return self._read(consumer, count, after)
+            except ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
+                self._make_group()
+                return self._read(consumer, count, after)
+
+    def _read(self, consumer: str, count: int, after: str) -> list[Received]:
+        reply: Any = self._client.xreadgroup(
+            GROUP, consumer, {self._keys.inbox: after}, count=count
+        )
+        entries = reply[0][1] if reply else []
+        return [Received(ident.decode(), fields[b"e"]) for ident, fields in entries if fields]
+
+    def _make_group(self) -> None:
+        try:
+            self._client.xgroup_create(self._keys.inbox, GROUP, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+
+    def waiting(self) -> int:
+        """How many accepted events are not settled."""
+        with answering():
+            return int(self._client.xlen(self._keys.inbox))
+
+    def tries(self, consumer: str) -> dict[str, int]:
+        """How often each of `consumer`'s unsettled events was handed out (first 1,000)."""
+        with answering():
+            try:
+                rows: Any = self._client.xpending_range(
+                    self._keys.inbox, GROUP, "-", "+", 1000, consumername=consumer
+                )
+            except ResponseError:
+                return {}
+        return {row["message_id"].decode(): row["times_delivered"] for row in rows}
+
+    def consumers(self) -> list[str]:
+        """Everybody who ever read this inbox."""
+        return [name for name, _ in self._consumers()]
+
+    def holders(self) -> list[str]:
+        """The consumers that were given events which are not settled."""
+        return [name for name, unsettled in self._consumers() if unsettled]
+
+    def _consumers(self) -> list[tuple[str, int]]:
+        with answering():
+            try:
+                rows: Any = self._client.xinfo_consumers(self._keys.inbox, GROUP)
+            except ResponseError:
+                return []
+        return [(row["name"].decode(), row["pending"]) for row in rows]
+
+    def leave(self, consumer: str) -> None:
+        """Forget `consumer`, who reads no more, unless it left something unsettled."""
+        if consumer in self.consumers() and consumer not in self.holders():
+            with answering():
+                self._client.xgroup_delconsumer(self._keys.inbox, GROUP, consumer)
+
+    def adopt(self, consumer: str, dead: Iterable[str]) -> int:
+        """Take over what the consumers `dead` left unsettled; how many events that were.
+
+        With a minimal idle time of zero: Redis measures idleness by the wall clock, and a clock
+        set back an hour would freeze it (RELIABILITY 0, finding 6).
+        """
+        taken = 0
+        with answering():
+            for name in dead:
+                rows: Any = self._client.xpending_range(
+                    self._keys.inbox, GROUP, "-", "+", 1000, consumername=name
+                )
+                ids = [row["message_id"] for row in rows]
+                if ids:
+                    self._client.xclaim(self._keys.inbox, GROUP, consumer, 0, ids, justid=True)
+                    taken += len(ids)
+        return taken
+
+    def bury(self, ident: str, error: str, tries: int) -> bool:
+        """Move one event to the dead letters; False if it was settled meanwhile."""
+        keys = self._keys
+        return bool(
+            self._scripts("bury", [keys.inbox, keys.dead], GROUP, ident, error[:500], tries)
+        )
+
+    def rest(self) -> bool:
+        """Let the site sleep if nothing is left to do; False if something is."""
+        keys = self._keys
+        return bool(self._scripts("rest", [keys.inbox, keys.dirty, keys.awake]))
+
+    def stay_awake(self) -> None:
+        """Tell the webhook that a worker is at it, for another while."""
+        with answering():
+            self._client.set(self._keys.awake, "1", px=AWAKE_MS)
+
+    def sleep(self) -> None:
+        """Nobody is at it any more, whether work is left or not."""
+        with answering():
+            self._client.delete(self._keys.awake)
+
+    def check(self) -> None:
+        """Raise StoreDownError or StoreError unless events can be accepted now."""
+        with answering():
+            if not self._client.ping():
+                raise StoreError("Redis answers, but not PONG")

@@ -1,0 +1,122 @@
+"""What people ask about a site: how it is doing, and where one page is and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import redis
+
+from shared import fragments, shards, urls, w3c
+from shared.entries import Entry
+from shared.inbox import Inbox
+from shared.locator import Located, digest_of
+from shared.settings import Site
+from shared.shards import Shard
+from shared.store.contract import Keys
+from shared.store.pages import Pages
+from shared.store.publishing import Publishing
+from shared.store.redis import answering
+
+
+class Inspector:
+    """Answers about one site; every answer is a plain mapping, fit for JSON."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
+        self._client = client
+        self._keys = Keys(name)
+        self._name, self._site = name, site
+        self._inbox = Inbox(client, name)
+        self._pages = Pages(client, name, site.limits)
+        self._publishing = Publishing(client, name)
+
+    def status(self) -> dict[str, Any]:
+        """Counts, what waits and for how long (s), what was published when."""
+        files = self._publishing.files(sorted(self._site.limits))
+        since = self._publishing.dirty_since()
+        latest = max((file.lastmod for file in files.values()), default=None)
+        with answering():
+            dead: Any = self._client.xlen(self._keys.dead)
+        return {
+            "site": self._name,
+            "base_url": self._site.base_url,
+            "urls": self._pages.count(),
+            "files": len(files),
+            "published_urls": sum(file.urls for file in files.values()),
+            "last_publish": None if latest is None else w3c.from_epoch_s(latest),
+            "waiting_events": self._inbox.waiting(),
+            "dirty_files": len(self._publishing.dirty()),
+            "dirty_for_s": 0.0 if since is None else round(max(0.0, time.time() - since), 1),
+            "dead_events": int(dead),
+        }
+
+    def entry(self, loc: str) -> dict[str, Any]:
+        """Where the page `loc` is, or why it is nowhere. UrlError if it cannot be on this site."""
+        loc = urls.canonical(loc, self._site.base)
+        page = self._pages.find(loc)
+        answer: dict[str, Any] = {"loc": loc, "listed": bool(page and page.live)}
+        if page is None:
+            answer["why"] = "no event about this URL was ever accepted, or it was deleted long ago"
+        else:
+            answer["since"] = w3c.from_epoch_s((page.stamp >> 16) // 1000)
+            if page.live:
+                answer |= self._published(loc, page)
+            else:
+                answer["why"] = "the latest event about it took it out"
+        answer["lately"] = [
+            {"event": ident, "decision": reason}
+            for ident, subject, reason, _ in self.decisions()
+            if subject == loc
+        ]
+        return answer
+
+    def page(self, loc: str) -> Located | None:
+        """What is known of the canonical URL `loc`."""
+        return self._pages.find(loc)
+
+    def shard_of(self, page: Located) -> Shard | None:
+        """The shard that lists `page`."""
+        if page.place is None:
+            return None
+        names = {number: name for name, number in self._pages.sections().items()}
+        return Shard(names[page.place.section], page.place.shard)
+
+    def _published(self, loc: str, page: Located) -> Mapping[str, Any]:
+        shard = self.shard_of(page)
+        assert shard is not None
+        assert page.place is not None
+        name = shards.file_name(shard, self._site.form)
+        patch = self._publishing.waiting_patch(shard, page.place.block, digest_of(loc))
+        answer: dict[str, Any] = {
+            "section": shard.section,
+            "file": name,
+            "url": self._site.base.url(name),
+            "published": patch is None,
+        }
+        fragment = patch or self._publishing.fragment(shard, page.place.block, fragments.key(loc))
+        if fragment:
+            entry: Entry = fragments.parse(fragment)
+            answer |= {
+                member: value
+                for member in ("lastmod", "changefreq", "priority")
+                if (value := getattr(entry, member)) is not None
+            }
+        file = self._publishing.files([shard.section]).get(shard)
+        if file is not None:
+            answer["file_written"] = w3c.from_epoch_s(file.lastmod)
+        return answer
+
+    def decisions(self) -> list[tuple[str, str, str, bool]]:
+        """What was decided lately, oldest first: event id, loc or id, reason, whether
+        published bytes change.
+        """
+        with answering():
+            entries: Any = self._client.xrange(self._keys.recent)
+        return [
+            tuple(decision)
+            for _, fields in entries
+            if b"decided" in fields
+            for decision in json.loads(fields[b"decided"])
+        ]

@@ -1,0 +1,140 @@
+"""Where a page is: the compact records behind `loc:<bucket>` and `id:<bucket>`.
+
+One record per URL is most of what a large site costs in memory, so they are packed: 22 bytes, 30
+with an owner. Two locs would be taken for one if their 64-bit digests met: 1 in 15,000 for
+50,000,000 URLs.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import blake2b
+from typing import NamedTuple
+
+BUCKETS = 1 << 16
+"""So that a bucket stays a listpack (512 fields) up to 31,000,000 URLs of a site, or 65,000,000
+where `hash-max-listpack-entries` is 1024. Twice as many buckets cost each of 1,000,000 URLs four
+bytes more (measured)."""
+
+TOMBSTONE_MS = 7 * 24 * 3600 * 1000
+"""How long a deleted page is remembered; longer than any sender's retries (RELIABILITY F13)."""
+
+MAX_VERSION = (1 << 47) - 1
+"""The latest version that can be kept, in milliseconds since 1970 (the year 6429)."""
+
+PLACE_BYTES = 6
+"""How many bytes of a stored page are its place; what follows is Located.tail."""
+
+_REST = struct.Struct(">Q5s")
+_PLACE = struct.Struct(">BBHH")
+_NOWHERE = b"\xff" * 6
+
+
+class Place(NamedTuple):
+    """The block that lists a page: number of the section, shard and block."""
+
+    section: int
+    shard: int
+    block: int
+
+    def pack(self) -> bytes:
+        """Six bytes: section, shard (24 bit), block."""
+        return _PLACE.pack(self.section, self.shard >> 16, self.shard & 0xFFFF, self.block)
+
+
+class Located(NamedTuple):
+    """What is known of one loc.
+
+    `place` is None for a page that was never listed; a deleted page keeps its place, so that it
+    returns there. `length` is the size of its fragment, 0 for a tombstone. `stamp` orders events
+    (see `stamp`), `digest` tells equal fragments, `owner` is the id that claims the loc, or the one
+    that left it.
+    """
+
+    place: Place | None
+    length: int
+    stamp: int
+    digest: bytes
+    owner: bytes
+
+    @property
+    def live(self) -> bool:
+        """Whether the page is listed."""
+        return self.length > 0
+
+    @staticmethod
+    def was_live(stored: bytes) -> bool:
+        """Whether the stored record `stored` (empty: none) is that of a listed page."""
+        return stored[6:9] > b"\0\0\0"
+
+    @staticmethod
+    def lists(stored: bytes, digest: bytes, section: int | None) -> bool:
+        """Whether `stored` (empty: none) is a listed page with this content in this section."""
+        return stored[17:22] == digest and stored[6:9] > b"\0\0\0" and stored[0] == section
+
+    def tail(self) -> bytes:
+        """The record without its place, which only the store can assign."""
+        return self.length.to_bytes(3, "big") + _REST.pack(self.stamp, self.digest) + self.owner
+
+    def pack(self) -> bytes:
+        """The record as it is stored."""
+        return (_NOWHERE if self.place is None else self.place.pack()) + self.tail()
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> Located:
+        """The record of what `pack` gave."""
+        stamp_, digest = _REST.unpack_from(stored, 9)
+        place = None
+        if stored[:6] != _NOWHERE:
+            section, high, low, block = _PLACE.unpack_from(stored)
+            place = Place(section, high << 16 | low, block)
+        return cls(place, int.from_bytes(stored[6:9], "big"), stamp_, digest, stored[22:])
+
+
+class Claim(NamedTuple):
+    """Where the page with one id of the CMS lives: `loc`, empty once it was deleted."""
+
+    stamp: int
+    loc: str
+
+    def pack(self) -> bytes:
+        """The claim as it is stored."""
+        return self.stamp.to_bytes(8, "big") + self.loc.encode()
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> Claim:
+        """The claim of what `pack` gave."""
+        return cls(int.from_bytes(stored[:8], "big"), stored[8:].decode())
+
+
+def digest_of(loc: str) -> bytes:
+    """The eight bytes that stand for `loc`."""
+    return blake2b(loc.encode(), digest_size=8).digest()
+
+
+def owner_of(source: str, kind: str, ident: str, locale: str) -> bytes:
+    """The eight bytes that stand for one page of one sender, whatever its URL (WEBHOOKS 5.2)."""
+    joined = f"{source}\0{kind}\0{ident}\0{locale}".encode()
+    return blake2b(joined, digest_size=8, person=b"owner").digest()
+
+
+def bucket_of(digest: bytes) -> int:
+    """Which bucket holds the record of `digest`; its field is `field_of`."""
+    return int.from_bytes(digest[:2], "big")
+
+
+def field_of(digest: bytes) -> bytes:
+    """The field of `digest` in its bucket: with the bucket it gives all 64 bits."""
+    return digest[2:]
+
+
+def stamp(version: int | None, arrived_ms: int, sequence: int) -> int:
+    """The 64 bits by which events about one page are ordered: milliseconds, then 16 bits of tie.
+
+    Without a version the time of arrival decides, and its sequence number within the millisecond.
+    Among equal versions the later arrival wins (WEBHOOKS 5.3: senders' clocks tick in seconds):
+    the tie is how long after its version an event arrived, up to 65 s.
+    """
+    if version is None:
+        return arrived_ms << 16 | min(sequence, 0xFFFF)
+    return version << 16 | min(max(arrived_ms - version, 0), 0xFFFF)

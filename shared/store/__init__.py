@@ -1,0 +1,1 @@
+"""The state store: one contract, one Redis implementation, its Lua scripts."""

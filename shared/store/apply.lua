@@ -1,0 +1,181 @@
+-- Apply the net changes of one batch of events: all or nothing.
+--
+-- Everything that was read to decide is compared first; if anything has changed since, nothing is
+-- written and the caller reads and decides again. So any number of workers may do this at once.
+--
+-- KEYS 1 inbox     stream  settled events are acknowledged and removed
+--      2 dirty     zset    shard -> since when
+--      3 tombs     zset    what may be forgotten when
+--      4 counters  hash    shards: how many there ever were; urls: how many pages are listed
+--      5 tails     hash    section -> shard, block, fragments and bytes in the block
+--      6 recent    stream  what was decided, for people
+--      7..         hashes  the bucket of each page, then of each claim
+-- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>
+-- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
+--        sections = {[number] = {name, urls, hard, soft, block_urls, block_size}},
+--        pages = {{field, before, after, op, payload, section, digest}..},
+--              op: P put, D delete, T touch, M move to the tail
+--        claims = {{field, before, after}..}, settled = {event id..}}
+--      `after` of a page lacks its first six bytes, the place, which only this script assigns;
+--      digests are bucket-wide fields, 8 byte digests stand in `digest`
+-- Returns the number of records that had changed; 0: applied.
+local a = cmsgpack.unpack(ARGV[1])
+local FIRST = 7
+local NOWHERE = string.rep('\255', 6)
+local LAST_BLOCK = 65535
+
+local conflicts = 0
+for i, page in ipairs(a.pages) do
+  if (redis.call('HGET', KEYS[FIRST + i - 1], page[1]) or '') ~= page[2] then
+    conflicts = conflicts + 1
+  end
+end
+for i, claim in ipairs(a.claims) do
+  if (redis.call('HGET', KEYS[FIRST + #a.pages + i - 1], claim[1]) or '') ~= claim[2] then
+    conflicts = conflicts + 1
+  end
+end
+if conflicts > 0 then
+  return conflicts
+end
+
+local shards, tails, listed = {}, {}, 0
+-- In the order in which the batch comes to them: `pairs` has none, and ordinals are for ever.
+local touched = {}
+
+local function shard_of(section, number)
+  local id = section .. '/' .. number
+  if not shards[id] then
+    local stored = redis.call('HGET', a.prefix .. a.sections[section][1] .. ':shards', number)
+    local shard = {section = section, number = number, known = stored and true or false,
+                   generation = 0, count = 0, size = 0, ordinal = 0, patches = {}}
+    if stored then
+      shard.generation, shard.count, shard.size, shard.ordinal = struct.unpack('>I8I4I8I4', stored)
+    end
+    shards[id] = shard
+    touched[#touched + 1] = shard
+  end
+  return shards[id]
+end
+
+local function tail_of(section)
+  if not tails[section] then
+    local stored = redis.call('HGET', KEYS[5], section)
+    local tail = {shard = 1, block = 0, count = 0, size = 0}
+    if stored then
+      tail.shard, tail.block, tail.count, tail.size = struct.unpack('>I4I4I4I4', stored)
+    end
+    tails[section] = tail
+  end
+  return tails[section]
+end
+
+-- The place of a new page: the tail block, the next block, or the next shard.
+local function place(section, length)
+  local tail, limits = tail_of(section), a.sections[section]
+  local shard = shard_of(section, tail.shard)
+  local full = tail.count >= limits[5] or (tail.count > 0 and tail.size + length > limits[6])
+  if shard.count >= limits[2] or (shard.count > 0 and shard.size + length > limits[4])
+      or (full and tail.block == LAST_BLOCK) then
+    tail.shard, tail.block, tail.count, tail.size = tail.shard + 1, 0, 0, 0
+    shard = shard_of(section, tail.shard)
+  elseif full then
+    tail.block, tail.count, tail.size = tail.block + 1, 0, 0
+  end
+  tail.count, tail.size = tail.count + 1, tail.size + length
+  return shard, tail.block
+end
+
+-- A page may leave one block and enter another of the same shard before anything is published:
+-- with the block in its name neither patch hides the other.
+local function patch(shard, block, digest, op, payload)
+  local patches, where = shard.patches, struct.pack('>I2', block)
+  patches[#patches + 1] = digest .. where
+  patches[#patches + 1] = where .. op .. payload
+end
+
+for i, page in ipairs(a.pages) do
+  local field, before, after, op, payload, section, digest = unpack(page)
+  local old_place, old_length = NOWHERE, 0
+  if before ~= '' then
+    old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
+  end
+  local old_section, old_number, old_block
+  if old_place ~= NOWHERE then
+    old_section, old_number, old_block = struct.unpack('>I1I3I2', old_place)
+  end
+  local new_place = old_place
+  if op == 'D' then
+    local shard = shard_of(old_section, old_number)
+    shard.count, shard.size, listed = shard.count - 1, shard.size - old_length, listed - 1
+    patch(shard, old_block, digest, 'D', payload)
+  elseif op == 'P' or op == 'M' then
+    local length = struct.unpack('>I3', after)
+    local limits, stays = a.sections[section], false
+    if old_section == section and op == 'P' then
+      local shard = shard_of(old_section, old_number)
+      if old_length > 0 then
+        stays = shard.size - old_length + length <= limits[3]
+      else
+        -- A deleted page returns to its hole, if the shard still stands and has room.
+        stays = shard.count > 0 and shard.count < limits[2] and shard.size + length <= limits[3]
+      end
+    end
+    local shard, block
+    if stays then
+      shard, block = shard_of(old_section, old_number), old_block
+    else
+      if old_length > 0 then
+        local left = shard_of(old_section, old_number)
+        left.count, left.size = left.count - 1, left.size - old_length
+        patch(left, old_block, digest, 'D', string.sub(payload, 1, string.find(payload, '</loc>', 1, true) + 5))
+      end
+      shard, block = place(section, length)
+      new_place = struct.pack('>I1I3I2', section, shard.number, block)
+    end
+    if not (stays and old_length > 0) then
+      shard.count = shard.count + 1
+    end
+    shard.size = shard.size + length - (stays and old_length or 0)
+    if old_length == 0 then
+      listed = listed + 1
+    end
+    patch(shard, block, digest, 'U', payload)
+  end
+  redis.call('HSET', KEYS[FIRST + i - 1], field, new_place .. after)
+  if string.sub(after, 1, 3) == '\0\0\0' then
+    redis.call('ZADD', KEYS[3], a.forget, digest)
+  end
+end
+
+for i, claim in ipairs(a.claims) do
+  redis.call('HSET', KEYS[FIRST + #a.pages + i - 1], claim[1], claim[3])
+  if #claim[3] == 8 then
+    redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[4])
+  end
+end
+
+for _, shard in ipairs(touched) do
+  if #shard.patches > 0 then
+    local name = a.sections[shard.section][1]
+    if not shard.known then
+      shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
+    end
+    redis.call('HSET', a.prefix .. name .. ':pending:' .. shard.number, unpack(shard.patches))
+    redis.call('HSET', a.prefix .. name .. ':shards', shard.number,
+      struct.pack('>I8I4I8I4', shard.generation + 1, shard.count, shard.size, shard.ordinal))
+    redis.call('ZADD', KEYS[2], 'NX', a.now, name .. '/' .. shard.number)
+  end
+end
+for section, tail in pairs(tails) do
+  redis.call('HSET', KEYS[5], section, struct.pack('>I4I4I4I4', tail.shard, tail.block, tail.count, tail.size))
+end
+if listed ~= 0 then
+  redis.call('HINCRBY', KEYS[4], 'urls', listed)
+end
+if #a.settled > 0 then
+  redis.call('XACK', KEYS[1], a.group, unpack(a.settled))
+  redis.call('XDEL', KEYS[1], unpack(a.settled))
+  redis.call('XADD', KEYS[6], 'MAXLEN', '~', a.recent_most, '*', 'decided', a.recent)
+end
+return 0

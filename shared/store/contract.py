@@ -1,0 +1,117 @@
+"""What is kept in Redis: every key, its type, who writes it and how long it lives.
+
+All keys of a site share the hash tag `{site}`, so that a site lives in one slot of a Redis Cluster.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shared.locator import bucket_of, field_of
+from shared.shards import Shard
+
+GROUP = "workers"
+SEEN_S = 7 * 24 * 3600
+AWAKE_MS = 10_000
+LEASE_MS = 10_000
+RECENT = 2_000
+
+PERMANENT = (
+    "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
+    "loc:",  # hash per bucket: digest -> Located; apply.lua, forget.lua
+    "id:",  # hash per bucket: owner -> Claim; apply.lua, forget.lua
+    "tombs",  # zset: digest or `i` + owner -> when it may be forgotten (ms); apply.lua, forget.lua
+    "counters",  # hash: `shards`, `urls`; apply.lua. `publishes`; commit.lua. `run`, `sections`
+    "sections",  # hash: name -> number; store/pages.py
+    "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
+    ":shards",  # hash: number -> ShardState, pending patches included; apply.lua
+    ":pending:",  # hash: digest, block -> block, op, fragment: what is not published; apply.lua
+    ":taking:",  # hash: the same, moved aside by a publisher at work; begin.lua, commit.lua
+    ":blocks:",  # hash: number -> Block; commit.lua
+    ":files",  # hash: number -> PublishedFile, as on disk; commit.lua
+    "index:",  # hash per index file: ordinal -> `<sitemap>` line; commit.lua
+    "dirty",  # zset: shard -> since when it has unpublished patches (ms); apply.lua, commit.lua
+    "dead",  # stream: events that failed five times; bury.lua
+    "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
+)
+"""Parts of the names of keys that live for ever; `seen:`, `awake` and `lease` have a TTL."""
+
+
+class Keys:
+    """The names of one site's keys."""
+
+    def __init__(self, site: str) -> None:
+        self.prefix = f"{{{site}}}:"
+        self.inbox = self.prefix + "inbox"
+        self.awake = self.prefix + "awake"
+        self.lease = self.prefix + "lease"
+        self.tombs = self.prefix + "tombs"
+        self.counters = self.prefix + "counters"
+        self.sections = self.prefix + "sections"
+        self.tails = self.prefix + "tails"
+        self.dirty = self.prefix + "dirty"
+        self.dead = self.prefix + "dead"
+        self.recent = self.prefix + "recent"
+
+    def seen(self, ident: str) -> str:
+        """Remembers one delivery id."""
+        return f"{self.prefix}seen:{ident}"
+
+    def loc(self, digest: bytes) -> str:
+        """The bucket that holds the page of `digest`."""
+        return f"{self.prefix}loc:{bucket_of(digest):x}"
+
+    def id(self, owner: bytes) -> str:
+        """The bucket that holds the claim of `owner`."""
+        return f"{self.prefix}id:{bucket_of(owner):x}"
+
+    def shards(self, section: str) -> str:
+        """The states of a section's shards."""
+        return f"{self.prefix}{section}:shards"
+
+    def files(self, section: str) -> str:
+        """The published files of a section."""
+        return f"{self.prefix}{section}:files"
+
+    def pending(self, shard: Shard) -> str:
+        """Patches to `shard` that no publisher has seen."""
+        return f"{self.prefix}{shard.section}:pending:{shard.number}"
+
+    def taking(self, shard: Shard) -> str:
+        """Patches to `shard` that a publisher is merging."""
+        return f"{self.prefix}{shard.section}:taking:{shard.number}"
+
+    def blocks(self, shard: Shard) -> str:
+        """The merged content of `shard`."""
+        return f"{self.prefix}{shard.section}:blocks:{shard.number}"
+
+    def index(self, page: int) -> str:
+        """The lines of one index file."""
+        return f"{self.prefix}index:{page}"
+
+
+def field(digest: bytes) -> bytes:
+    """The field of a page or claim in its bucket."""
+    return field_of(digest)
+
+
+class PublishedFile(NamedTuple):
+    """One shard file as it was last written.
+
+    `generation` is the shard's when it was read, `lastmod` the file's mtime in whole seconds
+    (PROTOCOL M7), `urls` its pages, `size` its bytes before compression.
+    """
+
+    generation: int
+    lastmod: int
+    urls: int
+    size: int
+
+    def pack(self) -> str:
+        """The form in which it is stored."""
+        return " ".join(map(str, self))
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> PublishedFile:
+        """The file of what `pack` gave."""
+        return cls(*map(int, stored.split(b" ")))

@@ -1,0 +1,19 @@
+-- Forget deleted pages and ids whose time has come.
+--
+-- KEYS 1 tombs zset
+-- ARGV 1 now (ms), 2 how many at most, 3 prefix
+-- Returns how many were looked at. A page that came back meanwhile is left alone.
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+for _, member in ipairs(due) do
+  local claim = #member == 9
+  local digest = claim and string.sub(member, 2) or member
+  local bucket = struct.unpack('>I2', digest)
+  local key = ARGV[3] .. (claim and 'id:' or 'loc:') .. string.format('%x', bucket)
+  local field = string.sub(digest, 3)
+  local stored = redis.call('HGET', key, field)
+  if stored and ((claim and #stored == 8) or (not claim and string.sub(stored, 7, 9) == '\0\0\0')) then
+    redis.call('HDEL', key, field)
+  end
+  redis.call('ZREM', KEYS[1], member)
+end
+return #due

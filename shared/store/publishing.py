@@ -1,0 +1,290 @@
+"""The publisher's side of the state: what is dirty, the lease, blocks, files and index lines."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import redis
+
+from shared.blocks import Block
+from shared.fragments import END, LOC_END
+from shared.shards import Shard, ShardState
+from shared.store.contract import LEASE_MS, RECENT, Keys, PublishedFile
+from shared.store.redis import Argument, Errand, Scripts, answering
+
+_T = TypeVar("_T")
+
+
+class Taken(NamedTuple):
+    """One shard as a publisher takes it up.
+
+    `patches` maps block number -> key -> new fragment (None: remove); `blocks` is what is merged
+    so far; `file` is what is on disk, None if nothing is.
+    """
+
+    shard: Shard
+    state: ShardState
+    patches: Mapping[int, Mapping[bytes, bytes | None]]
+    blocks: Mapping[int, Block]
+    file: PublishedFile | None
+
+
+class Done(NamedTuple):
+    """One shard as it was published: `blocks` changed (None: gone), `file` None if it has none."""
+
+    shard: Shard
+    state: ShardState
+    blocks: Mapping[int, Block | None]
+    file: PublishedFile | None
+    page: int
+    line: bytes
+
+
+class Run(NamedTuple):
+    """Which life of the state this is and how often it was published: the run marker (F22)."""
+
+    ident: str
+    publishes: int
+
+
+class Begun(NamedTuple):
+    """What a publisher may take up: its `shards` and their `states`, and whose state that is."""
+
+    run: Run
+    shards: list[Shard]
+    states: list[ShardState]
+
+
+_UNKNOWN = ShardState(0, 0, 0, 0)
+
+
+class Publishing:
+    """The publishing state of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client = client
+        self._keys = Keys(site)
+        self._scripts = Scripts(client)
+
+    def dirty(self, most: int = -1) -> list[Shard]:
+        """The shards with unpublished patches, the longest waiting first."""
+        with answering():
+            members: Any = self._client.zrange(self._keys.dirty, 0, most - 1 if most > 0 else -1)
+        return [Shard.of(member.decode()) for member in members]
+
+    def dirty_since(self) -> float | None:
+        """When (s since 1970) the longest waiting shard became dirty; None if none is."""
+        with answering():
+            first: Any = self._client.zrange(self._keys.dirty, 0, 0, withscores=True)
+        return float(first[0][1]) / 1000 if first else None
+
+    def errand(self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1) -> Errand:
+        """What `begin` does, to be sent along with something else before."""
+        keys = self._keys
+        names = [part for shard in shards for part in (shard.section, shard.number)]
+        return Errand(
+            "begin", [keys.lease, keys.dirty, keys.counters],
+            token, LEASE_MS, keys.prefix, fresh, most, *names,
+        )  # fmt: skip
+
+    def begin(
+        self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1
+    ) -> Begun | str | None:
+        """Take the lease and the patches of `shards`, by default of the `most` that wait longest.
+
+        None if none waits; who holds the lease if somebody else does. `fresh` becomes the ident of
+        this state if it has none.
+        """
+        return self.begun(self.errand(token, fresh, shards, most))
+
+    def begun(self, errand: Errand) -> Begun | str | None:
+        """What `begin` gives, by its `errand`: from its reply, or done now if it was not yet."""
+        reply = errand.reply if errand.done else self._scripts.run(errand)
+        if isinstance(reply, bytes):
+            return reply.decode()
+        if not reply:
+            return None
+        ident, publishes, *rest = reply
+        chosen = zip(rest[::3], rest[1::3], strict=True)
+        return Begun(
+            Run(ident.decode(), int(publishes)),
+            [Shard(section.decode(), int(number)) for section, number in chosen],
+            [ShardState.unpack(state) if state else _UNKNOWN for state in rest[2::3]],
+        )
+
+    def load(
+        self, shards: Sequence[Shard], states: Sequence[ShardState], pages: Sequence[int] = ()
+    ) -> tuple[list[Taken], dict[int, dict[int, bytes]]]:
+        """What is to be merged and what is there; `states` as `begin` gave them.
+
+        With it, in the same round trip, the lines of the index files `pages`.
+        """
+        keys = self._keys
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            for shard in shards:
+                pipe.hgetall(keys.taking(shard))
+                pipe.hgetall(keys.blocks(shard))
+                pipe.hget(keys.files(shard.section), str(shard.number))
+            for page in pages:
+                pipe.hgetall(keys.index(page))
+            replies = pipe.execute()
+        lines = zip(pages, map(_lines, replies[3 * len(shards) :]), strict=True)
+        taken = []
+        for at, (shard, state) in enumerate(zip(shards, states, strict=True)):
+            patches, blocks, file = replies[3 * at : 3 * at + 3]
+            taken.append(
+                Taken(
+                    shard, state, _patches(patches.values()),
+                    {int(number): Block.unpack(stored) for number, stored in blocks.items()},
+                    PublishedFile.unpack(file) if file else None,
+                )
+            )  # fmt: skip
+        return taken, dict(lines)
+
+    def lines(self, page: int) -> dict[int, bytes]:
+        """The lines of one index file, by the ordinals of their shards."""
+        with answering():
+            found: Any = self._client.hgetall(self._keys.index(page))
+        return _lines(found)
+
+    def pages(self, per_page: int) -> list[int]:
+        """The numbers of the index files that list anything, `per_page` shards each."""
+        with answering():
+            shards = int(self._client.hget(self._keys.counters, "shards") or 0)
+            pipe = self._client.pipeline(transaction=False)
+            count = -(-shards // per_page)
+            for page in range(count):
+                pipe.exists(self._keys.index(page))
+            return [page for page, found in enumerate(pipe.execute()) if found] if count else []
+
+    def run(self, fresh: str) -> Run:
+        """The run marker of this state; `fresh` becomes its ident if it has none."""
+        with answering():
+            found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
+            if found[0] is None:
+                self._client.hsetnx(self._keys.counters, "run", fresh)
+                return self.run(fresh)
+        return Run(found[0].decode(), int(found[1] or 0))
+
+    def commit(self, token: str, done: Iterable[Done], note: Mapping[str, object]) -> int:
+        """Record what was published and give the lease back.
+
+        The number of publishes so far; 0 if the lease was lost meanwhile: the shards are dirty
+        again then. `note` is what people are told.
+        """
+        now = time.time_ns() // 1_000_000
+        said = json.dumps(note, separators=(",", ":"))
+        args: list[Argument] = [token, self._keys.prefix, now, RECENT, said]
+        for shard, state, blocks, file, page, line in done:
+            args += [
+                *shard,
+                state.generation,
+                file.pack() if file else "",
+                page,
+                state.ordinal,
+                line,
+            ]
+            args.append(len(blocks))
+            for number, block in blocks.items():
+                args += [number, block.pack() if block else b""]
+        keys = self._keys
+        names = [keys.lease, keys.dirty, keys.counters, keys.recent]
+        return int(self._scripts("commit", names, *args))
+
+    def take(self, token: str) -> bool:
+        """Take the lease and nothing else; False if somebody has it."""
+        with answering():
+            return bool(self._client.set(self._keys.lease, token, nx=True, px=LEASE_MS))
+
+    def holds(self, token: str) -> bool:
+        """Whether the lease is still that of `token`."""
+        with answering():
+            holder: Any = self._client.get(self._keys.lease)
+        return bool(holder == token.encode())
+
+    def hold(self, token: str) -> bool:
+        """Keep the lease for another while; False if it was lost."""
+        return bool(self._scripts("hold", [self._keys.lease], token, LEASE_MS))
+
+    def release(self, token: str, shards: Sequence[Shard] = ()) -> None:
+        """Give the lease of `token` back, or take it from whoever died with it.
+
+        `shards` are dirty again if it was lost: their files may be older than the new holder's.
+        """
+        names = [part for shard in shards for part in (shard.section, shard.number)]
+        now = time.time_ns() // 1_000_000
+        keys = [self._keys.lease, self._keys.dirty]
+        self._scripts("release", keys, token, self._keys.prefix, now, *names)
+
+    def sections(self) -> list[str]:
+        """The names of all sections that ever were."""
+        with answering():
+            names: Any = self._client.hkeys(self._keys.sections)
+        return sorted(name.decode() for name in names)
+
+    def soil(self, shards: Iterable[Shard]) -> None:
+        """Have `shards` published even if nothing is pending."""
+        now = time.time_ns() // 1_000_000
+        marks = {str(shard): now for shard in shards}
+        if marks:
+            with answering():
+                self._client.zadd(self._keys.dirty, marks, nx=True)
+
+    def shards(self, sections: Iterable[str]) -> dict[Shard, ShardState]:
+        """Every shard of `sections` that ever was, in order."""
+        return self._by_shard(sections, self._keys.shards, ShardState.unpack)
+
+    def files(self, sections: Iterable[str]) -> dict[Shard, PublishedFile]:
+        """Every shard file of `sections` as it was last written."""
+        return self._by_shard(sections, self._keys.files, PublishedFile.unpack)
+
+    def _by_shard(
+        self, sections: Iterable[str], key: Callable[[str], str], unpack: Callable[[bytes], _T]
+    ) -> dict[Shard, _T]:
+        found = {}
+        for section in sections:
+            with answering():
+                stored: Any = self._client.hgetall(key(section))
+            for number in sorted(stored, key=int):
+                found[Shard(section, int(number))] = unpack(stored[number])
+        return found
+
+    def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
+        """The pending fragment of one page of a block, empty if it is to go, None if none waits."""
+        patch = digest + block.to_bytes(2, "big")
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hget(self._keys.pending(shard), patch)
+            pipe.hget(self._keys.taking(shard), patch)
+            found = [patch for patch in pipe.execute() if patch]
+        if not found:
+            return None
+        return found[0][3:] if found[0][2:3] == b"U" else b""
+
+    def fragment(self, shard: Shard, block: int, key: bytes) -> bytes | None:
+        """The published fragment of the page whose fragment begins with `key`."""
+        with answering():
+            stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
+        raw = Block.unpack(stored).raw() if stored else b""
+        at = raw.find(key)
+        return raw[at : raw.index(END, at) + len(END)] if at >= 0 else None
+
+
+def _lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
+    return {int(ordinal): line for ordinal, line in stored.items()}
+
+
+def _patches(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
+    found: dict[int, dict[bytes, bytes | None]] = {}
+    for patch in stored:
+        block, payload = int.from_bytes(patch[:2], "big"), patch[3:]
+        if patch[2:3] == b"U":
+            key = payload[: payload.index(LOC_END) + len(LOC_END)]
+            found.setdefault(block, {})[key] = payload
+        else:
+            found.setdefault(block, {})[payload] = None
+    return found

@@ -1,0 +1,38 @@
+"""Logs: one structured line per decision, to standard error; never a body, secret or signature."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+
+def configure(*, json_lines: bool | None = None, level: str = "info") -> None:
+    """Set up logging of this process; JSON lines unless a person is watching."""
+    if json_lines is None:
+        json_lines = not sys.stderr.isatty()
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if json_lines
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def logger(part: str) -> structlog.typing.FilteringBoundLogger:
+    """The logger of one part of the system."""
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger(part=part)
+    return log

@@ -1,0 +1,77 @@
+"""`python -m tests.bench [NAME..]`: measure, print one table, write it as JSON beside."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from shared import telemetry
+from tests.bench import http, latency, rates
+from tests.bench.bed import bed, server
+from tests.bench.corpus import Corpus
+from tests.bench.report import Report
+
+NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http")
+SMALL = 10_000
+
+
+def main() -> int:
+    """Run the benchmarks named, all by default; 1 with --strict if a promise was not kept."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
+    parser.add_argument("--urls", type=int, default=1_000_000, help="size of the large site")
+    parser.add_argument("--strict", action="store_true", help="exit 1 if a promise was not kept")
+    options = parser.parse_args()
+    names = set(options.names or NAMES)
+    if unknown := names - set(NAMES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
+    telemetry.configure(level="error")
+    report, began = Report(), time.monotonic()
+    if names & {"latency", "cost", "memory"}:
+        large(report, names, options.urls)
+    if "shards" in names:
+        shards(report, options.urls)
+    if "rerender" in names:
+        latency.rerender(report, Corpus())
+    if "rates" in names:
+        with server() as client, bed(client, "rates", interval=1.0) as site:
+            rates.rates(report, site, Corpus())
+    if "http" in names:
+        http.over_http(report, Corpus())
+    report.show()
+    report.write(options.json)
+    print(f"{time.monotonic() - began:.0f} s; {options.json}")
+    return 1 if options.strict and report.broken else 0
+
+
+def large(report: Report, names: set[str], urls: int) -> None:
+    """What is measured in one site of `urls` pages in shards of 10,000."""
+    corpus = Corpus()
+    with server() as client, bed(client, "large") as site, bed(client, "small") as little:
+        empty = int(client.info("memory")["used_memory"])
+        pages = site.load(corpus.pages(urls))
+        if "memory" in names:
+            latency.memory(report, site, empty)
+        if "latency" in names:
+            what = f"{urls:,} URLs, shards of 10,000"
+            latency.latency(report, site, pages, corpus, what)
+        if "cost" in names:
+            few = little.load(corpus.pages(SMALL))
+            latency.cost(report, (site, pages), (little, few), corpus)
+
+
+def shards(report: Report, urls: int) -> None:
+    """Event to visible with other sizes of shards, and in the gzip form."""
+    for size, form in ((2_000, "xml"), (50_000, "xml"), (10_000, "xml.gz")):
+        corpus = Corpus()
+        with server() as client, bed(client, "large", shard_urls=size, form=form) as site:
+            pages = site.load(corpus.pages(urls))
+            what = f"{urls:,} URLs, shards of {size:,}" + (f", {form}" if form != "xml" else "")
+            latency.latency(report, site, pages, corpus, what)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""One event: how long until its files are visible and durable, and what it costs in all."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+
+from lxml import etree
+
+from shared import blocks, fragments
+from shared.entries import Entry
+from shared.events import Event
+from shared.shards import Shard, ShardState
+from shared.store.publishing import Taken
+from tests.bench.bed import Bare, Bed
+from tests.bench.corpus import Corpus
+from tests.bench.report import Figure, Report, compared
+from worker.merging import check, merge, render
+
+ROUNDS = 120
+
+
+def one_event(bed: Bed, event: Event) -> tuple[float, float, list[tuple[str, bytes]]]:
+    """Seconds from an event in the inbox to its files durable, and to the site at rest; the files.
+
+    The clock starts where a worker is woken: accepting the event is not in it.
+    """
+    before = {path.name: path.stat().st_ino for path in bed.site.web_root.glob("*.xml*")}
+    bed.pump.inbox.accept([event])
+    began = time.perf_counter()
+    bed.pump.run()
+    done = time.perf_counter()
+    files = [
+        (path.name, path.read_bytes())
+        for path in bed.site.web_root.glob("*.xml*")
+        if before.get(path.name) != path.stat().st_ino
+    ]
+    assert len(files) == 2, f"one event is one shard and one index, not {[n for n, _ in files]}"
+    return bed.publisher.visible_at - began, done - began, files
+
+
+def latency(report: Report, bed: Bed, pages: Sequence[Event], corpus: Corpus, what: str) -> None:
+    """Event to visible, next to the bare write of the same bytes."""
+    bare = Bare(bed.site.web_root)
+    pairs = []
+    for page in pages[:ROUNDS]:
+        visible, _, files = one_event(bed, corpus.changed(page))
+        pairs.append((visible * 1e3, bare.write(files) * 1e3))
+    bound = 2.5 if (bed.site.shard_urls, bed.site.form) == (10_000, "xml") else None
+    report.add(
+        compared(
+            f"event to visible, {what}", "ms", pairs[5:], "bare durable write of both files",
+            at_most=bound,
+        )
+    )  # fmt: skip
+
+
+def cost(
+    report: Report, large: tuple[Bed, Sequence[Event]], small: tuple[Bed, Sequence[Event]],
+    corpus: Corpus,
+) -> None:  # fmt: skip
+    """All work for one event, in a site of a million pages next to one of ten thousand."""
+    pairs = []
+    for one, other in list(zip(large[1][ROUNDS:], small[1], strict=False))[:ROUNDS]:
+        _, much, _ = one_event(large[0], corpus.changed(one))
+        _, little, _ = one_event(small[0], corpus.changed(other))
+        pairs.append((much * 1e3, little * 1e3))
+    name = f"cost of one event, {large[0].pages.count():,} URLs"
+    against = f"{small[0].pages.count():,} URLs"
+    report.add(compared(name, "ms", pairs[5:], against, at_most=1.25))
+
+
+def rerender(report: Report, corpus: Corpus) -> None:
+    """One changed URL in a full shard of 50,000, next to rendering and deflating all of it."""
+    entries = [fragments.parse(_fragment(page)) for page in corpus.pages(50_000)]
+    lines = [fragments.render(entry) for entry in entries]
+    whole = {
+        number: blocks.deflate(b"".join(sorted(part)), len(part))
+        for number, part in enumerate(lines[at : at + 500] for at in range(0, 50_000, 500))
+    }
+    shard, state = Shard("pages", 1), ShardState(1, 50_000, sum(map(len, lines)), 0)
+    pairs = []
+    for turn in range(3):
+        began = time.perf_counter()
+        urlset = etree.Element("urlset", nsmap={None: fragments.NAMESPACE})
+        for entry in entries:
+            url = etree.SubElement(urlset, "url")
+            etree.SubElement(url, "loc").text = entry.loc
+            etree.SubElement(url, "lastmod").text = entry.lastmod
+        zlib.compress(etree.tostring(urlset, xml_declaration=True, encoding="UTF-8"), 6)
+        full = time.perf_counter() - began
+        for page in range(turn * 10, turn * 10 + 10):
+            patch = {fragments.key(entries[page].loc): lines[page].replace(b"Z<", b"z<")}
+            began = time.perf_counter()
+            merged = merge(Taken(shard, state, {0: patch}, whole, None))
+            render(merged, "xml.gz")
+            check(merged)
+            pairs.append(((time.perf_counter() - began) * 1e3, full * 1e3))
+    report.add(compared("one URL of 50,000 edited, gzip", "ms", pairs, "lxml + zlib 6 of all"))
+
+
+def _fragment(page: Event) -> bytes:
+    assert page.loc is not None
+    return fragments.render(Entry(page.loc, page.lastmod))
+
+
+def memory(report: Report, bed: Bed, empty: int) -> None:
+    """Bytes of Redis per URL after publishing, with nothing pending; `empty`: before any URL."""
+    count = bed.pages.count()
+    used = int(bed.client.info("memory")["used_memory"]) - empty
+    name = bed.name
+    per_url = used / count
+    report.add(
+        Figure(
+            f"bytes of Redis per URL, {count:,} URLs", "B", per_url, hold="<= 75",
+            holds=per_url <= 75,
+        )
+    )  # fmt: skip
+    for part, pattern in (("locators", "loc:*"), ("blocks", "*:blocks:*")):
+        total = number = 0
+        for key in bed.client.scan_iter(f"{{{name}}}:{pattern}", count=5_000):
+            number += 1
+            if number % 16 == 0 or part == "blocks":
+                total += int(bed.client.memory_usage(key, samples=0) or 0)
+        total *= 16 if part == "locators" else 1
+        report.add(Figure(f"of these: {part} ({number:,} keys)", "B", total / count))

@@ -1,0 +1,80 @@
+"""How many events a second: applied, drained, published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import redis
+
+from shared import fragments
+from shared.entries import Entry
+from shared.events import Event
+from shared.locator import bucket_of, digest_of, field_of
+from shared.patch import Arrival, decide
+from tests.bench.bed import LOAD, Bed
+from tests.bench.corpus import Corpus
+from tests.bench.report import Figure, Report, compared
+
+EVENTS = 100_000
+APPLIED = 100
+ROUNDS = 100
+
+
+def rates(report: Report, bed: Bed, corpus: Corpus) -> None:
+    """All rates, over the same EVENTS pages in shards of 10,000."""
+    pages = list(corpus.pages(EVENTS))
+    bed.load(pages)
+    applied(report, bed, [corpus.changed(page) for page in pages[: APPLIED * ROUNDS]])
+    for what, step in (("drained (read, decide, apply)", drain), ("published", publish)):
+        for batch in batches([corpus.changed(page) for page in pages], LOAD):
+            bed.pump.inbox.accept(batch)
+        began = time.perf_counter()
+        step(bed)
+        rate = EVENTS / (time.perf_counter() - began)
+        report.add(Figure(f"{what}, {EVENTS:,} events over as many URLs", "/s", rate))
+
+
+def batches(events: Sequence[Event], size: int) -> Iterator[list[Event]]:
+    """`events` in parts of `size`."""
+    return (list(events[at : at + size]) for at in range(0, len(events), size))
+
+
+def applied(report: Report, bed: Bed, events: Sequence[Event]) -> None:
+    """Pages.apply alone, next to one bare HSET for each event in a pipeline."""
+    pairs = []
+    arrived = time.time_ns() // 1_000_000
+    for batch in batches(events, APPLIED):
+        known, pages, claims = bed.pages.know(batch)
+        for place, event in enumerate(batch):
+            decide(known, event, Arrival(arrived, place), hints=False)
+        began = time.perf_counter()
+        assert bed.pages.apply(known, pages, claims, [])
+        took = time.perf_counter() - began
+        pairs.append((len(batch) / took, len(batch) / _bare(bed.client, batch)))
+    name = f"applied, batches of {APPLIED}"
+    report.add(compared(name, "/s", pairs, "bare pipelined HSET each", at_least=0.6))
+
+
+def _bare(client: redis.Redis, batch: Sequence[Event]) -> float:
+    began = time.perf_counter()
+    pipe = client.pipeline(transaction=False)
+    for event in batch:
+        assert event.loc is not None
+        digest = digest_of(event.loc)
+        fragment = fragments.render(Entry(event.loc, event.lastmod))
+        pipe.hset(f"bare:{bucket_of(digest):x}", field_of(digest), fragment)
+    pipe.execute()
+    return time.perf_counter() - began
+
+
+def drain(bed: Bed) -> None:
+    """What the pump does with its inbox, without publishing."""
+    while batch := bed.pump.inbox.read("bench", LOAD):
+        bed.pump._settle(batch)
+
+
+def publish(bed: Bed) -> None:
+    """All that the pump does: at one publish a second, until nothing is left."""
+    bed.pump.run()
+    assert not bed.publisher.state.dirty(1)

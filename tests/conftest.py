@@ -1,0 +1,19 @@
+"""What every test may use: the corpus of real data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Real sitemaps, robots.txt files and schemas; tests that need them say so where absent."""
+    if not (CORPUS / "MANIFEST.tsv").exists():
+        pytest.skip("the corpus of real sitemaps is not here: set SITEMAPD_CORPUS to its directory")
+    return CORPUS

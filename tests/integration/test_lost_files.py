@@ -1,0 +1,112 @@
+"""Files of another state are never overwritten; lost ones are put back before they are named."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from shared.errors import PublishError
+from tests.integration.rig import BASE, Rig
+from worker.marker import NAME as MARKER
+
+
+@pytest.fixture
+def rig(store: redis.Redis, tmp_path: Path) -> Rig:
+    return Rig(store, tmp_path / "public", shard_urls=4, robots="create")
+
+
+def upsert(loc: str, **members: Any) -> dict[str, Any]:
+    return {"type": "upsert", "loc": loc, **members}
+
+
+def test_a_wiped_store_never_overwrites_the_files(rig: Rig) -> None:
+    """RELIABILITY F22."""
+    rig.do(*(upsert(f"p/{n}") for n in range(5)))
+    before = rig.files()
+    rig.client.flushall()
+    rig.send(upsert("other"))
+
+    rig.pump().run()
+
+    assert before == rig.files()
+    assert rig.state.dirty()
+    with pytest.raises(PublishError, match="--adopt"):
+        rig.pump().publisher.publish()
+
+
+def test_an_older_store_never_overwrites_the_files(rig: Rig) -> None:
+    rig.do(upsert("a"))
+    backup = {key: rig.client.dump(key) for key in rig.client.scan_iter()}
+    rig.do(upsert("b"))
+    before = rig.files()
+    rig.client.flushall()
+    for key, value in backup.items():
+        rig.client.restore(key, 0, value)  # type: ignore[arg-type]
+    rig.send(upsert("c"))
+
+    rig.pump().run()
+
+    assert before == rig.files()
+
+
+def test_adopting_the_files_heals_it(rig: Rig) -> None:
+    rig.do(*(upsert(f"p/{n}") for n in range(5)))
+    rig.client.flushall()
+    rig.send(upsert("other"))
+    rig.pump().apply_all()
+
+    audit = rig.audit()
+    audit.publisher.adopt()
+    audit.rebuild()
+    rig.settle()
+
+    assert set(rig.listed()) == {BASE + "other"}
+    rig.check()
+
+
+@pytest.mark.parametrize(
+    "torn", [b"", b"[", b"\0\0\0\0", b"5", b"[1]", b'["a", "b"]', b'{"a": 1, "b": 2}', None]
+)
+def test_files_without_a_readable_marker_are_compared_with_the_state(
+    rig: Rig, torn: bytes | None
+) -> None:
+    """A power cut may leave an empty file: it is renamed without a flush."""
+    rig.do(*(upsert(f"p/{n}") for n in range(9)))
+    (rig.root / "pages-2.xml").write_bytes(b"spoilt")
+    if torn is None:
+        (rig.root / MARKER).unlink()
+    else:
+        (rig.root / MARKER).write_bytes(torn)
+
+    rig.do(upsert("p/0", lastmod="2020-01-01"))
+
+    rig.check()
+    assert len(rig.listed()) == 9
+    assert json.loads((rig.root / MARKER).read_bytes())[1] > 0
+
+
+@pytest.mark.parametrize("how", ["emptied", "replaced", "replaced under a running worker"])
+def test_an_index_never_names_files_that_a_deployment_took_away(rig: Rig, how: str) -> None:
+    rig.do(*(upsert(f"p/{n}") for n in range(20)))
+    pump = rig.pump()
+    if how == "replaced under a running worker":
+        rig.send(upsert("p/1", lastmod="2020-01-01"))
+        pump.run()
+    if how == "emptied":
+        for path in rig.root.iterdir():
+            path.unlink()
+    else:
+        os.rename(rig.root, rig.root.with_name("old"))
+        rig.root.mkdir()
+
+    rig.send(upsert("p/0", lastmod="2020-01-01"))
+    pump.run()
+
+    rig.settle()
+    rig.check()
+    assert len(rig.listed()) == 20

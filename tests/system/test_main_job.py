@@ -1,0 +1,145 @@
+"""The main job over HTTP: an event comes in, the one right file changes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.system.driver import System, wait_until
+
+
+def sums(root: Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in root.iterdir()
+        if not path.name.startswith(".")
+    }
+
+
+def test_one_event_changes_one_shard_and_the_index_and_nothing_else(system: System) -> None:
+    for section in ("posts", "products", "pages"):
+        system.send(
+            *(
+                {"type": "upsert", "loc": f"{system.base}/{section}/{n}", "section": section}
+                for n in range(20)
+            )
+        )
+    wait_until(lambda: len(system.published()) == 60, "60 pages are published")
+    system.quiet()
+    before = sums(system.root)
+
+    changed = f"{system.base}/products/7"
+    system.send({"type": "upsert", "loc": changed, "lastmod": "2026-11-20T10:00:00+01:00"})
+    wait_until(lambda: system.published()[changed] is not None, "the page has its lastmod")
+
+    system.quiet()
+    after = sums(system.root)
+    assert {"products-1.xml", "sitemap.xml"} == {n for n in after if after[n] != before.get(n)}
+    assert system.published()[changed] == "2026-11-20T09:00:00Z"
+    assert system.run("verify").returncode == 0
+
+
+def test_an_event_that_changes_nothing_touches_no_file(system: System) -> None:
+    page = {"type": "upsert", "loc": f"{system.base}/a", "lastmod": "2026-11-20"}
+    system.send(page)
+    wait_until(system.published, "the page is published")
+    system.quiet()
+    before = {path: path.stat().st_mtime_ns for path in system.root.iterdir()}
+
+    said = system.run("event", "send", page["loc"], "--lastmod", "2026-11-20", "--watch", "--json")
+
+    assert said.returncode == 0, said.stderr
+    steps = json.loads(said.stdout)["steps"]
+    assert [step["step"] for step in steps] == ["accepted", "decided"]
+    assert "same content" in steps[1]["what"]
+    assert {path: path.stat().st_mtime_ns for path in system.root.iterdir()} == before
+
+
+def test_a_restart_goes_on_exactly_where_it_was(system: System) -> None:
+    system.send({"type": "upsert", "loc": f"{system.base}/a", "id": "7"})
+    wait_until(system.published, "the page is published")
+    system.quiet()
+    before = sums(system.root)
+    assert system.stop() == 0
+
+    system.start()
+
+    assert sums(system.root) == before
+    system.send({"type": "upsert", "loc": f"{system.base}/moved", "id": "7"})
+    wait_until(
+        lambda: set(system.published()) == {f"{system.base}/moved"},
+        "the page moved by its id alone",
+    )
+    system.quiet()
+    assert system.run("verify").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "path", "kind"),
+    [
+        ("xml", "/pages-1.xml", "application/xml"),
+        ("xml.gz", "/pages-1.xml.gz", "application/gzip"),
+        ("encoded", "/pages-1.xml", "application/xml"),
+    ],
+)
+def test_each_form_is_served_as_what_it_is(system: System, form: str, path: str, kind: str) -> None:
+    assert system.stop() == 0
+    config = system.home / "sitemapd.toml"
+    changed = re.sub(r"(?m)^# form = .*$", f'form = "{form}"', config.read_text())
+    config.write_text(changed)
+    system.start()
+    system.send({"type": "upsert", "loc": f"{system.base}/a"})
+    wait_until(lambda: system.get("/sitemap.xml")[0] == 200, "the index is served")
+    system.quiet()
+
+    status, headers, body = system.get(path, Accept_Encoding="gzip")
+
+    assert status == 200
+    assert headers["Content-Type"].startswith(kind)
+    assert (headers["Content-Encoding"] == "gzip") == (form == "encoded")
+    text = (gzip.decompress(body) if form != "xml" else body).decode()
+    assert f"<loc>{system.base}/a</loc>" in text
+    again, _, _ = system.get(path, Accept_Encoding="gzip", If_None_Match=headers["ETag"])
+    assert again == 304
+    assert system.run("verify").returncode == 0
+
+
+def test_verify_finds_a_file_that_was_touched_and_rebuild_heals_it(system: System) -> None:
+    system.send(*({"type": "upsert", "loc": f"{system.base}/{n}"} for n in range(50)))
+    wait_until(lambda: len(system.published()) == 50, "50 pages are published")
+    system.quiet()
+    shard, index = system.root / "pages-1.xml", system.root / "sitemap.xml"
+    whole = shard.read_bytes()
+    shard.write_bytes(whole.replace(b"/7<", b"/8<"))
+    index.unlink()
+    (system.root / "pages-9.xml").write_bytes(whole)
+
+    found = system.run("verify", "--json")
+
+    assert found.returncode == 1
+    assert {each["name"]: each["what"] for each in json.loads(found.stdout)["differences"]} == {
+        "pages-1.xml": "differs",
+        "sitemap.xml": "missing",
+        "pages-9.xml": "unexpected",
+    }
+    assert system.run("rebuild").returncode == 0
+    assert system.run("verify").returncode == 0
+    assert shard.read_bytes() == whole
+
+
+def test_a_bad_configuration_names_every_fault_and_exits_78(tmp_path: Path) -> None:
+    (tmp_path / "sitemapd.toml").write_text(
+        '[sites.demo]\nbase_url = "ftp://x"\nweb_root = "public"\ntokens = ["short"]\ncolour = 1\n'
+    )
+    system = System(tmp_path)
+
+    said = system.run("config", "check")
+
+    assert said.returncode == 78
+    for field in ("sites.demo.base_url", "sites.demo.tokens", "sites.demo.colour"):
+        assert field in said.stderr

@@ -1,0 +1,34 @@
+"""Valid values to draw from, made the way the product makes them: from any text a sender gives."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from shared import urls, w3c
+from shared.entries import CHANGEFREQS, Entry, priority_text
+from shared.errors import UrlError
+from shared.urls import Base
+
+ROOT = Base.parse("https://www.example.com/")
+MARKED = ["&", "'", '"', "<", ">", "&amp;", "&lt;", "</url>\n", "<url><loc>", "</loc>", "%0A", ";"]
+
+
+def _canonical(rest: str) -> str | None:
+    try:
+        return urls.canonical(ROOT.prefix + rest, ROOT)
+    except UrlError:
+        return None
+
+
+rests = st.text(max_size=30) | st.lists(st.sampled_from([*MARKED, "a", "/", "?"])).map("".join)
+locs = rests.map(_canonical).filter(lambda loc: loc is not None)
+moments = st.integers(0, 253_402_300_799).map(w3c.from_epoch_s)
+lastmods = moments | st.dates().map(str)
+priorities = st.floats(0, 1).map(priority_text)
+entries = st.builds(
+    Entry,
+    locs,
+    st.none() | lastmods,
+    st.none() | st.sampled_from(sorted(CHANGEFREQS)),
+    st.none() | priorities,
+)

@@ -1,0 +1,274 @@
+"""Any JSON value is an event or a report of all its faults (DESIGN 6)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import events
+from shared.entries import CHANGEFREQS
+from shared.errors import Fault, InvalidError
+from shared.events import FIELDS, MAX_ID, Event, NewerSchemaError, Rules, SchemaError
+from shared.locator import MAX_VERSION
+from shared.urls import MAX_LENGTH
+from tests.unit.strategies import ROOT, lastmods, locs, priorities
+
+RULES = Rules(ROOT, frozenset({"pages", "posts", "news"}))
+LOC = "https://www.example.com/a"
+UPSERT = {"type": "upsert", "loc": LOC}
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+json_values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
+)
+near_values = json_values | st.sampled_from(
+    ["upsert", "delete", LOC, "pages", "2026-11-21", "0.5", 10**400, "\ud800", "daily", True, 0.5]
+)
+near_events = st.dictionaries(st.sampled_from([*FIELDS, "images"]), near_values)
+
+idents = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=MAX_ID)
+valid_events = st.builds(
+    Event,
+    type=st.sampled_from(events.TYPES),
+    loc=locs,
+    id=st.none() | idents,
+    section=st.none() | st.sampled_from(sorted(RULES.sections)),
+    version=st.none() | st.integers(0, MAX_VERSION),
+    lastmod=st.none() | lastmods,
+    changefreq=st.none() | st.sampled_from(sorted(CHANGEFREQS)),
+    priority=st.none() | priorities,
+    noindex=st.booleans(),
+    canonical=st.none() | locs,
+)
+
+
+def faults(item: object, position: int | None = None) -> tuple[Fault, ...]:
+    with pytest.raises(InvalidError) as caught:
+        events.parse(item, RULES, position)
+    return caught.value.faults
+
+
+def only_fault(**members: Any) -> Fault:
+    (fault,) = faults({**UPSERT, **members})
+    return fault
+
+
+@given(json_values | near_events | near_events.map(lambda item: {**UPSERT, **item}))
+def test_any_value_is_an_event_or_an_invalid_error(item: object) -> None:
+    try:
+        event = events.parse(item, RULES, 7)
+    except InvalidError as error:
+        named = [fault.item == 7 and fault.rule and fault.detail for fault in error.faults]
+    else:
+        named = [event.type in events.TYPES, event == Event.load(event.dump())]
+
+    assert named
+    assert all(named)
+
+
+@given(valid_events)
+def test_a_valid_event_is_taken_as_it_is(event: Event) -> None:
+    members = {name: value for name in FIELDS if (value := getattr(event, name)) is not None}
+
+    assert event == events.parse(json.loads(json.dumps(members)), RULES)
+
+
+@given(valid_events, st.text(max_size=9), st.text(max_size=9), st.text(max_size=9))
+def test_the_inbox_gives_back_what_was_put_in(
+    event: Event, source: str, kind: str, locale: str
+) -> None:
+    fields = {name: getattr(event, name) for name in FIELDS}
+    event = Event(**fields, source=source, kind=kind, locale=locale)
+
+    assert event == Event.load(event.dump())
+
+
+def test_members_with_their_default_take_no_room_in_the_inbox() -> None:
+    event = events.parse(UPSERT, RULES)
+
+    assert json.loads(event.dump()) == {"v": events.SCHEMA, **UPSERT}
+
+
+@pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
+def test_an_event_is_an_object(item: object) -> None:
+    (fault,) = faults(item, 3)
+
+    assert (fault.rule, fault.item) == ("event", 3)
+
+
+def test_every_fault_of_an_item_is_reported_at_once() -> None:
+    item = {
+        "type": "update", "loc": "/a", "id": "", "section": "blog", "version": -1,
+        "lastmod": "21.11.2026", "changefreq": "often", "priority": 2, "noindex": "yes",
+        "canonical": "/b", "images": [], "news": {},
+    }  # fmt: skip
+    found = faults(item, 5)
+
+    assert [*FIELDS, "images", "news"] == [fault.field for fault in found]
+    assert {5} == {fault.item for fault in found}
+
+
+def test_unknown_members_are_refused_by_name_and_the_known_ones_listed() -> None:
+    fault = only_fault(last_mod="2026-11-21")
+
+    assert (fault.field, fault.rule) == ("last_mod", "unknown-field")
+    assert all(name in fault.detail for name in FIELDS)
+
+
+def test_the_name_of_an_unknown_member_is_repeated_in_part_only() -> None:
+    assert only_fault(**{"x" * 1_000: 1}).field == "x" * 64
+
+
+def test_what_is_null_is_not_there() -> None:
+    nothing = dict.fromkeys(FIELDS[2:]) | {"noindex": False}
+
+    assert events.parse(UPSERT, RULES) == events.parse({**UPSERT, **nothing}, RULES)
+
+
+@pytest.mark.parametrize("value", ["Upsert", "", None, 1, ["upsert"], {"upsert": 1}, "resync"])
+def test_a_type_is_one_of_those_there_are(value: object) -> None:
+    fault = only_fault(type=value)
+
+    assert (fault.field, fault.rule) == ("type", "event-type")
+    assert "upsert, delete" in fault.detail
+
+
+@pytest.mark.parametrize("members", [{}, {"loc": None}, {"id": "7"}])
+def test_an_upsert_needs_a_loc(members: dict[str, Any]) -> None:
+    (fault,) = faults({"type": "upsert", **members})
+
+    assert (fault.field, fault.rule) == ("loc", "PROTOCOL L1")
+
+
+def test_a_delete_needs_a_loc_or_an_id() -> None:
+    (fault,) = faults({"type": "delete"})
+
+    assert fault.rule == "required"
+    assert events.parse({"type": "delete", "id": "7"}, RULES) == Event("delete", id="7")
+    assert events.parse({"type": "delete", "loc": LOC}, RULES) == Event("delete", LOC)
+
+
+def test_2047_characters_are_the_longest_loc() -> None:
+    longest = ROOT.prefix + "a" * (MAX_LENGTH - len(ROOT.prefix))
+    fault = only_fault(loc=longest + "a")
+
+    assert len(longest) == 2_047
+    assert longest == events.parse({**UPSERT, "loc": longest}, RULES).loc
+    assert (fault.field, fault.rule) == ("loc", "PROTOCOL L2")
+
+
+@pytest.mark.parametrize("name", ["loc", "section", "lastmod", "changefreq", "canonical"])
+@pytest.mark.parametrize("value", [0, True, 1.5, [], {}])
+def test_a_member_that_is_text_takes_nothing_else(name: str, value: object) -> None:
+    fault = only_fault(**{name: value})
+
+    assert (name, "type") == (fault.field, fault.rule)
+
+
+@pytest.mark.parametrize(
+    ("value", "version"),
+    [
+        (0, 0),
+        (1_795_256_430_123, 1_795_256_430_123),
+        (MAX_VERSION, MAX_VERSION),
+        ("1970-01-01", 0),
+        ("2026-11-21T10:20:30.123Z", 1_795_256_430_123),
+        ("2026-11-21T11:20:30.123+01:00", 1_795_256_430_123),
+    ],
+)
+def test_a_version_is_milliseconds_or_a_moment(value: object, version: int) -> None:
+    assert version == events.parse({**UPSERT, "version": value}, RULES).version
+
+
+@pytest.mark.parametrize(
+    "value",
+    [-1, MAX_VERSION + 1, 1.0, True, [], "", "7", "1969-12-31", "9999-12-31", "2026-11-21 10:20"],
+)
+def test_what_names_no_moment_that_can_be_kept_is_no_version(value: object) -> None:
+    fault = only_fault(version=value)
+
+    assert fault.field == "version"
+    assert fault.rule in {"version", "PROTOCOL M1"}
+
+
+@pytest.mark.parametrize(
+    ("value", "ident"),
+    [(0, "0"), (-7, "-7"), ("7", "7"), ("a" * MAX_ID, "a" * MAX_ID), ("\x00\U0001f600",) * 2],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_id_is_a_text_or_an_integer(value: object, ident: str) -> None:
+    assert ident == events.parse({**UPSERT, "id": value}, RULES).id
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "a" * (MAX_ID + 1), 10 ** (MAX_ID - 1), 10**5_000, True, 1.0, [], "a\ud800"],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_id_that_cannot_be_kept_is_refused(value: object) -> None:
+    assert only_fault(id=value).field == "id"
+
+
+def test_a_section_that_is_not_configured_is_refused_and_the_configured_ones_named() -> None:
+    fault = only_fault(section="blog")
+
+    assert (fault.field, fault.rule) == ("section", "section")
+    assert "news, pages, posts" in fault.detail
+
+
+def test_lastmod_is_stored_in_its_published_form() -> None:
+    event = events.parse({**UPSERT, "lastmod": "2026-11-21T10:20+01:00"}, RULES)
+
+    assert event.lastmod == "2026-11-21T09:20:00Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        ("HTTPS://WWW.EXAMPLE.COM:443/a#top", LOC),
+        ("https://other.example/a", "https://other.example/a"),
+        ("http://www.example.com/a", "http://www.example.com/a"),
+        ("https://www.example.com\\@other.example/", "https://www.example.com\\@other.example/"),
+    ],
+)
+def test_a_canonical_of_this_site_is_compared_in_the_form_of_loc(value: str, stored: str) -> None:
+    assert stored == events.parse({**UPSERT, "canonical": value}, RULES).canonical
+
+
+def test_a_relative_canonical_is_refused_rather_than_taken_for_another_page() -> None:
+    assert only_fault(canonical="/a").rule == "PROTOCOL L1"
+
+
+def test_an_event_of_a_newer_schema_is_told_from_garbage() -> None:
+    with pytest.raises(NewerSchemaError, match=f"reads {events.SCHEMA}"):
+        Event.load(json.dumps({"v": events.SCHEMA + 1, "what": "ever"}).encode())
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        b"", b"\xff", b"{", b"null", b"7", b"[]", b'["v"]', b'"v"', b"{}", b'{"v":1}',
+        b'{"v":"1","type":"upsert"}', b'{"v":null,"type":"upsert"}', b'{"v":1,"type":"a","x":1}',
+        b'{"type":"upsert"}', b"[" * 100_000, b"1" * 5_000,
+    ],
+    ids=lambda stored: stored[:30].decode("latin-1"),
+)  # fmt: skip
+def test_what_no_version_of_ours_stored_is_a_schema_error(stored: bytes) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Event.load(stored)
+
+    assert not isinstance(caught.value, NewerSchemaError)
+
+
+@given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_are_an_event_or_a_schema_error(stored: bytes) -> None:
+    try:
+        event = Event.load(stored)
+    except SchemaError:
+        return
+
+    assert isinstance(event, Event)

@@ -1,0 +1,40 @@
+"""Messages only wake; the broker is the Redis that holds the state, in kombu's spelling."""
+
+from __future__ import annotations
+
+import pytest
+from kombu.utils.url import parse_url
+
+from shared import messages
+
+
+@pytest.mark.parametrize(
+    ("redis_url", "transport", "host", "path"),
+    [
+        ("redis://cache.example:6380/2", "redis", "cache.example", "2"),
+        ("rediss://cache.example/0", "rediss", "cache.example", "0"),
+        ("unix:///run/sitemapd/redis.sock", "redis+socket", None, "run/sitemapd/redis.sock"),
+    ],
+)
+def test_kombu_reads_the_address_of_the_state_as_its_broker(
+    redis_url: str, transport: str, host: str | None, path: str
+) -> None:
+    parsed = parse_url(messages.broker_url(redis_url))
+
+    assert (transport, host) == (parsed["transport"], parsed["hostname"])
+    assert path == parsed["virtual_host"]
+
+
+def test_every_task_has_its_own_name_under_the_application() -> None:
+    names = {messages.WAKE, messages.SWEEP, messages.TIDY}
+
+    assert len(names) == 3
+    assert all(name.startswith(f"{messages.APP}.") for name in names)
+
+
+@pytest.mark.parametrize("timeout", [0.2, 1.0, 10.0])
+def test_a_broker_that_does_not_answer_is_given_up_within_the_timeout(timeout: float) -> None:
+    options = messages.broker_options(timeout)
+
+    assert options["socket_timeout"] == timeout
+    assert 0 < options["socket_connect_timeout"] <= timeout

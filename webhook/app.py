@@ -1,0 +1,43 @@
+"""Where the webhook is put together: settings in, a WSGI application out."""
+
+from __future__ import annotations
+
+import redis
+from flask import Flask
+
+from shared.settings import Settings
+from shared.store.redis import connect
+from webhook import answers
+from webhook.queries import Queries
+from webhook.tenants import Gate, Tenants
+from webhook.views import Events
+from webhook.waker import Waker
+
+REDIS_TIMEOUT_S = 1.0
+"""Senders give up after 5 s (RELIABILITY 3); an answer must come within 3 s."""
+
+
+def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
+    """The webhook for `settings`; `client` replaces the connection to `settings.redis_url`."""
+    if client is None:
+        client = connect(settings.redis_url, REDIS_TIMEOUT_S)
+    app = Flask("webhook", static_folder=None)
+    # Addresses match with and without a final slash: senders do not follow redirects.
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    answers.install(app)
+
+    tenants, gate = Tenants(settings, client), Gate()
+    waker = Waker(settings.redis_url)
+    events = Events(
+        tenants, gate, waker, body_limit=settings.body_limit, inbox_limit=settings.inbox_limit
+    )
+    queries = Queries(tenants, gate, client)
+    app.add_url_rule("/v1/sites/<site>/events", "events", events.post, methods=["POST"])
+    app.add_url_rule("/v1/sites/<site>", "site", queries.site)
+    app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
+    app.add_url_rule("/openapi.json", "openapi", queries.openapi)
+    app.add_url_rule("/healthz", "healthz", queries.alive)
+    app.add_url_rule("/readyz", "readyz", queries.ready)
+    return app

@@ -1,0 +1,107 @@
+"""Who sent this? Bytes and headers in, a verified sender or UnauthorizedError out, nothing else.
+
+Standard Webhooks 1.0.0 signatures (HMAC-SHA256 over `id.timestamp.body`), or a Bearer token where
+a sender can do no better. A request that carries a signature is judged by it alone. Digests and
+tokens are compared as bytes in constant time; every failure has the same answer, and a site that
+does not exist takes the same path with keys nobody knows (RELIABILITY T1-T5).
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from webhook.problems import RefusedError, UnauthorizedError
+
+TOLERANCE_S = 300
+"""How far the sender's clock may be from ours, in both directions (RELIABILITY T2)."""
+
+MAX_SIGNATURES = 16
+
+# Without full stops: `a.1` and `1` could otherwise be read as `a` and `1.1` (Standard Webhooks).
+_ID = re.compile(r"[!-\-/-~]{1,256}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_BEARER = re.compile(r"bearer +([!-~]+) *", re.IGNORECASE)
+
+
+class Credentials(NamedTuple):
+    """What a site's senders know: raw signing keys that are valid now, and tokens."""
+
+    keys: Sequence[bytes]
+    tokens: Sequence[bytes]
+
+
+STRANGER = Credentials((secrets.token_bytes(32),), (secrets.token_hex(32).encode(),))
+"""Stands in for a site that does not exist, so that its refusal takes the same time."""
+
+
+class Sender(NamedTuple):
+    """A verified sender: `by` is `signature` or `token`, `delivery` its id of this delivery."""
+
+    by: str
+    delivery: str | None
+
+
+def verify(headers: Mapping[str, str], body: bytes, credentials: Credentials, now: float) -> Sender:
+    """The sender of `body`; names of `headers` in lower case, `now` in seconds since 1970.
+
+    UnauthorizedError for everything forged, malformed or missing; RefusedError `stale` where the
+    signature is right and only its time is not; RefusedError `malformed` for an unusable
+    webhook-id beside a right token.
+    """
+    if "webhook-signature" in headers:
+        return _signed(headers, body, credentials.keys or STRANGER.keys, now)
+    check_token(headers, credentials)
+    delivery = headers.get("webhook-id")
+    if delivery is not None and not _ID.fullmatch(delivery):
+        raise RefusedError(
+            "malformed", "webhook-id: up to 256 visible ASCII characters, no full stop"
+        )
+    return Sender("token", delivery)
+
+
+def check_token(headers: Mapping[str, str], credentials: Credentials) -> None:
+    """Raise UnauthorizedError unless the request carries one of the site's Bearer tokens."""
+    given = _BEARER.fullmatch(headers.get("authorization", ""))
+    if given is None:
+        raise UnauthorizedError("credentials-missing")
+    if not _any_equal([given[1].encode("ascii")], credentials.tokens or STRANGER.tokens):
+        raise UnauthorizedError("token-wrong")
+
+
+def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now: float) -> Sender:
+    delivery, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not _ID.fullmatch(delivery):
+        raise UnauthorizedError("id-malformed")
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise UnauthorizedError("timestamp-malformed")
+    content = b".".join((delivery.encode("ascii"), timestamp.encode("ascii"), body))
+    given = list(_digests(headers["webhook-signature"]))
+    if not _any_equal(given, [hmac.digest(key, content, "sha256") for key in keys]):
+        raise UnauthorizedError("signature-wrong")
+    skew = int(timestamp) - now
+    if abs(skew) > TOLERANCE_S:
+        # Only who knows the key gets here, so this tells nobody else anything.
+        detail = f"signed {skew:+.0f} s from now; {TOLERANCE_S} s are allowed: check the clock"
+        raise RefusedError("stale", detail, reason=f"stale {skew:+.0f} s")
+    return Sender("signature", delivery)
+
+
+def _digests(header: str) -> Iterable[bytes]:
+    """The `v1` digests of a signature header, those that cannot be read left out."""
+    for signature in header.split(" ", MAX_SIGNATURES)[:MAX_SIGNATURES]:
+        scheme, _, encoded = signature.partition(",")
+        if scheme == "v1":
+            try:
+                yield base64.b64decode(encoded, validate=True)
+            except ValueError:  # not ASCII, or not base64
+                continue
+
+
+def _any_equal(given: Sequence[bytes], known: Sequence[bytes]) -> bool:
+    """Whether any of `given` is one of `known`; all are compared, whatever is found."""
+    return sum(hmac.compare_digest(one, other) for one in given for other in known) > 0

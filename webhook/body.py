@@ -1,0 +1,129 @@
+"""Strict JSON: bytes in, values or RefusedError out, in time linear to the size.
+
+Stricter than the standard library where that would let two readers see two things, or let a small
+body cost much: no duplicate names, NaN, infinities, lone surrogates or huge numbers, UTF-8 only, at
+most MAX_DEPTH deep (RELIABILITY T8, T9).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from webhook.problems import RefusedError
+
+MAX_ITEMS = 1_000
+MAX_DEPTH = 20
+MAX_DIGITS = 18
+MAX_DECIMAL = 64
+"""Characters of a number with a fraction or exponent; a double needs 25."""
+
+_NO_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^][{}"]++', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def batch(body: bytes) -> list[Any]:
+    """The items of a JSON body: those of an array, or the one object; RefusedError otherwise."""
+    text = _text(body)
+    value = _parse(text, "", escapes=_SURROGATE.search(text) is not None)
+    if isinstance(value, dict):
+        return [value]
+    if not isinstance(value, list):
+        raise RefusedError("json", "send an object or an array of objects")
+    return _counted(value)
+
+
+def lines(body: bytes) -> list[Any]:
+    """The items of an NDJSON body, one on each line that is not blank; RefusedError otherwise."""
+    text = _text(body)
+    escapes = _SURROGATE.search(text) is not None
+    # Not splitlines: that would break lines at U+2028 and other characters JSON allows.
+    numbered = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip(" \t\r")]
+    return [
+        _parse(line, f"line {number}: ", escapes=escapes) for number, line in _counted(numbered)
+    ]
+
+
+def _counted(items: list[Any]) -> list[Any]:
+    if len(items) > MAX_ITEMS:
+        raise RefusedError("too-many", f"{len(items)} events, at most {MAX_ITEMS} are taken")
+    if not items:
+        raise RefusedError("json", "the body holds no event")
+    return items
+
+
+def _text(body: bytes) -> str:
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RefusedError("json", f"not UTF-8 at byte {error.start}") from None
+    if text.startswith("\ufeff"):
+        raise RefusedError("json", "send UTF-8 without a byte order mark")
+    return text
+
+
+def _check_depth(text: str, where: str) -> None:
+    """Refuse deep nesting before the parser recurses into it.
+
+    Each round takes the innermost brackets away, so what is left after MAX_DEPTH rounds was deeper
+    or has no partner. An array of 1,000 events takes 2.4 ms, a single event nothing.
+    """
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    brackets = _NO_BRACKETS.sub("", text)
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace("[]", "").replace("{}", "")
+        if not brackets:
+            return
+    detail = f"{where}brackets or quotes do not match, or nest deeper than {MAX_DEPTH}"
+    raise RefusedError("json", detail)
+
+
+def _parse(text: str, where: str, *, escapes: bool) -> Any:
+    _check_depth(text, where)
+    try:
+        value = _DECODER.decode(text)
+        if escapes:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise RefusedError("json", f"{where}{error.msg} at character {error.pos}") from None
+    except UnicodeEncodeError:
+        raise RefusedError("json", f"{where}half of a surrogate pair") from None
+    except (ValueError, RecursionError) as error:
+        raise RefusedError("json", f"{where}{error}") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"the name {name[:64]!a} occurs twice in one object")
+            seen.add(name)
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS + digits.startswith("-"):
+        raise ValueError(f"an integer of more than {MAX_DIGITS} digits")
+    return int(digits)
+
+
+def _decimal(text: str) -> float:
+    number = float(text) if len(text) <= MAX_DECIMAL else math.inf
+    if math.isinf(number):
+        raise ValueError("a number out of range")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+)

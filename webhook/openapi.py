@@ -1,0 +1,193 @@
+"""The interface as an OpenAPI 3.1 document, made from the tables that the code itself uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.entries import CHANGEFREQS
+from shared.events import MAX_ID, TYPES
+from shared.locator import MAX_VERSION
+from shared.urls import MAX_LENGTH
+from webhook.body import MAX_ITEMS
+from webhook.problems import MAX_FAULTS, PROBLEMS
+from webhook.sources import native
+from webhook.wire import NDJSON
+
+Schema = dict[str, Any]
+
+_URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
+
+EVENT: Schema = {
+    "type": "object",
+    "required": ["type"],
+    "additionalProperties": False,
+    "properties": {
+        "type": {"enum": list(TYPES), "description": "the page is to be listed, or not any more"},
+        "loc": {**_URL, "description": "absolute URL of the page; a delete may give `id` instead"},
+        "id": {
+            "type": ["string", "integer"],
+            "maxLength": MAX_ID,
+            "description": "the CMS's lasting id of the page: it lets pages move",
+        },
+        "section": {"type": "string", "description": "a configured section; default `pages`"},
+        "version": {
+            "type": ["string", "integer"],
+            "maximum": MAX_VERSION,
+            "description": "W3C datetime or ms since 1970; the older loses; default: arrival",
+        },
+        "lastmod": {"type": "string", "description": "when the page changed, a W3C datetime"},
+        "changefreq": {"enum": list(CHANGEFREQS)},
+        "priority": {"type": ["number", "string"], "description": "0.0 to 1.0"},
+        "noindex": {"type": "boolean", "description": "true: the page is not listed"},
+        "canonical": {"type": "string", "description": "another URL here: the page is not listed"},
+    },
+}
+
+
+def _json(schema: Schema, description: str) -> Schema:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+_RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+
+
+def _problems(*codes: str) -> Schema:
+    """The responses for these problem codes, one for each status."""
+    by_status: dict[str, list[str]] = {}
+    for code in codes:
+        by_status.setdefault(str(PROBLEMS[code].status), []).append(code)
+    return {
+        status: {
+            "description": "; ".join(f"`{code}`: {PROBLEMS[code].title}" for code in found),
+            "content": {"application/problem+json": {"schema": _ref("Problem")}},
+            "headers": _RETRY if status == "503" else {},
+        }
+        for status, found in by_status.items()
+    }
+
+
+def _bodies() -> Schema:
+    many = {"type": "array", "items": _ref("Event"), "minItems": 1, "maxItems": MAX_ITEMS}
+    return {
+        kind: {"schema": {"type": "string"} if kind in NDJSON else {"oneOf": [_ref("Event"), many]}}
+        for kind in sorted(native.MEDIA_TYPES)
+    }
+
+
+def _header(name: str, description: str) -> Schema:
+    return {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
+
+
+_SITE = {"name": "site", "in": "path", "required": True, "schema": {"type": "string"}}
+_COUNT = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_IDS = {"type": "array", "items": _TEXT}
+
+
+def _post_events() -> Schema:
+    return {
+        "operationId": "sendEvents",
+        "summary": "Tell that pages changed: one event, an array, or one event per line",
+        "parameters": [_header("webhook-id", "the same for each retry of a delivery")],
+        "security": [{"signature": [], "timestamp": [], "id": []}, {"token": []}],
+        "requestBody": {"required": True, "content": _bodies()},
+        "responses": {
+            "202": _json(_object(accepted=_COUNT, ids=_IDS), "all events are stored durably"),
+            "200": _json(
+                _object(accepted=_COUNT, duplicate={"const": True}, ids=_IDS), "stored before"
+            ),
+            **_problems(*(code for code in PROBLEMS if code not in {"not-found", "internal"})),
+        },
+    }  # fmt: skip
+
+
+def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") -> Schema:
+    found: Schema = {
+        "operationId": name,
+        "summary": summary,
+        "responses": {"200": _json(schema, "found"), **_problems(*codes)},
+    }
+    if "unauthorized" in codes:
+        found["security"] = [{"token": []}]
+    if query:
+        found["parameters"] = [{"name": query, "in": "query", "required": True, "schema": _URL}]
+    return found
+
+
+_FAULT = _object(item={"type": ["integer", "null"]}, field=_TEXT, rule=_TEXT, detail=_TEXT)
+_PROBLEM = _object(
+    type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT,
+    code={"enum": list(PROBLEMS)}, request_id=_TEXT,
+)  # fmt: skip
+_PROBLEM["properties"]["errors"] = {"type": "array", "items": _FAULT, "maxItems": MAX_FAULTS}
+
+_MOMENT = {"type": "string", "format": "date-time"}
+_FLAG = {"type": "boolean"}
+_ENTRY = {
+    "type": "object",
+    "required": ["loc", "listed", "lately"],
+    "properties": {
+        "loc": _URL,
+        "listed": _FLAG,
+        "why": {**_TEXT, "description": "why it is not listed"},
+        "since": {**_MOMENT, "description": "version of the latest event about it"},
+        "section": _TEXT,
+        "file": _TEXT,
+        "url": _URL,
+        "published": {**_FLAG, "description": "false: the file does not show this event yet"},
+        "file_written": _MOMENT,
+        "lastmod": _TEXT,
+        "changefreq": _TEXT,
+        "priority": _TEXT,
+        "lately": {"type": "array", "items": _object(event=_TEXT, decision=_TEXT)},
+    },
+}
+_STATUS = _object(
+    site=_TEXT, base_url=_URL, urls=_COUNT, files=_COUNT, published_urls=_COUNT,
+    last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=_COUNT,
+    dirty_files=_COUNT, dirty_for_s={"type": "number"}, dead_events=_COUNT,
+)  # fmt: skip
+
+
+def document() -> Schema:
+    """The whole document."""
+    asked = ("unauthorized", "method-not-allowed", "store-down")
+    status = _object(status={"const": "ok"})
+    api_key = {"type": "apiKey", "in": "header"}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "sitemapd", "version": "1", "license": {"name": "Apache-2.0"}},
+        "paths": {
+            "/v1/sites/{site}/events": {"parameters": [_SITE], "post": _post_events()},
+            "/v1/sites/{site}": {
+                "parameters": [_SITE],
+                "get": _get("getSite", "How a site is doing", _STATUS, *asked),
+            },
+            "/v1/sites/{site}/entries": {
+                "parameters": [_SITE],
+                "get": _get(
+                    "findEntry", "Where is my page?", _ENTRY, *asked, "invalid", query="loc"
+                ),
+            },
+            "/healthz": {"get": _get("alive", "The process answers", status)},
+            "/readyz": {"get": _get("ready", "Events can be taken", status, "store-down")},
+            "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
+        },
+        "components": {
+            "schemas": {"Event": EVENT, "Problem": _PROBLEM},
+            "securitySchemes": {
+                "id": {**api_key, "name": "webhook-id"},
+                "timestamp": {**api_key, "name": "webhook-timestamp"},
+                "signature": {**api_key, "name": "webhook-signature"},
+                "token": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }

@@ -1,0 +1,96 @@
+"""What the webhook answers when it refuses: RFC 9457 problems from one closed list, no framework.
+
+A problem says what to do and carries a request id; never a trace, a body or a secret
+(RELIABILITY 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from shared.errors import Fault, SitemapdError
+
+TYPE = "urn:sitemapd:problem:"
+RETRY_AFTER_S = 5
+MAX_FAULTS = 100
+"""Faults listed in one answer; a sender with more has the same one everywhere."""
+
+
+class Problem(NamedTuple):
+    """One kind of refusal: its HTTP status and what it is called."""
+
+    status: int
+    title: str
+
+
+PROBLEMS = {
+    "malformed": Problem(400, "The request cannot be understood"),
+    "json": Problem(400, "The body is not strict JSON"),
+    "unauthorized": Problem(401, "The request is not authenticated"),
+    "stale": Problem(401, "The signature is too old or too new"),
+    "not-found": Problem(404, "There is nothing at this address"),
+    "method-not-allowed": Problem(405, "This address does not take this method"),
+    "conflict": Problem(409, "This delivery id was used for another body"),
+    "length-required": Problem(411, "The length of the body must be announced"),
+    "too-large": Problem(413, "The body is too large"),
+    "too-many": Problem(413, "The body holds too many events"),
+    "media-type": Problem(415, "The body is in a format not taken here"),
+    "content-encoding": Problem(415, "The body must not be compressed"),
+    "invalid": Problem(422, "The request breaks rules"),
+    "internal": Problem(500, "Something went wrong here"),
+    "store-down": Problem(503, "Events cannot be stored at the moment"),
+    "inbox-full": Problem(503, "Too many events are waiting"),
+}
+"""Every code a sender can meet. `internal` is listed, and a fault of ours whenever it is sent."""
+
+
+class RefusedError(SitemapdError):
+    """The request is refused; `code` is one of PROBLEMS.
+
+    `reason` tells the log more than the sender may know, `headers` go into the answer.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str = "",
+        *,
+        reason: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail or PROBLEMS[code].title)
+        self.code = code
+        self.reason = reason or code
+        self.headers = dict(headers or {})
+
+
+class UnauthorizedError(RefusedError):
+    """The sender is not known, with the same answer whatever was wrong (RELIABILITY T1, T5)."""
+
+    DETAIL = "sign the request (Standard Webhooks) or send a Bearer token of this site"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("unauthorized", self.DETAIL, reason=reason)
+
+
+def document(
+    code: str, detail: str, request_id: str, faults: Iterable[Fault] = ()
+) -> dict[str, object]:
+    """The problem as an RFC 9457 document."""
+    status, title = PROBLEMS[code]
+    found: dict[str, object] = {
+        "type": TYPE + code,
+        "title": title,
+        "status": status,
+        "detail": detail or title,
+        "code": code,
+        "request_id": request_id,
+    }
+    errors = [
+        {"item": fault.item, "field": fault.field, "rule": fault.rule, "detail": fault.detail}
+        for fault in faults
+    ]
+    if errors:
+        found["errors"] = errors[:MAX_FAULTS]
+    return found

@@ -1,0 +1,62 @@
+"""What the webhook tells: counts of a site, where a page is, whether it is alive and ready."""
+
+from __future__ import annotations
+
+import time
+
+import redis
+from flask import Response, request
+
+from shared.errors import Fault, InvalidError, StoreError, UrlError
+from shared.store.redis import answering
+from webhook import auth, openapi
+from webhook.answers import answer, headers, note
+from webhook.problems import UnauthorizedError
+from webhook.tenants import Gate, Tenant, Tenants
+
+
+class Queries:
+    """The addresses that only read."""
+
+    def __init__(self, tenants: Tenants, gate: Gate, client: redis.Redis) -> None:
+        self._tenants, self._gate, self._client = tenants, gate, client
+        self._openapi = openapi.document()
+
+    def site(self, site: str) -> Response:
+        """How one site is doing: counts, what waits, what was published when."""
+        tenant = self._reader(site)
+        with self._gate.passing():
+            return answer(tenant.inspector.status())
+
+    def entries(self, site: str) -> Response:
+        """Where the page `loc` is listed and since when, or why it is not."""
+        tenant = self._reader(site)
+        try:
+            with self._gate.passing():
+                return answer(tenant.inspector.entry(request.args.get("loc", "")))
+        except UrlError as error:
+            raise InvalidError(Fault("loc", f"PROTOCOL {error.rule}", error.detail)) from None
+
+    def openapi(self) -> Response:
+        """The description of this interface."""
+        return answer(self._openapi)
+
+    def alive(self) -> Response:
+        """The process answers."""
+        return answer({"status": "ok"})
+
+    def ready(self) -> Response:
+        """Events can be taken: Redis answers."""
+        with self._gate.passing(), answering():
+            if not self._client.ping():
+                raise StoreError("Redis answers, but not PONG")
+        return answer({"status": "ok"})
+
+    def _reader(self, site: str) -> Tenant:
+        """The site, for who knows one of its tokens; UnauthorizedError for anybody else."""
+        tenant, credentials = self._tenants.find(site, time.time())
+        auth.check_token(headers(), credentials)
+        if tenant is None:
+            raise UnauthorizedError("site-unknown")
+        note(site=tenant.name)
+        return tenant

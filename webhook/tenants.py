@@ -1,0 +1,82 @@
+"""The configured sites, each with what its requests need, and the gate before their store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import redis
+
+from shared.errors import StoreDownError
+from shared.events import Rules
+from shared.inbox import Inbox
+from shared.inspector import Inspector
+from shared.settings import Settings, Site
+from webhook.auth import STRANGER, Credentials
+
+PAUSE_S = 0.5
+
+
+class Gate:
+    """Lets requests through to Redis, and none for PAUSE_S after it failed to answer.
+
+    A frozen Redis costs a request its whole timeout. Without a pause, the last of ten requests
+    that wait for one thread would wait ten timeouts (RELIABILITY N5: an answer within 3 s).
+    """
+
+    def __init__(self) -> None:
+        self._closed_until = 0.0
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Run commands; StoreDownError if Redis does not answer, or did not a moment ago."""
+        if time.monotonic() < self._closed_until:
+            raise StoreDownError("Redis did not answer a moment ago")
+        try:
+            yield
+        except StoreDownError:
+            self._closed_until = time.monotonic() + PAUSE_S
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One configured site."""
+
+    name: str
+    site: Site
+    rules: Rules
+    tokens: tuple[bytes, ...]
+    inbox: Inbox
+    inspector: Inspector
+
+    def credentials(self, now: float) -> Credentials:
+        """What the site's senders know at `now`, in seconds since 1970."""
+        moment = datetime.fromtimestamp(now, UTC)
+        keys = [key for secret in self.site.secrets if (key := secret.key(moment)) is not None]
+        return Credentials(keys, self.tokens)
+
+
+class Tenants:
+    """All sites of `settings`, by name."""
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._tenants = {
+            name: Tenant(
+                name,
+                site,
+                site.rules,
+                tuple(token.get_secret_value().encode("ascii") for token in site.tokens),
+                Inbox(client, name),
+                Inspector(client, name, site),
+            )
+            for name, site in settings.sites.items()
+        }
+
+    def find(self, name: str, now: float) -> tuple[Tenant | None, Credentials]:
+        """The site and what its senders know; for an unknown one what nobody knows."""
+        tenant = self._tenants.get(name)
+        return tenant, STRANGER if tenant is None else tenant.credentials(now)

@@ -1,0 +1,68 @@
+"""The road of an event: is it announced right, from whom, is it right, is it stored, then 202.
+
+Method, form, length, signature, time, JSON, schema, URL rules, inbox: in this order, and a refusal
+at any step leaves nothing behind (RELIABILITY 2). Past this module nothing knows of requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from functools import partial
+
+from flask import Response, request
+
+from shared.inbox import Accepted
+from webhook import auth, wire
+from webhook.answers import answer, headers, note
+from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
+from webhook.sources import native
+from webhook.tenants import Gate, Tenants
+from webhook.waker import Waker
+
+
+class Events:
+    """`POST /v1/sites/{site}/events`."""
+
+    def __init__(
+        self, tenants: Tenants, gate: Gate, waker: Waker, *, body_limit: int, inbox_limit: int
+    ) -> None:
+        self._tenants, self._gate, self._waker = tenants, gate, waker
+        self._body_limit, self._inbox_limit = body_limit, inbox_limit
+
+    def post(self, site: str) -> Response:
+        """Take the events of one request, all or none."""
+        given = headers()
+        media_type = wire.media_type(given, native.MEDIA_TYPES)
+        body = wire.read(request.environ["wsgi.input"], given, self._body_limit)
+        now = time.time()
+        tenant, credentials = self._tenants.find(site, now)
+        note(site=tenant and tenant.name)
+        sender = auth.verify(given, body, credentials, now)
+        if tenant is None:
+            raise UnauthorizedError("site-unknown")
+        note(by=sender.by, delivery=sender.delivery)
+        events = native.events(body, media_type, tenant.rules)
+        digest = hashlib.blake2b(body, digest_size=16).hexdigest()
+        note(events=len(events), digest=digest)
+        with self._gate.passing():
+            accepted = tenant.inbox.accept(
+                events, delivery=sender.delivery, digest=digest, most=self._inbox_limit
+            )
+        response = _answer(accepted)
+        if accepted.slept:
+            # Once the server has the answer: a thread that wakes before takes time from it.
+            response.call_on_close(partial(self._waker.wake, tenant.name))
+        return response
+
+
+def _answer(accepted: Accepted) -> Response:
+    if accepted.status == "accepted":
+        return answer({"accepted": len(accepted.ids), "ids": accepted.ids}, 202)
+    if accepted.status == "duplicate":
+        note(code="duplicate")
+        return answer({"accepted": 0, "duplicate": True, "ids": accepted.ids})
+    if accepted.status == "conflict":
+        note(stands=accepted.digest)
+        raise RefusedError("conflict", "the first body stands: give a new delivery a new id")
+    raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})

@@ -1,0 +1,33 @@
+"""The webhook as a WSGI server starts it: `granian --interface wsgi --factory webhook.wsgi:app`.
+
+SITEMAPD_CONFIG names the configuration file (default: `sitemapd.toml` here).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from flask import Flask
+
+from shared import settings, telemetry
+from shared.errors import StoreDownError
+from shared.store.redis import check_settings, connect
+from webhook.app import REDIS_TIMEOUT_S, create_app
+
+
+def app() -> Flask:
+    """The configured application.
+
+    ConfigError or UnsafeStoreError where it must not run. A Redis that does not answer yet is no
+    reason not to start: `/readyz` and every event are answered 503 until it does.
+    """
+    telemetry.configure()
+    configured = settings.load(Path(os.environ.get("SITEMAPD_CONFIG", settings.FILE)))
+    client = connect(configured.redis_url, REDIS_TIMEOUT_S)
+    try:
+        if not configured.allow_loss:
+            check_settings(client)
+    except StoreDownError as error:
+        telemetry.logger("webhook").warning("started without Redis", reason=str(error))
+    return create_app(configured, client)

@@ -1,0 +1,1 @@
+"""Wake-ups in, files out."""

@@ -1,0 +1,165 @@
+"""Hold the published files of a site against its state, and write them anew from it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import redis
+
+from shared import robots, shards
+from shared.errors import PublishError, RobotsError
+from shared.settings import Site
+from shared.shards import Shard, ShardState
+from worker.files import WebRoot
+from worker.merging import render, unpatched
+from worker.publisher import PASS_SHARDS, Published, Publisher
+
+BUSY_S = 30
+_OURS = re.compile(r"([a-z0-9-]{1,32})-(\d+)\.xml(?:\.gz)?")
+
+
+class Difference(NamedTuple):
+    """One file that is not what the state says: `missing`, `differs`, or `unexpected`."""
+
+    name: str
+    what: str
+
+
+class Audit:
+    """The published files of one site against its state."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
+        self.publisher = Publisher(client, name, site, consumer)
+        self._state = self.publisher.state
+        self._site = site
+        self._token = f"{consumer}:{secrets.token_hex(8)}"
+
+    @property
+    def _sections(self) -> list[str]:
+        """All there ever were: pages of one that is configured no more are still listed."""
+        return sorted({*self._site.limits, *self._state.sections()})
+
+    def verify(self, seen: Callable[[int], None] = lambda _: None) -> Iterator[Difference]:
+        """Every difference, byte for byte; `seen` is told of each file compared.
+
+        The state is what was published last: patches that still wait are not in it.
+        """
+        root = WebRoot(self._site.web_root)
+        try:
+            expected = set()
+            for name, content in self._expected():
+                expected.add(name)
+                found = root.read_own(name)
+                if found is None:
+                    yield Difference(name, "missing")
+                elif found != content:
+                    yield Difference(name, "differs")
+                seen(1)
+            yield from self._robots(root)
+            for name in sorted(root.names()):
+                if self._is_ours(name) and name not in expected:
+                    yield Difference(name, "unexpected")
+        finally:
+            root.close()
+
+    def files(self) -> int:
+        """How many files `verify` compares."""
+        pages = self._state.pages(self._site.index_shards)
+        return len(self._state.files(self._sections)) + len(pages)
+
+    def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
+        """Write every file that differs from the state, pending patches included, each beside the
+        old one and swapped; remove what is no longer named. The names of what was touched.
+
+        PublishError if another publisher keeps the site busy.
+        """
+        touched = []
+        every = list(self._state.shards(self._sections))
+        for start in range(0, len(every), PASS_SHARDS):
+            chunk = every[start : start + PASS_SHARDS]
+            while chunk:
+                published = self._publish(chunk)
+                touched += published.written + published.removed
+                seen(len(published.shards))
+                chunk = [shard for shard in chunk if shard not in published.shards]
+        return touched + self._prune()
+
+    def _prune(self) -> list[str]:
+        """Remove what is not named, while nobody publishes: a file that was placed and not yet
+        committed is named by nothing either.
+        """
+        deadline = time.monotonic() + BUSY_S
+        while not self._state.take(self._token):
+            if time.monotonic() > deadline:
+                raise _busy()
+            time.sleep(0.02)
+        try:
+            return self._remove_stray()
+        finally:
+            self._state.release(self._token)
+
+    def _remove_stray(self) -> list[str]:
+        form = self._site.form
+        names = {shards.file_name(shard, form) for shard in self._state.files(self._sections)}
+        expected = {shards.on_disk(name, form) for name in names}
+        expected |= set(map(shards.index_name, self._state.pages(self._site.index_shards)))
+        root = WebRoot(self._site.web_root)
+        try:
+            stray = [n for n in root.names() if self._is_ours(n) and n not in expected]
+            removed = [name for name in stray if root.remove(name)]
+            root.sync()
+        finally:
+            root.close()
+        return removed
+
+    def _expected(self) -> Iterator[tuple[str, bytes]]:
+        files = self._state.files(self._sections)
+        for shard in files:
+            (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
+            name = shards.file_name(shard, self._site.form)
+            content = render(unpatched(taken), self._site.form)
+            yield shards.on_disk(name, self._site.form), b"".join(content)
+        for page in self._state.pages(self._site.index_shards):
+            lines = self._state.lines(page)
+            yield shards.index_name(page), shards.render_index(lines[n] for n in sorted(lines))
+
+    def _is_ours(self, name: str) -> bool:
+        found = _OURS.fullmatch(name)
+        return found is not None and found[1] in {"sitemap", *self._sections}
+
+    def _robots(self, root: WebRoot) -> Iterator[Difference]:
+        if self._site.robots == "off":
+            return
+        try:
+            content = root.read("robots.txt")
+        except PublishError:
+            return  # a link: left alone on purpose, as below
+        pages = self._state.pages(self._site.index_shards)
+        urls = [self._site.base.url(shards.index_name(page)) for page in pages]
+        if content is None:
+            if urls and self._site.robots == "create":
+                yield Difference("robots.txt", "missing")
+            return
+        try:
+            if robots.edit(content, urls) != content:
+                yield Difference("robots.txt", "differs")
+        except RobotsError:
+            # Left alone on purpose, with an alarm in the log whenever a line should change.
+            return
+
+    def _publish(self, chunk: list[Shard]) -> Published:
+        deadline = time.monotonic() + BUSY_S
+        while time.monotonic() < deadline:
+            published = self.publisher.publish(again=chunk)
+            if published is not None and published.shards:
+                return published
+            time.sleep(0.02)
+        raise _busy()
+
+
+def _busy() -> PublishError:
+    return PublishError(f"another publisher keeps the site busy for {BUSY_S} s; try again")

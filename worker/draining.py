@@ -1,0 +1,35 @@
+"""Empty the shards that have become nearly empty, a few an hour, so that files stay few.
+
+Pages never move otherwise, and the numbers of shards are never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shared import blocks
+from shared.shards import Limits, Shard
+from shared.store.pages import Pages
+from shared.store.publishing import Publishing
+
+
+def drain_emptiest(pages: Pages, state: Publishing, limits: Mapping[str, Limits]) -> Shard | None:
+    """Move the pages of the emptiest shard under a quarter to the tail of its section.
+
+    The shard, which leaves index and disk when that is published; None if there is no such.
+    Pages with a change that waits to be published stay until the next time.
+    """
+    every = state.shards(sorted(limits))
+    tails = {shard.section: shard.number for shard in every}
+    candidates = [
+        shard
+        for shard, counted in every.items()
+        if shard.number < tails[shard.section] and limits[shard.section].nearly_empty(counted)
+    ]
+    if not candidates:
+        return None
+    emptiest = min(candidates, key=lambda shard: every[shard].urls)
+    (taken,), _ = state.load([emptiest], [every[emptiest]])
+    for _, block in sorted(taken.blocks.items()):
+        pages.move(emptiest, blocks.split(block.raw()))
+    return emptiest

@@ -1,0 +1,227 @@
+"""Files of a web root, replaced so that a reader sees the old bytes or the new, never between.
+
+All work goes through one directory handle and plain names, so no link or `..` can lead outside
+(RELIABILITY T19, T20). A temporary file that a crash left behind is swept at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from io import FileIO
+from pathlib import Path
+from typing import NamedTuple
+
+from shared.errors import PublishError
+
+_TEMP = ".sitemapd-"
+_IOV_MAX = 1024
+_MODE = 0o644  # a web server under another account must be able to read it (T21)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+Piece = bytes | memoryview
+
+
+class Staged(NamedTuple):
+    """A file that is written but not yet in its place; `mtime` in whole seconds since 1970.
+
+    `file` is open until it is placed or discarded.
+    """
+
+    temp: str
+    name: str
+    mtime: int
+    replaces: bool
+    file: FileIO
+
+
+class WebRoot:
+    """One directory of published files. Every method raises PublishError if the system refuses."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _refusals(f"open the web root {path}"):
+            path.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._closed = weakref.finalize(self, os.close, self._fd)
+        mode = os.fstat(self._fd).st_mode
+        if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+            raise PublishError(
+                f"{path} can be written by others, who could swap files under us: chmod go-w {path}"
+            )
+
+    def stands(self) -> bool:
+        """Whether the directory is still the one that its path names."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return os.path.samestat(found, os.fstat(self._fd))
+
+    def close(self) -> None:
+        """Let the directory go, which happens to one that nobody knows any more, too."""
+        self._closed()
+
+    def stage(self, name: str, pieces: Sequence[Piece], *, since: int = 0) -> Staged:
+        """Write `pieces` beside `name`.
+
+        The new file's mtime is a whole second later than its predecessor's at least, because web
+        servers make ETags of seconds (RELIABILITY 0, finding 5), and not before `since`.
+        """
+        before = self._stat(name)
+        mtime = max(int(time.time()), since)
+        if before is not None:
+            mtime = max(mtime, int(before.st_mtime) + 1)
+        temp = f"{_TEMP}{secrets.token_hex(8)}"
+        with _refusals(f"write {name}"):
+            fd = os.open(temp, _NEW, 0o600, dir_fd=self._fd)
+            try:
+                _write(fd, pieces)
+                os.fchmod(fd, _MODE)
+                if before is not None and (before.st_uid, before.st_gid) != _ids(fd):
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(fd, before.st_uid, before.st_gid)
+                os.utime(fd, (mtime, mtime))
+                _begin_flush(fd)
+            except BaseException:
+                os.close(fd)
+                self._unlink(temp)
+                raise
+        return Staged(temp, name, mtime, before is not None, FileIO(fd, "wb"))
+
+    def place(self, staged: Staged) -> None:
+        """Let the staged file take its name, once the disk has its bytes."""
+        self.flush(staged)
+        with _refusals(f"replace {staged.name}"):
+            self._rename(staged.temp, staged.name)
+
+    def flush(self, staged: Staged) -> None:
+        """Wait until the disk has the bytes of the staged file."""
+        if not staged.file.closed:
+            with _refusals(f"write {staged.name}"), staged.file:
+                os.fsync(staged.file.fileno())
+
+    def discard(self, staged: Iterable[Staged]) -> None:
+        """Throw away what was not placed; what was is left alone."""
+        staged = list(staged)
+        for each in staged:
+            each.file.close()
+        for each in staged:
+            self._unlink(each.temp)
+
+    def mtime(self, name: str) -> int:
+        """When `name` was last modified, in whole seconds since 1970; 0 if it is not there."""
+        with _refusals(f"look at {name}"):
+            found = self._stat(name)
+        return 0 if found is None else int(found.st_mtime)
+
+    def sync(self) -> None:
+        """Make placed and removed names durable."""
+        with _refusals("sync the web root"):
+            os.fsync(self._fd)
+
+    def remove(self, name: str) -> bool:
+        """Remove `name`; whether it was there."""
+        with _refusals(f"remove {name}"):
+            try:
+                os.unlink(name, dir_fd=self._fd)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of `name`, None if it is not there. A link is refused."""
+        with _refusals(f"read {name}"):
+            try:
+                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
+            except FileNotFoundError:
+                return None
+            with os.fdopen(fd, "rb") as file:
+                return file.read()
+
+    def read_own(self, name: str) -> bytes | None:
+        """The bytes of a file of ours; None, too, for what cannot be read: it will be replaced."""
+        try:
+            return self.read(name)
+        except PublishError:
+            return None
+
+    def names(self) -> list[str]:
+        """What lies in the web root."""
+        with _refusals("list the web root"):
+            return os.listdir(self._fd)
+
+    def sweep(self) -> None:
+        """Remove what publishers that died left half-written."""
+        for name in self.names():
+            if name.startswith(_TEMP):
+                self._unlink(name)
+
+    def note(self, name: str, data: bytes) -> None:
+        """Write a small file for ourselves, atomically but without waiting for the disk."""
+        temp = f"{_TEMP}{secrets.token_hex(8)}"
+        with _refusals(f"write {name}"):
+            fd = os.open(temp, _NEW, _MODE, dir_fd=self._fd)
+            try:
+                _write(fd, [data])
+            except BaseException:
+                self._unlink(temp)
+                raise
+            finally:
+                os.close(fd)
+            self._rename(temp, name)
+
+    def _rename(self, temp: str, name: str) -> None:
+        try:
+            os.rename(temp, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except BaseException:
+            self._unlink(temp)
+            raise
+
+    def _stat(self, name: str) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def _unlink(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=self._fd)
+
+
+def _begin_flush(fd: int) -> None:
+    """Let the disk begin while the rest is made ready: that takes 0.5 ms from the wait in `place`.
+
+    Linux understands this so; the pages stay in its cache, for they are on their way (measured).
+    """
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _write(fd: int, pieces: Sequence[Piece]) -> None:
+    for start in range(0, len(pieces), _IOV_MAX):
+        some = pieces[start : start + _IOV_MAX]
+        done, whole = os.writev(fd, some), sum(map(len, some))
+        if done < whole:  # a nearly full disk, or more than 2 GiB
+            rest = memoryview(b"".join(some))[done:]
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+
+
+def _ids(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_uid, status.st_gid
+
+
+@contextlib.contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PublishError(f"cannot {what}: {error.strerror}; the old files stay") from error

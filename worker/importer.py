@@ -1,0 +1,215 @@
+"""Bring an existing source of truth in, as ordinary events, and say what could not come.
+
+An import stands at the moment it began: what an event says about a page after that wins, however
+long the import takes. One that was cut off and is started again reads and reports everything, and
+sends only what the former run did not; a source that changed meanwhile is sent from the first
+difference on, and stands at the moment that was found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, NamedTuple
+
+import redis
+
+from shared.errors import Fault, InvalidError, StoreError
+from shared.events import Event, parse
+from shared.inbox import Inbox
+from shared.patch import in_future
+from shared.settings import Site
+from shared.store.contract import Keys
+from shared.store.redis import answering
+from worker.sources import Item, Note, Record, Refusal
+
+BATCH = 1000
+BACKLOG = 20_000
+"""Events that may wait before the import does: so its memory and Redis's stay bounded."""
+
+KEEP_S = 7 * 24 * 3600
+_SOFT = frozenset({"lastmod", "changefreq", "priority"})
+
+
+class Said(NamedTuple):
+    """One line of the report: a page `refused`, or something `noted` about one that was kept.
+
+    `rule` is the id of a rule of PROTOCOL (`L5`) or a short code.
+    """
+
+    kind: str
+    where: str
+    rule: str
+    detail: str
+    loc: str | None = None
+    times: int = 1
+
+
+class Progress(NamedTuple):
+    """How far an import is: items read, pages sent, pages refused.
+
+    `skipped` are the items that a former run had sent; the others count them too.
+    """
+
+    read: int = 0
+    sent: int = 0
+    refused: int = 0
+    skipped: int = 0
+
+
+class Importer:
+    """Imports into one site."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site, section: str | None) -> None:
+        self._client, self._rules, self._section = client, site.rules, section
+        self._inbox = Inbox(client, name)
+        self._prefix = Keys(name).prefix
+
+    def run(
+        self,
+        source: str,
+        items: Iterable[Item],
+        *,
+        say: Callable[[Said], None],
+        report: Callable[[Progress], None],
+        drain: Callable[[], None],
+    ) -> Progress:
+        """Send every page of `items` as an event; `say` gets each refusal and note.
+
+        `report` is told of progress after each batch; `drain` is called while too many events
+        wait. Raises StoreError, and SourceError from `items`.
+        """
+        mark = _Mark(self._client, f"{self._prefix}import:{self._name(source)}")
+        done = Progress()
+        for batch in _batches(items):
+            skip = mark.passes(batch)
+            found = [self._event(item, mark.began, say) for item in batch]
+            events = [event for event in found if event is not None]
+            if events and not skip:
+                accepted = self._inbox.accept(events)
+                if accepted.status != "accepted":
+                    raise StoreError(f"the inbox takes no events: {accepted.status}")
+            if not skip:
+                mark.add(batch)
+            notes = sum(isinstance(item, Note) for item in batch)
+            done = Progress(
+                done.read + len(batch),
+                done.sent + len(events),
+                done.refused + len(batch) - len(events) - notes,
+                done.skipped + (len(batch) if skip else 0),
+            )
+            report(done)
+            while self._inbox.waiting() > BACKLOG:
+                drain()
+        mark.remove()
+        return done
+
+    def _name(self, source: str) -> str:
+        return blake2b(f"{source}\0{self._section}".encode(), digest_size=8).hexdigest()
+
+    def _event(self, item: Item, began: int, say: Callable[[Said], None]) -> Event | None:
+        """The event of one item; a page with a bad date or hint comes without it."""
+        if isinstance(item, Refusal):
+            say(Said("refused", item.where, item.rule, item.detail, item.loc))
+            return None
+        if isinstance(item, Note):
+            say(Said("noted", item.where, item.rule, item.detail, times=item.count))
+            return None
+        members = self._members(item, began)
+        try:
+            return _dated(parse(members, self._rules), item, say)
+        except InvalidError as error:
+            soft = [fault for fault in error.faults if fault.field in _SOFT]
+            if len(soft) < len(error.faults):
+                fault = next(fault for fault in error.faults if fault.field not in _SOFT)
+                say(Said("refused", item.where, _rule(fault), fault.detail, item.loc))
+                return None
+        for fault in soft:
+            members.pop(fault.field)
+            detail = f"{fault.field} left out: {fault.detail}"
+            say(Said("noted", item.where, _rule(fault), detail, item.loc))
+        return _dated(parse(members, self._rules), item, say)
+
+    def _members(self, record: Record, began: int) -> dict[str, object]:
+        members: dict[str, object] = {"type": "upsert", "version": began, "section": self._section}
+        for name in ("loc", "lastmod", "changefreq", "priority"):
+            if (value := getattr(record, name)) is not None:
+                members[name] = value
+        members |= record.extra or {}
+        version = members["version"]
+        if isinstance(version, str) and version.isascii() and version.isdigit():
+            members["version"] = int(version)
+        return members
+
+
+class _Mark:
+    """What a former run of an import sent: when it began, then a digest of each batch."""
+
+    def __init__(self, client: redis.Redis, key: str) -> None:
+        self._client, self._key = client, key
+        with answering():
+            stored: Any = client.lrange(key, 0, -1)
+        self.began = int(stored[0]) if stored else _now()
+        self._sent: list[bytes] = stored[1:]
+        self._at = 0
+        self._stored = bool(stored)
+
+    def passes(self, batch: Sequence[Item]) -> bool:
+        """Whether the former run sent this very batch, and all before it."""
+        if self._at >= len(self._sent):
+            return False
+        if self._sent[self._at] == _digest(batch):
+            self._at += 1
+            return True
+        del self._sent[self._at :]
+        self.began = _now()
+        self._write(lambda pipe: pipe.ltrim(self._key, 0, self._at).lset(self._key, 0, self.began))
+        return False
+
+    def add(self, batch: Sequence[Item]) -> None:
+        """Remember that `batch` was sent."""
+        new = [_digest(batch)] if self._stored else [self.began, _digest(batch)]
+        self._write(lambda pipe: pipe.rpush(self._key, *new))
+        self._stored = True
+
+    def remove(self) -> None:
+        """The import is complete."""
+        with answering():
+            self._client.delete(self._key)
+
+    def _write(self, change: Callable[[Any], object]) -> None:
+        with answering():
+            pipe: Any = self._client.pipeline()
+            change(pipe)
+            pipe.expire(self._key, KEEP_S)
+            pipe.execute()
+
+
+def _digest(batch: Sequence[Item]) -> bytes:
+    return blake2b(repr(batch).encode(errors="surrogatepass"), digest_size=8).digest()
+
+
+def _dated(event: Event, record: Record, say: Callable[[Said], None]) -> Event:
+    """`event` without a lastmod in the future, which would go unsaid later on (PROTOCOL M5)."""
+    if event.lastmod is None or not in_future(event.lastmod, _now()):
+        return event
+    detail = f"lastmod left out: {event.lastmod} lies in the future"
+    say(Said("noted", record.where, "M5", detail, record.loc))
+    return replace(event, lastmod=None)
+
+
+def _rule(fault: Fault) -> str:
+    return fault.rule.removeprefix("PROTOCOL ")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch

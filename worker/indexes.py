@@ -1,0 +1,99 @@
+"""The index files of a site and its lines in robots.txt, rewritten only where they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from shared import robots, shards
+from shared.errors import PublishError, RobotsError
+from shared.settings import Site
+from shared.shards import ShardState
+from shared.store.publishing import Done, Publishing
+from shared.telemetry import logger
+from worker.files import Staged, WebRoot
+
+_log = logger("publisher")
+
+
+class Change(NamedTuple):
+    """One index file: its lines by ordinal as they were, and as they are to be."""
+
+    page: int
+    before: Mapping[int, bytes]
+    after: Mapping[int, bytes]
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return shards.index_name(self.page)
+
+
+class Indexes:
+    """Writes the index files of one site."""
+
+    def __init__(self, state: Publishing, name: str, site: Site) -> None:
+        self._state, self._name, self._site = state, name, site
+        self._robots_checked = False
+
+    def pages(self, states: Iterable[ShardState]) -> list[int]:
+        """The index files that list shards of these `states`."""
+        return sorted({state.ordinal // self._site.index_shards for state in states})
+
+    def changes(
+        self, done: Sequence[Done], lines: Mapping[int, Mapping[int, bytes]]
+    ) -> list[Change]:
+        """What publishing `done` means for the index files that list them, by now of `lines`."""
+        changes = []
+        for page, before in lines.items():
+            after = dict(before)
+            for each in done:
+                if each.page == page and each.file is None:
+                    after.pop(each.state.ordinal, None)
+                elif each.page == page:
+                    after[each.state.ordinal] = each.line
+            changes.append(Change(page, before, after))
+        return changes
+
+    def stage(self, root: WebRoot, changes: Sequence[Change], *, again: bool) -> Iterator[Staged]:
+        """Write beside them the index files whose lines changed (`again`: whose file differs)."""
+        for change in changes:
+            if change.after and (again or change.after != change.before):
+                content = shards.render_index(change.after[n] for n in sorted(change.after))
+                if not again or root.read_own(change.name) != content:
+                    yield root.stage(change.name, [content])
+
+    def follow(self, root: WebRoot, changes: Sequence[Change], *, again: bool) -> list[str]:
+        """After the index files: robots.txt, then drop index files that list nothing; the names
+        of what was written.
+        """
+        written = []
+        gone = [change for change in changes if not change.after]
+        appeared = any(change.after and not change.before for change in changes)
+        if appeared or gone or again or not self._robots_checked:
+            written = self._write_robots(root, changes)
+            self._robots_checked = True
+        for change in gone:
+            root.remove(change.name)
+        return written
+
+    def _write_robots(self, root: WebRoot, changes: Sequence[Change]) -> list[str]:
+        if self._site.robots == "off":
+            return []
+        listed = set(self._state.pages(self._site.index_shards))
+        listed -= {change.page for change in changes if not change.after}
+        listed |= {change.page for change in changes if change.after}
+        urls = [self._site.base.url(shards.index_name(page)) for page in sorted(listed)]
+        try:
+            before = root.read("robots.txt")
+            if before is None and (self._site.robots == "edit" or not urls):
+                return []
+            after = robots.edit(before, urls)
+        except (RobotsError, PublishError) as error:
+            # A link, say (RELIABILITY T18). The sitemap itself must not wait for it.
+            _log.error("robots.txt left alone", site=self._name, reason=str(error))
+            return []
+        if after == (before or b""):
+            return []
+        root.place(root.stage("robots.txt", [after]))
+        return ["robots.txt"]

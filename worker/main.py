@@ -1,0 +1,46 @@
+"""`python -m worker.main`: one worker process, or the schedule."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from pathlib import Path
+
+from shared import messages, telemetry
+from shared.settings import load
+from worker.app import create_worker_app
+from worker.plant import Plant
+from worker.tasks import register
+
+THREADS = 4
+
+
+def main() -> None:
+    """Run until SIGTERM; what is at hand is finished first."""
+    parser = argparse.ArgumentParser(description="sitemapd worker")
+    parser.add_argument("--config", type=Path, required=True, help="sitemapd.toml")
+    parser.add_argument("--schedule", action="store_true", help="run the schedule, not a worker")
+    parser.add_argument("--threads", type=int, default=THREADS, help="sites worked on at once")
+    options = parser.parse_args()
+    telemetry.configure()
+    settings = load(options.config)
+    app = create_worker_app(settings)
+    if options.schedule:
+        # Kept in memory: both tasks may run at any time, so nothing is worth remembering.
+        app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
+        return
+    # The same after a restart, so that a worker finds what it was given before.
+    consumer = os.environ.get("SITEMAPD_CONSUMER") or socket.gethostname()
+    register(app, Plant(settings, consumer))
+    app.worker_main(
+        [
+            "worker", "--pool=threads", f"--concurrency={options.threads}", "--loglevel=WARNING",
+            "--without-gossip", "--without-mingle", f"--queues={messages.QUEUE}",
+            f"--hostname={consumer}@%h",
+        ]
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

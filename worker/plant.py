@@ -1,0 +1,126 @@
+"""All sites of one worker process: a pump each, the sweep that finds forgotten work, a heartbeat.
+
+Wake-ups may be lost, doubled or late, and the schedule may be dead: the sweep runs inside every
+worker too, and does the work itself instead of sending messages.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from shared.errors import StoreError
+from shared.messages import SWEEP_S, TIDY_S
+from shared.settings import Settings
+from shared.store.redis import answering, connect
+from shared.telemetry import logger
+from worker.draining import drain_emptiest
+from worker.pump import Pump
+
+HEARTBEAT = "{sitemapd}:worker:"
+HEARTBEAT_S = 10
+REDIS_TIMEOUT_S = 10.0
+SLICE_S = 1.0
+"""How long a sweep stays with one site while others may wait."""
+
+_log = logger("worker")
+
+
+class Plant:
+    """The pumps of every configured site, under the fixed name `consumer`.
+
+    The name must be the same after a restart, and no two processes may have it at once.
+    """
+
+    def __init__(self, settings: Settings, consumer: str) -> None:
+        self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
+        self._consumer = consumer
+        self._limits = {name: site.limits for name, site in settings.sites.items()}
+        self._pumps = {
+            name: Pump(settings, self._client, name, consumer) for name in settings.sites
+        }
+        self._stopping = threading.Event()
+        self._beater = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
+        self._sweeper = threading.Thread(target=self._sweep_for_ever, name="sweep", daemon=True)
+        self._tidied_at = time.monotonic()
+
+    def wake(self, site: str) -> None:
+        """There may be work for `site`."""
+        pump = self._pumps.get(site)
+        if pump is None:
+            _log.warning("woken for a site that is not configured", site=site)
+            return
+        pump.run()
+
+    def start(self) -> None:
+        """Begin to sweep."""
+        self._beater.start()
+        self._sweeper.start()
+
+    def stop(self) -> None:
+        """Finish the batches at hand and take no more."""
+        self._stopping.set()
+        for pump in self._pumps.values():
+            pump.stop()
+
+    def sweep(self) -> bool:
+        """Work on every site that has something left, whoever forgot it, a while each; whether
+        one of them has more.
+        """
+        busy = False
+        for name, pump in self._pumps.items():
+            try:
+                self._adopt(pump)
+                if pump.inbox.waiting() or pump.publisher.state.dirty(1):
+                    busy |= pump.run(SLICE_S)
+            except StoreError as error:
+                _log.error("sweep failed", site=name, reason=str(error))
+            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
+                _log.exception("sweep failed", site=name)
+        return busy
+
+    def tidy(self) -> None:
+        """Forget deleted pages whose time has come, and empty a shard of each site that is nearly
+        empty anyway.
+        """
+        for name, pump in self._pumps.items():
+            while pump.pages.forget(time.time_ns() // 1_000_000) and not self._stopping.is_set():
+                pass
+            drained = drain_emptiest(pump.pages, pump.publisher.state, self._limits[name])
+            if drained is not None:
+                _log.info("drained a nearly empty shard", site=name, shard=str(drained))
+
+    def _adopt(self, pump: Pump) -> None:
+        if not pump.inbox.waiting():
+            return
+        others = [name for name in pump.inbox.holders() if name != self._consumer]
+        with answering():
+            dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
+        taken = pump.adopt(dead)
+        if taken:
+            _log.warning("took over events of a dead worker", site=pump.name, events=taken)
+
+    def _beat_for_ever(self) -> None:
+        """In a thread of its own: a busy site must not make this worker look dead."""
+        while True:
+            try:
+                with answering():
+                    self._client.set(f"{HEARTBEAT}{self._consumer}", "1", ex=HEARTBEAT_S)
+            except StoreError as error:
+                _log.error("no heartbeat", reason=str(error))
+            if self._stopping.wait(SWEEP_S):
+                return
+
+    def _sweep_for_ever(self) -> None:
+        busy = True
+        while not self._stopping.wait(0 if busy else SWEEP_S):
+            busy = False
+            try:
+                busy = self.sweep()
+                if time.monotonic() - self._tidied_at > TIDY_S:
+                    self._tidied_at = time.monotonic()
+                    self.tidy()
+            except StoreError as error:
+                _log.error("sweep failed", reason=str(error))
+            except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread
+                _log.exception("sweep failed")

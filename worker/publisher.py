@@ -1,0 +1,275 @@
+"""Write what changed, and only that: shards, then index, then robots.txt; then commit.
+
+A reader sees old files or new ones, and an index whose files all exist: files that appear are
+written before they are named, files that vanish are named no more before they go. A crash at any
+point leaves the patches where they were, and the next pass writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Iterator, Sequence
+from importlib.resources import files
+from typing import NamedTuple
+
+import redis
+
+from shared import fragments, shards, w3c
+from shared.errors import ShardError
+from shared.settings import Site
+from shared.shards import Shard, ShardState
+from shared.store.contract import LEASE_MS, PublishedFile
+from shared.store.publishing import Begun, Done, Publishing, Run, Taken
+from shared.store.redis import Errand
+from shared.telemetry import logger
+from worker import marker
+from worker.files import Staged, WebRoot
+from worker.indexes import Indexes
+from worker.merging import Merged, check, merge, render, unpatched
+
+PASS_SHARDS = 16
+PASS_BYTES = 64 * 1024 * 1024
+STYLESHEET = "sitemap.css"
+
+_log = logger("publisher")
+
+
+class Published(NamedTuple):
+    """What one pass did: shards brought up to date, files written and files removed."""
+
+    shards: list[Shard]
+    written: list[str]
+    removed: list[str]
+
+
+class Publisher:
+    """Publishes one site. One at a time does so, by a lease; any process may be that one."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
+        self.state = Publishing(client, name)
+        self._name, self._site = name, site
+        self._indexes = Indexes(self.state, name, site)
+        self._me = f"{consumer}:"
+        self._token = self._me + secrets.token_hex(8)
+        self._root: WebRoot | None = None
+        self._holder: tuple[str, float] = ("", 0.0)
+        self._held_at = 0.0
+
+    def errand(self, again: Sequence[Shard] = ()) -> Errand:
+        """What `publish` begins with: may be sent along with what comes before it."""
+        self._held_at = time.monotonic()
+        return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS)
+
+    def publish(
+        self, again: Sequence[Shard] = (), errand: Errand | None = None
+    ) -> Published | None:
+        """One pass over the shards that wait longest: what it did; None if nothing could be.
+
+        `again` are shards to compare with their files and write where these differ, whether
+        patches wait or not. Raises StoreError, or PublishError: the old files are in place then
+        and the work is still queued.
+        """
+        begun = self.state.begun(errand or self.errand(again))
+        if isinstance(begun, str):
+            self._held_by(begun)
+        if not isinstance(begun, Begun):
+            return None
+        try:
+            return self._pass(begun, again=bool(again))
+        except BaseException:
+            self.state.release(self._token, begun.shards)
+            raise
+
+    def _held_by(self, holder: str) -> None:
+        """Take the lease from a publisher that died: our own former life, or one that is stuck.
+
+        Judged by our own monotonic clock: expiry in Redis follows the wall clock (F12).
+        """
+        if self._holder[0] != holder:
+            self._holder = (holder, time.monotonic())
+        if holder.startswith(self._me) or time.monotonic() - self._holder[1] > LEASE_MS / 1000:
+            _log.warning("lease taken over", site=self._name, holder=holder)
+            self.state.release(holder)
+
+    def _pass(self, begun: Begun, *, again: bool) -> Published | None:
+        root = self._open()
+        lost = self._check_run(root, begun.run)
+        within = _bounded([state.size for state in begun.states])
+        states = begun.states[:within]
+        taken, lines = self.state.load(begun.shards[:within], states, self._indexes.pages(states))
+        merged = list(self._merge(taken))
+        # Dirty without patches: a publisher that had lost its lease may have put older bytes there.
+        again = again or lost or not all(each.edited for each in merged)
+        staged: dict[Shard, Staged] = {}
+        indexes: list[Staged] = []
+        try:
+            sound = list(self._stage_all(root, merged, staged, again=again))
+            done = [self._done(root, each, staged.get(each.taken.shard)) for each in sound]
+            changes = self._indexes.changes(done, lines)
+            for index in self._indexes.stage(root, changes, again=again):
+                # One by one: the next may fail, and all that were written are discarded then.
+                indexes.append(index)  # noqa: PERF402
+            if not self._place(root, staged.values(), indexes):
+                return None
+        finally:
+            root.discard((*staged.values(), *indexes))
+        written = [file.name for file in (*staged.values(), *indexes)]
+        written += self._indexes.follow(root, changes, again=again)
+        removed = self._remove(root, done, sync=bool(written))
+        return self._commit(begun.run, root, done, written, removed)
+
+    def _merge(self, taken: Sequence[Taken]) -> Iterator[Merged]:
+        for each in taken:
+            try:
+                yield merge(each)
+            except ShardError as error:
+                self._hold_back(each.shard, error)
+
+    def _stage_all(
+        self, root: WebRoot, merged: Sequence[Merged], staged: dict[Shard, Staged], *, again: bool
+    ) -> Iterator[Merged]:
+        """Stage the files of `merged`; those that may be published."""
+        for each in merged:
+            shard = each.taken.shard
+            try:
+                self._stage(root, each, staged, again=again)
+                check(each)  # while the disk is busy with the file
+            except ShardError as error:
+                self._hold_back(shard, error)
+                root.discard([staged.pop(shard)] if shard in staged else [])
+            else:
+                yield each
+            self._keep_lease()
+
+    def _hold_back(self, shard: Shard, error: ShardError) -> None:
+        _log.error("shard held back", site=self._name, shard=str(shard), reason=str(error))
+
+    def _remove(self, root: WebRoot, done: Sequence[Done], *, sync: bool) -> list[str]:
+        """Remove the files of shards that are empty now: no index on the disk may name them."""
+        vanished = [self._path(each.shard) for each in done if each.file is None]
+        if sync or vanished:
+            root.sync()
+        removed = [name for name in vanished if root.remove(name)]
+        if removed:
+            root.sync()
+        return removed
+
+    def _place(
+        self, root: WebRoot, staged: Collection[Staged], indexes: Collection[Staged]
+    ) -> bool:
+        """Let the files take their names; False, and nothing has changed, without the lease."""
+        for file in (*staged, *indexes):
+            root.flush(file)  # so that nothing slow follows the look at the lease
+            self._keep_lease()
+        if not self.state.holds(self._token):
+            _log.warning("lease lost before publishing", site=self._name)
+            return False
+        for file in staged:
+            root.place(file)
+        # An index may reach the disk before the new bytes of a file that it named already, never
+        # before the file itself.
+        if not all(file.replaces for file in staged):
+            root.sync()
+        for file in indexes:
+            root.place(file)
+        return True
+
+    def _stage(
+        self, root: WebRoot, merged: Merged, staged: dict[Shard, Staged], *, again: bool
+    ) -> None:
+        if not merged.urls:
+            return
+        shard, file = merged.taken.shard, merged.taken.file
+        path = self._path(shard)
+        before = root.read_own(path) if again or self._site.form == "xml" else None
+        content = render(merged, self._site.form, b"" if again else before or b"")
+        if not again or before != b"".join(content):
+            since = file.lastmod + 1 if file else 0
+            staged[shard] = root.stage(path, content, since=since)
+
+    def _keep_lease(self) -> None:
+        """Writing may take long on a slow disk."""
+        if time.monotonic() - self._held_at > LEASE_MS / 4000:
+            self._held_at = time.monotonic()
+            self.state.hold(self._token)
+
+    def _done(self, root: WebRoot, merged: Merged, staged: Staged | None) -> Done:
+        shard, state, _, _, before = merged.taken
+        page = state.ordinal // self._site.index_shards
+        if not merged.urls:
+            return Done(shard, state, merged.edited, None, page, b"")
+        # A file that stays may be that of a publisher which died before it could say so.
+        lastmod = staged.mtime if staged else root.mtime(self._path(shard))
+        lastmod = max(lastmod, before.lastmod if before else 0)
+        file = PublishedFile(state.generation, lastmod, merged.urls, merged.size)
+        url = self._site.base.url(shards.file_name(shard, self._site.form))
+        line = fragments.index_line(url, w3c.from_epoch_s(lastmod))
+        return Done(shard, state, merged.edited, file, page, line)
+
+    def _commit(
+        self, run: Run, root: WebRoot, done: Sequence[Done], written: list[str], removed: list[str]
+    ) -> Published:
+        published = Published([each.shard for each in done], written, removed)
+        note = published._asdict() | {"shards": [str(shard) for shard in published.shards]}
+        publishes = self.state.commit(self._token, done, note)
+        if not publishes:
+            _log.warning("lease lost while publishing: published again later", site=self._name)
+            return published._replace(shards=[])
+        if written or removed:
+            marker.write(root, Run(run.ident, publishes))
+            _log.info("published", site=self._name, **note)
+        return published
+
+    def _open(self) -> WebRoot:
+        """The web root; at first swept, and given the stylesheet that every file names."""
+        if self._root is not None and not self._root.stands():
+            self._root.close()  # a deployment has put another directory in its place
+            self._root = None
+        if self._root is None:
+            root = WebRoot(self._site.web_root)
+            root.sweep()
+            style = files("worker").joinpath(STYLESHEET).read_bytes()
+            if root.read_own(STYLESHEET) != style:
+                root.place(root.stage(STYLESHEET, [style]))
+            self._root = root
+        return self._root
+
+    def _check_run(self, root: WebRoot, run: Run) -> bool:
+        """Whether files were lost and are put back; PublishError if they are not of this state."""
+        if marker.belongs(root, run, self._name):
+            return False
+        if run.publishes:
+            self._restore(root)
+        marker.write(root, run)
+        return run.publishes > 0
+
+    def _restore(self, root: WebRoot) -> None:
+        """Put back every shard file that was published, before an index can name it again."""
+        published = self.state.files(self.state.sections())
+        _log.warning("web root emptied: files put back", site=self._name, files=len(published))
+        for shard, file in published.items():
+            (taken,), _ = self.state.load([shard], [ShardState(0, 0, 0, 0)])
+            content, path = render(unpatched(taken), self._site.form), self._path(shard)
+            if root.read_own(path) != b"".join(content):
+                root.place(root.stage(path, content, since=file.lastmod))
+            self._keep_lease()
+        # The passes to come compare each index with its lines, and robots.txt with both.
+        self.state.soil(published)
+
+    def adopt(self) -> None:
+        """Let this state take over a web root that another one wrote."""
+        marker.write(self._open(), self.state.run(secrets.token_hex(8)))
+
+    def _path(self, shard: Shard) -> str:
+        return shards.on_disk(shards.file_name(shard, self._site.form), self._site.form)
+
+
+def _bounded(sizes: Sequence[int]) -> int:
+    """How many shards one pass takes, so that it ends well within its lease."""
+    total = 0
+    for count, size in enumerate(sizes):
+        total += size
+        if count and total > PASS_BYTES:
+            return count
+    return len(sizes)

@@ -1,0 +1,194 @@
+"""Drain one site's inbox: read, decide, apply, publish, until nothing is left to do.
+
+Publishing has a leading edge: the first change is published at once. Under load it happens once
+per publish interval, and events that come in between are drained every `linger` seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Sequence
+
+import redis
+
+from shared.errors import PublishError, StoreDownError, StoreError
+from shared.events import Event, NewerSchemaError
+from shared.inbox import Inbox, Received
+from shared.patch import Arrival, decide
+from shared.settings import Settings
+from shared.store.pages import Pages
+from shared.store.redis import Errand
+from shared.telemetry import logger
+from worker.publisher import Publisher
+
+BATCH = 500
+MAX_TRIES = 5
+AWAKE_EVERY_S = 2.0
+
+_log = logger("pump")
+
+
+class Pump:
+    """Moves the events of one site from its inbox into its files."""
+
+    def __init__(self, settings: Settings, client: redis.Redis, name: str, consumer: str) -> None:
+        site = settings.sites[name]
+        self.name = name
+        self.inbox = Inbox(client, name)
+        self.pages = Pages(client, name, site.limits)
+        self.publisher = Publisher(client, name, site, consumer)
+        self._site, self._consumer, self._linger = site, consumer, settings.linger
+        self._running = threading.Lock()
+        self._stopping = threading.Event()
+        self._published_at = float("-inf")
+        self._awake_at = float("-inf")
+        self._left = True
+
+    def run(self, most_s: float = math.inf) -> bool:
+        """Work until nothing is left; at once back if this process is at it already.
+
+        After `most_s` seconds it stops all the same: True then, there may be more to do. Raises
+        StoreError; whatever was not finished stays where it was and the sweep finds it.
+        """
+        if not self._running.acquire(blocking=False):
+            return False
+        asleep, until = False, time.monotonic() + most_s
+        # Accepting an event has just said that somebody is awake; once more would cost a flush.
+        self._awake_at = time.monotonic()
+        try:
+            self._read_again()
+            asleep = self._drain(until)
+        except PublishError as error:
+            _log.error("not published", site=self.name, reason=str(error))
+            return False
+        except BaseException:
+            self._left = True
+            raise
+        finally:
+            self._running.release()
+            if not asleep:
+                self._give_up()
+        return time.monotonic() >= until
+
+    def stop(self) -> None:
+        """Let `run` come back after the batch it is at."""
+        self._stopping.set()
+
+    def adopt(self, dead: Sequence[str]) -> int:
+        """Take over the events of the consumers `dead`; `run` settles them. How many."""
+        taken = self.inbox.adopt(self._consumer, dead)
+        self._left = self._left or taken > 0
+        return taken
+
+    def apply_all(self) -> None:
+        """Apply every event that waits, and publish nothing. Raises StoreError."""
+        with self._running:
+            while batch := self.inbox.read(self._consumer, BATCH):
+                self._settle(batch)
+
+    def _read_again(self) -> None:
+        """Settle what this consumer was given and never settled: adopted, failed, or in its former
+        life, for its name is the same.
+        """
+        if not self._left:
+            return
+        self._left, after = False, "0"
+        while batch := self.inbox.read(self._consumer, BATCH, after):
+            self._settle(batch)
+            after = batch[-1].id
+
+    def _drain(self, until: float) -> bool:
+        """Read, apply and publish; whether the site could be laid to rest."""
+        looked_again = False
+        while not self._stopping.is_set() and time.monotonic() < until:
+            self._stay_awake()
+            batch = self.inbox.read(self._consumer, BATCH)
+            # What publishing begins with goes along with the last thing before it.
+            errand = self.publisher.errand() if batch and self._due() <= 0 else None
+            if batch:
+                looked_again = False
+                self._settle(batch, errand)
+            due = self._due()
+            if due <= 0 and self._publish(errand):
+                continue
+            if due <= 0 or (not batch and not self.publisher.state.dirty(1)):
+                if batch:
+                    continue
+                if self.inbox.rest():
+                    return True
+                if looked_again:
+                    # Only the sweep can help: a publish that is held up, or events that fail.
+                    return False
+                looked_again = True
+            elif len(batch) < BATCH:
+                self._stopping.wait(min(due, self._linger))
+        return False
+
+    def _give_up(self) -> None:
+        """Let the next event wake somebody, although there is work left."""
+        with contextlib.suppress(StoreError):
+            self.inbox.sleep()
+
+    def _due(self) -> float:
+        """In how many seconds the next publish may be."""
+        return self._published_at + self._site.publish_interval - time.monotonic()
+
+    def _publish(self, errand: Errand | None) -> bool:
+        published = self.publisher.publish(errand=errand)
+        if published is None:
+            return False
+        if published.written or published.removed:
+            self._published_at = time.monotonic()
+        return bool(published.shards)
+
+    def _stay_awake(self) -> None:
+        now = time.monotonic()
+        if now - self._awake_at > AWAKE_EVERY_S:
+            self._awake_at = now
+            self.inbox.stay_awake()
+
+    def _settle(self, batch: Sequence[Received], errand: Errand | None = None) -> None:
+        """Apply a batch, and do `errand` behind it; if that fails, event by event, so that one
+        cannot hold up the others.
+        """
+        try:
+            self._apply(batch, errand)
+        except StoreDownError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
+            if len(batch) == 1:
+                self._failed(batch[0], error)
+                return
+            for received in batch:
+                self._settle([received])
+
+    def _apply(self, batch: Sequence[Received], errand: Errand | None) -> None:
+        events = [(received, Event.load(received.payload)) for received in batch]
+        while True:
+            known, pages, claims = self.pages.know([event for _, event in events])
+            decisions = []
+            for received, event in events:
+                arrival = Arrival.of(received.id)
+                decision = decide(known, event, arrival, hints=self._site.hints)
+                subject = event.loc or f"id {event.id}"
+                decisions.append((received.id, subject, decision.reason, decision.changed))
+            settled = [received.id for received, _ in events]
+            if self.pages.apply(known, pages, claims, settled, decisions, errand):
+                break
+        for ident, subject, reason, changed in decisions:
+            _log.debug(
+                "decided", site=self.name, id=ident, page=subject, reason=reason, changed=changed
+            )
+
+    def _failed(self, received: Received, error: Exception) -> None:
+        self._left = True
+        tries = self.inbox.tries(self._consumer).get(received.id, 1)
+        _log.error(
+            "event failed", site=self.name, id=received.id, tries=tries,
+            error=f"{type(error).__name__}: {error}",
+        )  # fmt: skip
+        if tries >= MAX_TRIES and not isinstance(error, NewerSchemaError):
+            self.inbox.bury(received.id, f"{type(error).__name__}: {error}", tries)

@@ -1,0 +1,199 @@
+"""Entries of sitemaps and feeds: strict XML, one faulty entry at a time repaired or refused.
+
+Repairs are only those whose meaning is certain, each noted: a bare `&` is read as `&amp;`, a
+missing end tag is supplied where the next entry begins, an undeclared prefix is bound. Everything
+else costs the entry it stands in, with line and column, and no other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lxml import etree
+
+from shared.errors import UnusableSourceError
+from worker.sources.pieces import PIECE_LIMIT, Cutter, Piece, escape_ampersands
+from worker.sources.records import Refusal, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from worker.sources.roots import Root
+
+Element = Any  # lxml ships no types
+
+_BATCH = 256 * 1024  # bytes parsed at once: 50,000 URLs in 0.1 s, some 3 MB of tree
+_UNDECLARED = re.compile(r"Namespace prefix (\S+) (?:on|for) ")
+_UNDEFINED = re.compile(r"&([A-Za-z][A-Za-z0-9]*);")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a document; `repaired` where bare ampersands in it were escaped."""
+
+    number: int
+    element: Element
+    repaired: bool = False
+
+    def doubtful(self, loc: str) -> str | None:
+        """The name of an undefined entity in the address, which could mean a character or text."""
+        found = _UNDEFINED.search(loc) if self.repaired else None
+        return found[1] if found else None
+
+
+class Markup:
+    """Reads the entries of one document whose root is known; `count` is how many so far."""
+
+    def __init__(self, name: str, root: Root, tally: Tally) -> None:
+        self._name, self._root, self._tally = name, root, tally
+        self.count = 0
+        self._parser = etree.XMLParser(
+            encoding="utf-8",
+            resolve_entities=False,
+            load_dtd=False,
+            no_network=True,
+            huge_tree=False,
+            remove_comments=True,
+            remove_pis=True,
+            collect_ids=False,
+        )
+
+    def root_element(self) -> Element:
+        """The bare root; raises UnusableSourceError where its start tag is no XML."""
+        closing = b"" if self._root.childless else self._root.closing
+        try:
+            return self._parse(b"", closing)
+        except etree.XMLSyntaxError as error:
+            raise UnusableSourceError(
+                "F4", f"the root's start tag is broken: {_reason(error)}"
+            ) from error
+
+    def entries(self, chunks: Iterable[bytes]) -> Iterator[Entry | Refusal]:
+        """Entries in document order; `chunks` begin at the root's `start`."""
+        if self._root.childless:
+            return
+        root, batch, size = self._root, list[Piece](), 0
+        for piece in Cutter(root.item, root.end, root.line, root.column).pieces(chunks):
+            if piece.kind == "entry" and piece.data is not None and not piece.cut:
+                batch.append(piece)
+                size += len(piece.data)
+                if size < _BATCH:
+                    continue
+            yield from self._batch(batch)
+            if not batch or piece is not batch[-1]:
+                yield from self._other(piece)
+            batch, size = [], 0
+
+    def _batch(self, batch: list[Piece]) -> Iterator[Entry | Refusal]:
+        if not batch:
+            return
+        try:
+            found = self._children(b"".join(piece.data or b"" for piece in batch))
+        except etree.XMLSyntaxError:
+            found = []
+        if len(found) == len(batch):
+            for element in found:
+                self.count += 1
+                yield Entry(self.count, element)
+            return
+        for piece in batch:
+            yield self._single(piece)
+
+    def _single(self, piece: Piece) -> Entry | Refusal:
+        """The entry of one piece, repaired if that is needed and certain."""
+        self.count += 1
+        data = piece.data or b""
+        try:
+            return Entry(self.count, self._only(data))
+        except etree.XMLSyntaxError as error:
+            fault = error
+        mended, ampersands = escape_ampersands(data)
+        ending = b"</%b>" % self._root.item
+        attempts = [(mended, b"")] if ampersands else []
+        attempts += [] if piece.cut else [(mended, ending)]
+        for content, added in attempts:
+            try:
+                element = self._only(content + added)
+            except etree.XMLSyntaxError:
+                continue
+            if added and not len(element):
+                break
+            self._note_repairs(ampersands, added)
+            return Entry(self.count, element, repaired=ampersands > 0)
+        return self._refusal(piece, fault, f"{self._name}#{self.count}")
+
+    def _note_repairs(self, ampersands: int, added: bytes) -> None:
+        where = f"{self._name}#{self.count}"
+        if ampersands:
+            self._tally.add("F4", "unescaped & read as &amp;", where, ampersands)
+        if added:
+            self._tally.add("F4", f"missing {added.decode()} supplied", where)
+
+    def _other(self, piece: Piece) -> Iterator[Entry | Refusal]:
+        """A piece at the edge: before the first entry, after the last, cut short or too large."""
+        if piece.data is None:
+            detail = (
+                f"more than {PIECE_LIMIT} bytes without an entry's end before line {piece.line}"
+            )
+            self.count += piece.kind == "entry"
+            yield Refusal(f"{self._name}#{self.count}", "F4", detail)
+        elif piece.kind == "entry":
+            entry = self._single(piece)
+            if isinstance(entry, Entry):
+                yield entry
+        else:
+            yield from self._edge(piece, piece.data)
+        if piece.cut:
+            ending = self._root.closing.decode(errors="replace")
+            detail = f"the document is cut short in or after this entry: {ending} is missing"
+            yield Refusal(f"{self._name}#{self.count}", "F4", detail)
+
+    def _edge(self, piece: Piece, data: bytes) -> Iterator[Refusal]:
+        try:
+            self._parse(data, b"" if piece.kind == "tail" else self._root.closing)
+        except etree.XMLSyntaxError as error:
+            yield self._refusal(piece, error, self._name)
+
+    def _only(self, data: bytes) -> Element:
+        found = self._children(data)
+        if len(found) != 1:
+            raise etree.XMLSyntaxError("not one entry", 0, 0, 0)
+        return found[0]
+
+    def _children(self, data: bytes) -> list[Element]:
+        container = self._parse(data, self._root.closing)
+        if self._root.kind == "rss":
+            container = container[0]
+        name = self._root.item.rpartition(b":")[2].decode()
+        return [child for child in container if etree.QName(child).localname == name]
+
+    def _parse(self, data: bytes, closing: bytes) -> Element:
+        """Parse content between the open tags; binds undeclared prefixes as they turn up."""
+        while True:
+            try:
+                return etree.fromstring(self._root.opening + data + closing, self._parser)
+            except etree.XMLSyntaxError as error:
+                prefix = _UNDECLARED.search(error.msg or "")
+                if prefix is None or not self._root.may_declare(prefix[1]):
+                    raise
+                self._tally.add("F6", f"the namespace prefix {prefix[1]} is never declared")
+                self._root.declare(prefix[1])
+
+    def _refusal(self, piece: Piece, error: Any, where: str) -> Refusal:
+        """The parser's complaint at its place in the document, at most where the piece ends."""
+        data = self._root.opening + (piece.data or b"")
+        line, column = error.position
+        line = min(max(line, 1), 1 + data.count(b"\n"))
+        if line == 1 + data.count(b"\n"):
+            column = min(column, len(data) - data.rfind(b"\n"))
+        if line == 1:
+            column += piece.column - len(self._root.opening)
+        place = f"line {piece.line + line - 1}, column {max(column, 1)}"
+        return Refusal(where, "F4", f"{_reason(error)} ({place})")
+
+
+def _reason(error: Any) -> str:
+    """The parser's message without the places it names, which count from the piece."""
+    return re.sub(r",? (?:in |at )?(?:line \d+|column \d+)", "", error.msg or "not well-formed")

@@ -1,0 +1,107 @@
+"""NDJSON files of pages: one JSON object per line, named like the fields of an event."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from shared.errors import SourceError
+from worker.sources.documents import LINE_LIMIT, Body, Document, Line, lines
+from worker.sources.pages import XML_SPACE
+from worker.sources.records import Item, Record, Refusal, Tally
+from worker.sources.tables import EXTRAS, FIELDS, UTF16_BOMS, record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_READ = FIELDS | EXTRAS
+_FLAGS = frozenset({"type", "noindex", "canonical"})
+
+
+def read_ndjson(document: Document) -> Iterator[Item]:
+    """Pages of an NDJSON file (UTF-8, gzip allowed), numbered by line.
+
+    Raises SourceError for UTF-16. An object that says its page must not be listed (a delete,
+    `noindex`, another canonical address: PROTOCOL L8) is refused.
+    """
+    tally = Tally(document.name)
+    body = Body(document.file, bound=False)
+    for line in lines(body):
+        where = f"{document.name}#{line.number}"
+        if line.number == 1 and line.data is not None and line.data.startswith(UTF16_BOMS):
+            raise SourceError(f"{document.name} is UTF-16; save it as UTF-8")
+        if line.data is None or line.data.strip():
+            yield _page(line, where, tally)
+    if body.fault:
+        yield Refusal(document.name, *body.fault)
+    yield from tally.notes()
+
+
+def _page(line: Line, where: str, tally: Tally) -> Record | Refusal:
+    if line.data is None:
+        return Refusal(where, "ndjson", f"line {line.number} is longer than {LINE_LIMIT} bytes")
+    try:
+        values = _object(line.data)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return Refusal(where, "ndjson", f"line {line.number}: {reason}")
+    unlisted = _unlisted(values)
+    if unlisted:
+        loc = values.get("loc")
+        return Refusal(where, "L8", unlisted, loc if isinstance(loc, str) else None)
+    for unread in values.keys() - _READ - _FLAGS:
+        tally.drop(unread[:40])
+    texts: dict[str, str] = {}
+    for name in _READ & values.keys():
+        value = values[name]
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            return Refusal(
+                where, "ndjson", f"line {line.number}: {name} is neither text nor number"
+            )
+        texts[name] = value.strip(XML_SPACE)
+    return record(texts, where)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """One JSON object; numbers stay the text they are written as. Raises ValueError."""
+    text = data.decode()
+    value = json.loads(
+        text,
+        parse_int=str,
+        parse_float=str,
+        parse_constant=_no_constant,
+        object_pairs_hook=_unique,
+    )
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004  one kind of fault for the caller
+    for name in value:
+        name.encode()
+    for name in _READ & value.keys():
+        if isinstance(value[name], str):
+            value[name].encode()  # a lone surrogate is no text (RELIABILITY T9)
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a field is named twice")
+    return value
+
+
+def _unlisted(values: dict[str, Any]) -> str | None:
+    kind = values.get("type", "upsert")
+    if kind != "upsert":
+        return f"type {str(kind)[:40]!r} lists no page"
+    if values.get("noindex") not in (None, False):
+        return "the page is marked noindex"
+    canonical = values.get("canonical")
+    if canonical not in (None, "", values.get("loc")):
+        return "the page names another canonical address"
+    return None

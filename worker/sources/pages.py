@@ -1,0 +1,130 @@
+"""One entry of a sitemap, an RSS or an Atom feed as a Record or the reason why it is none."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+
+from lxml import etree
+
+from worker.sources.records import Record, Refusal, Tally
+
+if TYPE_CHECKING:
+    from worker.sources.markup import Element, Entry
+
+XML_SPACE: Final = " \t\r\n"
+_ATOM = "http://www.w3.org/2005/Atom"
+_LABELS: Final = {
+    "http://www.google.com/schemas/sitemap-image/1.1": "image",
+    "http://www.google.com/schemas/sitemap-video/1.1": "video",
+    "http://www.google.com/schemas/sitemap-news/0.9": "news",
+    "http://www.w3.org/1999/xhtml": "xhtml",
+    "http://www.google.com/schemas/sitemap-mobile/1.0": "mobile",
+    "http://www.google.com/schemas/sitemap-pagemap/1.0": "pagemap",
+}
+_SINGLE: Final = frozenset({"loc", "lastmod", "changefreq", "priority"})
+
+
+def from_urlset(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
+    """A `<url>` (also a `<sitemap>`) by the local names of its namespace (PROTOCOL F13)."""
+    namespace = entry.element.tag.rpartition("}")[0]
+    values: dict[str, str] = {}
+    conflicts: set[str] = set()
+    for child in entry.element:
+        owner, _, name = child.tag.rpartition("}")
+        if owner != namespace or name not in _SINGLE:
+            tally.drop(_label(owner, name))
+            continue
+        if len(child):
+            return Refusal(where, "F13", f"{name} contains other tags")
+        text = (child.text or "").strip(XML_SPACE)
+        if name in values and (name == "loc" or values[name] != text):
+            conflicts.add(name)
+        values.setdefault(name, text)
+    return _from_values(entry, where, tally, values, conflicts)
+
+
+def _from_values(
+    entry: Entry, where: str, tally: Tally, values: dict[str, str], conflicts: set[str]
+) -> Record | Refusal:
+    if "loc" in conflicts:
+        return Refusal(where, "F13", "more than one loc", values["loc"])
+    for name in sorted(conflicts):
+        values[name] = ""  # which of them is true is not known (PROTOCOL M3)
+        tally.add("F13", f"several {name} that differ: none was taken", where)
+    refused = check_loc(values.get("loc"), where, entry)
+    if refused is not None:
+        return refused
+    return Record(
+        loc=values["loc"],
+        where=where,
+        lastmod=values.get("lastmod") or None,
+        changefreq=values.get("changefreq") or None,
+        priority=values.get("priority") or None,
+    )
+
+
+def check_loc(loc: str | None, where: str, entry: Entry | None = None) -> Refusal | None:
+    """Why this address cannot be taken as it stands, or None."""
+    if not loc:
+        return Refusal(where, "F13", "no loc" if loc is None else "an empty loc")
+    if "\ufffd" in loc:
+        return Refusal(where, "L3", "characters of the address were lost (U+FFFD)", loc)
+    entity = entry.doubtful(loc) if entry else None
+    if entity:
+        return Refusal(where, "F4", f"&{entity}; is not defined in XML: what was meant?", loc)
+    return None
+
+
+def from_rss(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
+    """An RSS `<item>`: address from `link`, time from `pubDate` (PROTOCOL F11)."""
+    loc = _text(entry.element, "link")
+    refused = check_loc(loc, where, entry)
+    if refused is not None or loc is None:
+        return refused or Refusal(where, "F11", "no link")
+    stated = _text(entry.element, "pubDate")
+    lastmod = w3c_from_rfc822(stated) if stated else None
+    if stated and lastmod is None:
+        tally.add("F11", "pubDate is no RFC 822 date with a zone: no lastmod", where)
+    return Record(loc=loc, where=where, lastmod=lastmod)
+
+
+def from_atom(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
+    """An Atom `<entry>`: its first alternate `link`, time from `updated` (PROTOCOL F11)."""
+    namespace = etree.QName(entry.element).namespace or ""
+    tag = f"{{{namespace}}}link" if namespace else "link"
+    links = [
+        child.get("href", "").strip(XML_SPACE)
+        for child in entry.element.iterchildren(tag)
+        if child.get("rel", "alternate") == "alternate"
+    ]
+    loc = links[0] if links else None
+    if len(set(links)) > 1:
+        tally.add("F11", "several alternate links: the first was taken", where)
+    refused = check_loc(loc, where, entry)
+    if refused is not None or loc is None:
+        return refused or Refusal(where, "F11", "no link")
+    return Record(loc=loc, where=where, lastmod=_text(entry.element, "updated", namespace) or None)
+
+
+def w3c_from_rfc822(text: str) -> str | None:
+    """The date as W3C text with its own offset, None where no time with a known zone is stated."""
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    if moment.tzinfo is None and text.endswith("-0000"):  # a zone unknown or missing says nothing
+        moment = moment.replace(tzinfo=UTC)
+    return moment.isoformat(timespec="seconds") if moment.tzinfo else None
+
+
+def _text(element: Element, name: str, namespace: str = "") -> str | None:
+    child = element.find(f"{{{namespace}}}{name}" if namespace else name)
+    return None if child is None else (child.text or "").strip(XML_SPACE)
+
+
+def _label(owner: str, name: str) -> str:
+    space = owner.removeprefix("{")
+    prefix = _LABELS.get(space, space[:80])
+    return f"{prefix}:{name[:40]}" if prefix else name[:40]

@@ -1,0 +1,214 @@
+"""Sitemaps in every published form, and the indexes that list them."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urljoin, urlsplit
+
+from shared.errors import SourceError, UnusableSourceError
+from worker.sources import pages
+from worker.sources.documents import CHUNK, GZIP_MAGIC, PROTOCOL_LIMIT, Body, Document, open_file
+from worker.sources.encodings import as_utf8
+from worker.sources.fetching import client, fetch
+from worker.sources.lists import addresses
+from worker.sources.markup import Entry, Markup
+from worker.sources.records import Item, Record, Refusal, Tally
+from worker.sources.roots import find_root, is_text_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import httpx
+
+_NAMESPACES = {
+    "urlset": "http://www.sitemaps.org/schemas/sitemap/0.9",
+    "sitemapindex": "http://www.sitemaps.org/schemas/sitemap/0.9",
+    "rss": "",
+    "feed": "http://www.w3.org/2005/Atom",
+}
+_PAGES: dict[str, Callable[[Entry, str, Tally], Record | Refusal]] = {
+    "urlset": pages.from_urlset,
+    "sitemapindex": pages.from_urlset,
+    "rss": pages.from_rss,
+    "feed": pages.from_atom,
+}
+_INDEX_LOOK = 4 * 1024 * 1024  # bytes of an index looked at for an estimate: some 40,000 files
+_MOST = 50_000  # PROTOCOL F7, F8
+
+
+def read_sitemap(address: str) -> Iterator[Item]:
+    """Pages of a sitemap, feed or text list at a path or URL; an index is followed one level.
+
+    Raises SourceError where nothing at the address can be read.
+    """
+    if not is_url(address):
+        with open_file(Path(address)) as top:
+            yield from _Reader(top).items()
+        return
+    with client() as http, fetch(http, address) as top:
+        yield from _Reader(top, http).items()
+
+
+def listed_files(path: Path) -> set[Path]:
+    """The files on disk an index lists, by a quick look; none for anything but an index.
+
+    Raises SourceError where the file cannot be opened.
+    """
+    with open_file(path) as document:
+        head = _read_head(Body(document.file), _INDEX_LOOK)
+    if b"<sitemapindex" not in head[:CHUNK]:
+        return set()
+    locs = re.findall(rb"<loc>\s*(?:<!\[CDATA\[)?\s*([^\s<\]]+)", head)
+    found = (beside(path, unescape(loc.decode(errors="replace"))) for loc in locs)
+    return {file for file in found if file is not None}
+
+
+def is_url(address: str) -> bool:
+    return re.match(r"(?i)https?://", address) is not None
+
+
+def beside(index: Path, loc: str) -> Path | None:
+    """The file an index on disk means by `loc`: the longest tail of its path found beside it.
+
+    A file is also found by the name it has with or without `.gz`. An address with a query is only
+    found under that very name, because several of them share one path.
+    """
+    parts = urlsplit(loc)
+    names = [unquote(part) for part in parts.path.split("/") if part]
+    if not names or any(name in {".", ".."} or "/" in name or "\0" in name for name in names):
+        return None
+    last = names.pop()
+    if parts.query:
+        variants = [f"{last}?{parts.query}"]
+    else:
+        variants = [last, f"{last}.gz", last.removesuffix(".gz")]
+    for skip in range(len(names) + 1):
+        for variant in variants:
+            path = index.parent.joinpath(*names[skip:], variant)
+            if path.is_file():
+                return path
+    return None
+
+
+class _Reader:
+    """Reads one document and, unless `nested`, the documents it lists if it is an index.
+
+    With an HTTP client these are fetched, without one they are looked for on disk only: reading a
+    local file never touches the network.
+    """
+
+    def __init__(
+        self, document: Document, http: httpx.Client | None = None, *, nested: bool = False
+    ) -> None:
+        self._document, self._http, self._nested = document, http, nested
+        self._name = document.name
+        self._tally = Tally(self._name)
+
+    def items(self) -> Iterator[Item]:
+        body = Body(self._document.file)
+        head = _read_head(body)
+        try:
+            yield from self._content(head, body)
+        except UnusableSourceError as error:
+            yield Refusal(self._name, error.rule, str(error))
+        if body.fault:
+            yield Refusal(self._name, *body.fault)
+        elif body.size > PROTOCOL_LIMIT:
+            self._tally.add("F7", f"{body.size} bytes, more than the {PROTOCOL_LIMIT} allowed")
+        yield from self._tally.notes()
+
+    def _content(self, head: bytes, body: Body) -> Iterator[Item]:
+        if head.startswith(GZIP_MAGIC):
+            raise UnusableSourceError("F9", "compressed twice; nothing was read")
+        if not head.strip():
+            raise SourceError(f"{self._name} is empty" + (": broken gzip" if body.fault else ""))
+        chunks = as_utf8(head, body, self._tally)
+        start = next(chunks)
+        if is_text_list(start):
+            count = 0
+            for item in addresses(chain([start], chunks), self._name):
+                count += 1
+                yield item
+            self._note_count(count, "F7")
+            return
+        root = find_root(start, self._tally)
+        markup = Markup(self._name, root, self._tally)
+        self._check_root(root.kind, markup)
+        found = markup.entries(chain([start[root.start :]], chunks))
+        is_index = root.kind == "sitemapindex"
+        yield from self._index(found) if is_index else self._pages(found, root.kind)
+        self._note_count(markup.count, "F8" if is_index else "F7")
+
+    def _check_root(self, kind: str, markup: Markup) -> None:
+        element = markup.root_element()
+        namespace = element.tag.rpartition("}")[0].removeprefix("{")
+        if namespace != _NAMESPACES[kind]:
+            rule = "F1" if kind in {"urlset", "sitemapindex"} else "F11"
+            stated = namespace[:80] or "none"
+            self._tally.add(rule, f"the namespace is {stated}, read by local names")
+        if kind == "rss" and element.get("version") != "2.0":
+            self._tally.add("F11", f"RSS version {element.get('version')}, read like 2.0")
+
+    def _note_count(self, count: int, rule: str) -> None:
+        if count == 0:
+            self._tally.add("F12", "lists nothing")
+        elif count > _MOST:
+            self._tally.add(rule, f"{count} entries, more than the {_MOST} allowed")
+
+    def _pages(self, found: Iterator[Entry | Refusal], kind: str) -> Iterator[Item]:
+        page = _PAGES[kind]
+        for entry in found:
+            if isinstance(entry, Refusal):
+                yield entry
+            else:
+                yield page(entry, f"{self._name}#{entry.number}", self._tally)
+
+    def _index(self, found: Iterator[Entry | Refusal]) -> Iterator[Item]:
+        if self._nested:
+            raise UnusableSourceError("N1", "an index inside an index is not followed")
+        seen: set[str] = set()
+        for child in self._pages(found, "sitemapindex"):
+            if not isinstance(child, Record):
+                yield child
+            elif child.loc in seen:
+                yield Refusal(child.where, "N4", "listed twice; read once", child.loc)
+            else:
+                seen.add(child.loc)
+                yield from self._child(child)
+
+    def _child(self, child: Record) -> Iterator[Item]:
+        try:
+            with self._open(child.loc) as document:
+                yield from _Reader(document, self._http, nested=True).items()
+        except SourceError as error:
+            rule = error.rule if isinstance(error, UnusableSourceError) else "N4"
+            yield Refusal(child.where, rule, str(error), child.loc)
+
+    def _open(self, loc: str) -> Document:
+        place = self._document.place
+        if self._http is not None and isinstance(place, str):
+            try:
+                url = urljoin(place, loc)
+            except ValueError as error:
+                raise SourceError(f"not a URL: {error}") from error
+            return fetch(self._http, url, within=place)
+        path = beside(Path(place), loc)
+        if path is None:
+            raise SourceError(
+                "not found beside the index; give the index's own URL to have it fetched"
+            )
+        return open_file(path)
+
+
+def _read_head(body: Body, least: int = CHUNK) -> bytes:
+    """At least `least` bytes, or all there are: CHUNK is enough to decide what a document is."""
+    head = b""
+    for chunk in body:
+        head += chunk
+        if len(head) >= least:
+            break
+    return head
