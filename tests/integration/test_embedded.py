@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from deploy.embedded import Answer, EmbeddedServer
+from deploy.engines import candidates
 from deploy.processes import hold
 from shared.errors import ServerStartError
 from shared.store.redis import check_settings, connect
@@ -115,9 +116,10 @@ def test_an_orphaned_server_keeps_the_directory_locked(tmp_path: Path) -> None:
 def test_data_of_another_engine_or_a_later_one_is_refused(tmp_path: Path, written_by: str) -> None:
     (tmp_path / "redis").mkdir(mode=0o700)
     (tmp_path / "redis" / "engine").write_text(written_by)
+    valkey = [path for path in candidates() if path.name == "valkey-server"]
 
     with pytest.raises(ServerStartError, match=f"data was written by {written_by}"):
-        EmbeddedServer(tmp_path).start()
+        EmbeddedServer(tmp_path, binaries=valkey).start()
     assert written_by == (tmp_path / "redis" / "engine").read_text()
 
 
