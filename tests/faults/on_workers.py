@@ -1,0 +1,173 @@
+"""Faults of workers, schedule and messages: F4, F14, F15, F16, F17, F21, F26."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.faults.deployment import BASE, WORKERS, Options, Part, until
+from tests.faults.ledger import Sent
+from tests.faults.run import Case, Run
+from tests.faults.traffic import Sender, delivery
+
+LEASE_S = 10.0
+
+
+def _two_schedules(run: Run) -> None:
+    """A second schedule beside the first: every tick comes twice."""
+    first = run.system.parts["schedule"]
+    second = Part("schedule-2", first.argv, first.env, run.system.home / "logs" / "schedule-2.log")
+    run.system.parts["schedule-2"] = second
+    second.wanted = True
+    run.injected += 1
+    until(lambda: second.starts and time.monotonic() - second.since > 8, "it has ticked", 30)
+
+
+def _no_schedule(run: Run) -> None:
+    """No schedule at all."""
+    run.system.parts["schedule"].end(signal.SIGKILL)
+    run.injected += 1
+    run.progress(500)
+
+
+def _old_lease(run: Run) -> None:
+    """A publisher stopped in the middle of its work until its lease is long gone, then let go on:
+    with files at hand that are older than those of who took over.
+    """
+    while run.injected < 4:
+        run.progress(run.chance.randrange(20, 100))
+        part = _stopped_publisher(run)
+        time.sleep(LEASE_S + 2)
+        run.progress(20)
+        part.tell(signal.SIGCONT)
+        run.injected += 1
+
+
+def _stopped_publisher(run: Run) -> Part:
+    while True:
+        run.publishing()
+        holder = run.system.redis("GET", "{demo}:lease")
+        if not holder:
+            continue
+        part = run.system.parts[holder.decode().partition(":")[0]]
+        part.tell(signal.SIGSTOP)
+        if run.system.redis("GET", "{demo}:lease") == holder:
+            return part
+        part.tell(signal.SIGCONT)  # it was quicker: its work was done
+
+
+def _poison(run: Run) -> None:
+    """Entries that no worker can apply, put into the inbox behind the webhook's back."""
+    for junk in (b"\xff", b"{}", b"[1, 2]", b"\x93\x01", b"not an event") * 4:
+        run.progress(run.chance.randrange(5, 20))
+        run.system.redis("XADD", "{demo}:inbox", "*", "e", junk)  # type: ignore[arg-type]
+        run.injected += 1
+    dead = run.system.redis
+    until(lambda: dead("XLEN", "{demo}:dead") == run.injected, "they are dead letters", 60)
+
+
+def _burst(run: Run) -> None:
+    """100,000 events for workers that are stopped: 503 at the high water, then all are done."""
+    run.rest()
+    for name in WORKERS:
+        run.system.parts[name].tell(signal.SIGSTOP)
+    run.injected += 1
+    sender = Sender(run.system, run.ledger, 7, 0)
+    full = 0
+    for batch in range(200):
+        events = [
+            Sent(f"{BASE}/pages/burst/{batch * 500 + n}", run.ledger.next_version(), gone=False)
+            for n in range(500)
+        ]
+        full += sender.send(delivery(events, "pages")) == 503
+    used = int(run.system.redis("MEMORY", "USAGE", "{demo}:inbox", "SAMPLES", "0"))
+    waiting = int(run.system.redis("XLEN", "{demo}:inbox"))
+    run.expect(full and waiting <= 60_000, f"{waiting} events wait, {full} batches were refused")
+    run.notes.append(f"{waiting:,} waited in {used / 1e6:.0f} MB, {full} of 200 batches 503")
+    for name in WORKERS:
+        run.system.parts[name].tell(signal.SIGCONT)
+
+
+def _restarts(run: Run) -> None:
+    """20 rolling restarts, each part in turn, as at a deployment: nobody is refused."""
+    run.rest()
+    run.send(fresh=True)  # a connection that is kept may be closed just when it is used
+    for _ in range(20):
+        for name in (*WORKERS, "schedule"):
+            run.system.parts[name].restart()
+        run.system.reload_web()
+        run.injected += 1
+        run.progress(20)
+    refused = run.ledger.counts["refused"] + run.ledger.counts["unknown"]
+    run.expect(not refused, f"{refused} events were not accepted, by status {run.ledger.statuses}")
+
+
+def _next_version(run: Run) -> None:
+    """The webhook of a next version that writes a newer schema, with workers of this one; then
+    the workers follow.
+    """
+    checkout = _newer_checkout(run.system.home / "next")
+    env = {"PYTHONPATH": str(checkout)}
+    web = run.system.parts["web"]
+    web.env |= env
+    web.end()
+    web.wanted = True
+    run.injected += 1
+    until(run.system.ready, "the new webhook takes events")
+    run.progress(100)
+    waiting = int(run.system.redis("XLEN", "{demo}:inbox"))
+    run.expect(waiting >= 50, f"only {waiting} events of the newer schema wait")
+    run.expect(not run.system.redis("XLEN", "{demo}:dead"), "some became dead letters")
+    for name in WORKERS:
+        part = run.system.parts[name]
+        part.env |= env
+        part.end()
+        part.wanted = True
+        run.injected += 1
+
+
+def _newer_checkout(place: Path) -> Path:
+    """This checkout with the number of the event schema raised by one."""
+    here = Path(__file__).resolve().parents[2]
+    for package in ("shared", "webhook", "worker", "deploy"):
+        shutil.copytree(here / package, place / package)
+    events = place / "shared" / "events.py"
+    text = events.read_text()
+    newer = text.replace("SCHEMA = 1\n", "SCHEMA = 2\n")
+    if text == newer:
+        raise ValueError("shared/events.py names its schema otherwise")
+    events.write_text(newer)
+    return place
+
+
+def _few_files(run: Run) -> None:
+    """A worker that may open next to no file more, and one that may have next to no memory."""
+    for limit, value in ((resource.RLIMIT_NOFILE, 8), (resource.RLIMIT_AS, 1 << 20)) * 2:
+        run.progress(run.chance.randrange(20, 100))
+        part = run.system.parts[run.chance.choice(WORKERS)]
+        before = resource.prlimit(part.pid, limit)
+        resource.prlimit(part.pid, limit, (value, before[1]))
+        run.injected += 1
+        run.progress(200)
+        if part.pid:
+            resource.prlimit(part.pid, limit, before)
+
+
+def _burst_limit(_directory: Path, _stack: ExitStack) -> Options:
+    return Options(config="inbox_limit = 60000\n")
+
+
+CASES = [
+    Case("F4", "two schedules", _two_schedules),
+    Case("F4", "no schedule", _no_schedule),
+    Case("F14", "a worker stopped past its lease", _old_lease),
+    Case("F15", "100,000 events, workers stopped", _burst, _burst_limit, within=120),
+    Case("F16", "poison events", _poison),
+    Case("F21", "rolling restarts", _restarts),
+    Case("F21", "a newer webhook before its workers", _next_version),
+    Case("F26", "no file descriptors, no memory", _few_files),
+]
