@@ -6,7 +6,8 @@ import os
 import signal
 from contextlib import suppress
 
-from tests.faults.deployment import WORKERS, until
+from tests.faults.deployment import WORKERS
+from tests.faults.parts import until
 from tests.faults.run import Run
 
 SHARES = {"worker": 0.4, "web": 0.2, "publisher": 0.2, "redis": 0.15, "schedule": 0.05}

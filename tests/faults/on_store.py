@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.deployment import WORKERS, until
+from tests.faults.deployment import WORKERS
 from tests.faults.ledger import Book
+from tests.faults.parts import until
 from tests.faults.run import Case, Run
 
 ANSWER_S = 3.0

@@ -9,8 +9,9 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.faults.deployment import BASE, WORKERS, Options, Part, until
+from tests.faults.deployment import BASE, WORKERS, Options
 from tests.faults.ledger import Sent
+from tests.faults.parts import Part, until
 from tests.faults.run import Case, Run
 from tests.faults.traffic import Sender, delivery
 

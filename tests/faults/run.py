@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults import oracle
-from tests.faults.deployment import Deployment, Options, until
+from tests.faults.deployment import Deployment, Options
 from tests.faults.ledger import Ledger
+from tests.faults.parts import until
 from tests.faults.traffic import SENDERS, Sender
 from tests.faults.watcher import Watching
 
