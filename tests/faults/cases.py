@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.faults import on_store, on_workers
+from tests.faults import on_calls, on_files, on_links, on_store, on_time, on_workers
 from tests.faults.run import Case
 
-CASES: list[Case] = [*on_store.CASES, *on_workers.CASES]
+CASES: list[Case] = [
+    *on_calls.CASES,
+    *on_store.CASES,
+    *on_workers.CASES,
+    *on_files.CASES,
+    *on_time.CASES,
+    *on_links.CASES,
+]

@@ -67,7 +67,7 @@ class Options(NamedTuple):
     `interval` is the publish interval (s), `form` that of the files. `env` is added to each
     environment. `root` is the web root and `data` where Redis keeps its files, if not in the home.
     `store` adds settings of Redis, `config` is text before the configuration, `redis` the address
-    at which the parts find Redis.
+    at which the parts find Redis. `tool` is what the case breaks things with.
     """
 
     interval: float = 0.2
@@ -78,6 +78,7 @@ class Options(NamedTuple):
     store: Mapping[str, str] = {}
     config: str = ""
     redis: str = ""
+    tool: Any = None
 
 
 class Deployment:
@@ -93,6 +94,8 @@ class Deployment:
         self.socket = home / "redis.sock"
         self.key = secrets.token_bytes(32)
         self.port = _free_port()
+        self.skew = 0.0
+        """Seconds by which the clock of the webhook, and of those who send to it, is wrong."""
         (self.root / "robots.txt").write_bytes(ROBOTS)
         self._write_config()
         self.parts = {part.name: part for part in self._parts()}

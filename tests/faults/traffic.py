@@ -115,7 +115,7 @@ class Sender(threading.Thread):
         return status
 
     def _post(self, message: Delivery) -> tuple[int, str]:
-        now = str(int(time.time()))
+        now = str(int(time.time() + self._system.skew))
         signed = f"{message.ident}.{now}.".encode() + message.body
         mac = base64.b64encode(hmac.digest(self._system.key, signed, "sha256")).decode()
         if self._connection is None:
