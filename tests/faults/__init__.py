@@ -1,0 +1,1 @@
+"""Faults on the real system: what injects them, what drives and judges it."""
