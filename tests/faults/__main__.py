@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from tests.faults import kills, report
 from tests.faults.cases import CASES
+from tests.faults.deployment import Options
+from tests.faults.planted import MISTAKES, checkout
 from tests.faults.run import Case, perform
 
-SHORT_KILLS, LONG_KILLS = 100, 1_000
+SHORT_KILLS, LONG_KILLS, PLANTED_KILLS = 100, 1_000, 12
+
+
+def planted(kills_: int, mistake: str) -> Case:
+    """The kills, in a copy of the checkout with a mistake: they have to be found."""
+
+    def prepare(directory: Path, _stack: ExitStack) -> Options:
+        copy = checkout(directory / "planted", MISTAKES[mistake])
+        return Options(env={"PYTHONPATH": str(copy)})
+
+    name = f"planted: {mistake}"
+    return Case("-", name, partial(kills.kill_all_kinds, kills=kills_), prepare, within=10)
 
 
 def chosen(options: argparse.Namespace) -> list[Case]:
     """The cases that were asked for."""
+    if options.planted:
+        return [planted(options.kills or PLANTED_KILLS, name) for name in options.planted]
     count = options.kills or (SHORT_KILLS if options.short else LONG_KILLS)
     first = Case("F1-F5", "SIGKILL of any process", partial(kills.kill_all_kinds, kills=count))
     every = [first] if options.short else [first, *CASES]
@@ -36,6 +52,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, help="another number of kills")
     parser.add_argument("--json", type=Path, help="write the figures there as well")
+    parser.add_argument("--planted", action="append", choices=MISTAKES, help="must fail")
     parser.add_argument("cases", nargs="*", help="ids (F7) or names; default: all")
     options = parser.parse_args()
     rows = []

@@ -10,7 +10,7 @@ from tests.faults.run import Case, Run
 from tests.faults.tools.needs import ToolError
 from tests.faults.tools.syscalls import FailAt, KillAt
 
-FIRES_S = 20
+FIRES_S = 10
 TALK = [(call, nth) for call in ("recvfrom", "sendto") for nth in range(1, 9)]
 """The calls of a conversation with Redis: an answer has one each, a publish about six."""
 ANSWER = [*TALK, ("write", 1), ("writev", 1), ("epoll_wait", 1), ("epoll_wait", 2)]
@@ -18,7 +18,7 @@ PUBLISH = [
     (call, nth)
     for call, most in (
         ("openat", 4), ("writev", 4), ("fchmod", 3), ("utimensat", 3), ("fadvise64", 3),
-        ("fsync", 5), ("renameat", 4), ("unlinkat", 2), ("close", 4), ("lseek", 2), ("fstat", 4),
+        ("fsync", 5), ("renameat", 4), ("unlinkat", 2), ("close", 4),
     )
     for nth in range(1, most + 1)
 ]  # fmt: skip

@@ -22,9 +22,7 @@ def _prepare(size: str | None, inodes: int | None) -> Callable[[Path, ExitStack]
     return prepare
 
 
-def _while(
-    run: Run, spoil: Callable[[SmallDisk], None], mend: Callable[[SmallDisk], None]
-) -> None:
+def _while(run: Run, spoil: Callable[[SmallDisk], None], mend: Callable[[SmallDisk], None]) -> None:
     """The old files stay, temporary ones go, events are taken all the time."""
     disk: SmallDisk = run.system.options.tool
     for _ in range(5):

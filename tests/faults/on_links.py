@@ -30,7 +30,7 @@ def _lost_replies(run: Run) -> None:
 
 
 def _half_open(run: Run) -> None:
-    """Everything swallowed for 3 s, the connections stay: each answer comes in time all the same."""
+    """Everything swallowed for 3 s while connections stay: answers come in time all the same."""
     proxy: Proxy = run.system.options.tool
     for _ in range(5):
         run.progress(run.chance.randrange(20, 100))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import signal
 import time
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pathlib import Path
 from tests.faults.deployment import BASE, WORKERS, Options
 from tests.faults.ledger import Sent
 from tests.faults.parts import Part, until
+from tests.faults.planted import NEXT_SCHEMA, checkout
 from tests.faults.run import Case, Run
 from tests.faults.traffic import Sender, delivery
 
@@ -111,8 +111,7 @@ def _next_version(run: Run) -> None:
     """The webhook of a next version that writes a newer schema, with workers of this one; then
     the workers follow.
     """
-    checkout = _newer_checkout(run.system.home / "next")
-    env = {"PYTHONPATH": str(checkout)}
+    env = {"PYTHONPATH": str(checkout(run.system.home / "next", NEXT_SCHEMA))}
     web = run.system.parts["web"]
     web.env |= env
     web.end()
@@ -129,20 +128,6 @@ def _next_version(run: Run) -> None:
         part.end()
         part.wanted = True
         run.injected += 1
-
-
-def _newer_checkout(place: Path) -> Path:
-    """This checkout with the number of the event schema raised by one."""
-    here = Path(__file__).resolve().parents[2]
-    for package in ("shared", "webhook", "worker", "deploy"):
-        shutil.copytree(here / package, place / package)
-    events = place / "shared" / "events.py"
-    text = events.read_text()
-    newer = text.replace("SCHEMA = 1\n", "SCHEMA = 2\n")
-    if text == newer:
-        raise ValueError("shared/events.py names its schema otherwise")
-    events.write_text(newer)
-    return place
 
 
 def _few_files(run: Run) -> None:

@@ -9,13 +9,29 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.timeout(600)
-def test_nothing_acknowledged_is_lost_in_a_hundred_kills() -> None:
+def faults(*arguments: str) -> subprocess.CompletedProcess[str]:
     said = subprocess.run(
-        [sys.executable, "-m", "tests.faults", "--short"],
+        [sys.executable, "-m", "tests.faults", *arguments],
         capture_output=True, text=True, timeout=580, check=False,
         cwd=Path(__file__).resolve().parents[2],
     )  # fmt: skip
-
     print(said.stdout)
+    return said
+
+
+@pytest.mark.timeout(600)
+def test_nothing_acknowledged_is_lost_in_a_hundred_kills() -> None:
+    said = faults("--short")
+
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize(
+    ("mistake", "found"),
+    [("early-ack", "(c)"), ("index-first", "is ahead"), ("in-place", "is torn")],
+)
+def test_the_kills_find_a_planted_mistake(mistake: str, found: str) -> None:
+    said = faults("--planted", mistake)
+
+    assert said.returncode == 1
+    assert found in said.stderr

@@ -1,0 +1,68 @@
+"""Mistakes planted into a copy of the checkout: a driver that does not find them proves nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGES = ("shared", "webhook", "worker", "deploy")
+
+
+class Mistake(NamedTuple):
+    """A text in a file of the checkout and what it is replaced with."""
+
+    file: str
+    right: str
+    wrong: str
+
+
+MISTAKES: Mapping[str, Mistake] = {
+    # Events count as done when they are read: who dies before applying them loses them.
+    "early-ack": Mistake(
+        "shared/inbox.py",
+        "GROUP, consumer, {self._keys.inbox: after}, count=count",
+        "GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True",
+    ),
+    # What comes in during a publish counts as published.
+    "no-generation": Mistake(
+        "shared/store/commit.lua",
+        "if stored and struct.unpack('>I8', stored) == generation\n"
+        "        and redis.call('EXISTS', name .. ':pending:' .. number) == 0 then",
+        "if stored then",
+    ),
+    # The index names versions that the shards have yet to reach.
+    "index-first": Mistake(
+        "worker/publisher.py",
+        "        for file in staged:\n            root.place(file)\n",
+        "        staged, indexes = indexes, staged\n"
+        "        for file in staged:\n            root.place(file)\n",
+    ),
+    # Files are written where they stand: a reader sees halves.
+    "in-place": Mistake(
+        "worker/files.py",
+        "            os.rename(temp, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)\n",
+        "            new = open(f'{self.path}/{temp}', 'rb').read()\n"
+        "            open(f'{self.path}/{name}', 'wb', 0).writelines([new[:2000], new[2000:]])\n"
+        "            self._unlink(temp)\n",
+    ),
+}
+
+NEXT_SCHEMA = Mistake("shared/events.py", "SCHEMA = 1\n", "SCHEMA = 2\n")
+"""No mistake: the event schema of a next version (F21)."""
+
+
+def checkout(place: Path, mistake: Mistake) -> Path:
+    """A copy of this checkout in `place` with one mistake; ValueError if it has no such text."""
+    here = Path(__file__).resolve().parents[2]
+    for package in PACKAGES:
+        shutil.copytree(here / package, place / package)
+    path = place / mistake.file
+    text = path.read_text()
+    if text.count(mistake.right) != 1:
+        raise ValueError(
+            f"{mistake.file} holds {mistake.right!r} {text.count(mistake.right)} times"
+        )
+    path.write_text(text.replace(mistake.right, mistake.wrong))
+    return place
