@@ -156,20 +156,19 @@ class Backup:
 
     def __init__(self, path: Path, seen: Seen = lambda _: None) -> None:
         """Reads all of it once; `seen` is told of the bytes."""
-        with _refusals(path):
-            self._file: BinaryIO = path.open("rb")
-            self.size = os.fstat(self._file.fileno()).st_size
-            self._path = path
+        with _refusals(path), contextlib.ExitStack() as opened:
+            self._file: BinaryIO = opened.enter_context(path.open("rb"))
             line = self._file.readline(_HEAD_MOST)
             self.head = Head.unpack(line, path)
             self._begin, digest = len(line), blake2b(line, digest_size=_DIGEST)
-            left = self.size - len(line) - _DIGEST
+            left = os.fstat(self._file.fileno()).st_size - len(line) - _DIGEST
             while left > 0 and (chunk := self._file.read(min(left, _CHUNK))):
                 digest.update(chunk)
                 left -= len(chunk)
                 seen(len(chunk))
             if left or self._file.read(_DIGEST) != digest.digest():
                 raise _damaged(path)
+            opened.pop_all()
 
     def keys(self, sites: Sequence[str]) -> Iterator[tuple[str, Key]]:
         """Every key of `sites`, with its site."""
