@@ -69,8 +69,8 @@ def restore(
     """
     place = find(home, site)
     with ExitStack() as held:
-        bar = held.enter_context(progress("verifying", None, quiet=as_json))
-        saved = held.enter_context(closing(Backup(file, bar)))
+        with progress("verifying", None, quiet=as_json) as bar:
+            saved = held.enter_context(closing(Backup(file, bar)))
         sites = _sites(saved.head, place, site, file)
         client, alone = held.enter_context(_store(place))
         total = sum(saved.head.sites[name].keys for name in sites)

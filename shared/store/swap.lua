@@ -24,15 +24,16 @@ until cursor == '0'
 if next(old) and ARGV[4] ~= '1' then
   return -2
 end
-for name in pairs(old) do
-  redis.call('UNLINK', name)
-end
 for name in pairs(restored) do
+  local place = ARGV[2] .. string.sub(name, #ARGV[3] + 1)
   -- one whose time to live has just ended is gone
-  if redis.call('EXISTS', name) == 1 then
-    redis.call('RENAME', name, ARGV[2] .. string.sub(name, #ARGV[3] + 1))
+  if not redis.pcall('RENAME', name, place).err then
+    old[place] = nil
     count = count + 1
   end
+end
+for name in pairs(old) do
+  redis.call('UNLINK', name)
 end
 redis.call('DEL', KEYS[1])
 return count

@@ -6,6 +6,7 @@ import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -14,7 +15,7 @@ from deploy.packed import hash_of
 from deploy.rdb import Key, Snapshot, payload
 from deploy.sync import receive
 from shared.errors import StoreError
-from tests.integration.conftest import RedisServer
+from tests.integration.conftest import RedisServer, Wait
 
 VERSION = 2
 SHORT = [b"5", b"-300", b"123456789", b"9" * 30, b"ab" * 40, b"", b"x" * 20_000]
@@ -108,6 +109,26 @@ def test_any_engine_takes_what_any_other_wrote(
             given = client.xpending_range("{demo}:inbox", "workers", "-", "+", 100)
             assert {row["times_delivered"] for row in given} == {1}
             client.flushdb()
+
+
+def test_a_snapshot_that_a_replica_asked_for_earlier_is_not_taken_for_a_new_one(
+    engine: RedisServer, until: Wait
+) -> None:
+    """A server at work on one gives it to all who ask meanwhile: 200 keys take it a second here."""
+    with engine.client() as client, engine.client() as replica:
+        client.flushall()
+        client.mset({f"{{demo}}:{number}": "before" for number in range(200)})
+        client.config_set("rdb-key-save-delay", 5000)
+        connection: Any = replica.connection_pool.get_connection()
+        connection.send_command("SYNC")
+        until(lambda: client.info("persistence")["rdb_bgsave_in_progress"], "it is at work")
+        client.set("{demo}:later", "acknowledged")
+        keys = snapshot(client)
+        client.config_set("rdb-key-save-delay", 0)
+        connection.disconnect()
+
+    assert b"{demo}:later" in keys
+    assert len(keys) == 201
 
 
 def test_only_the_database_in_use_is_read(engine: RedisServer) -> None:
