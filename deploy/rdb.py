@@ -48,9 +48,9 @@ class Key(NamedTuple):
 
 def payload(value: bytes) -> bytes:
     """What RESTORE takes for `value` of a Key."""
-    body = value + _VERSION.to_bytes(2, "little")
-    crc: int = _crc.calc(body)
-    return body + crc.to_bytes(8, "little")
+    version = _VERSION.to_bytes(2, "little")
+    crc: int = _crc.calc(version, _crc.calc(value))
+    return b"".join((value, version, crc.to_bytes(8, "little")))
 
 
 class Snapshot:
@@ -123,14 +123,14 @@ class Snapshot:
             # The form of Redis 7.0 does not say when a consumer was active last: nobody asks.
             kind, ends = _STREAM_2, [at + 8 for at in cuts]
             pieces = zip([start, *ends], [*cuts, self._cursor.at], strict=True)
-            body = b"".join(self._data[begin:end] for begin, end in pieces)
+            body = [self._data[begin:end] for begin, end in pieces]
         elif kind > _NEWEST:
             raise StoreError(
                 f"{_shown(name)} is kept in a form ({kind}) that Redis 7.0 cannot read"
             )
         else:
-            body = self._data[start : self._cursor.at]
-        return Key(name, expires, bytes([kind]) + body, entries, pending)
+            body = [self._data[start : self._cursor.at]]
+        return Key(name, expires, b"".join((bytes([kind]), *body)), entries, pending)
 
     def _stream(self, kind: int) -> tuple[int, int, list[int]]:
         """Skip a stream: its length, how much is pending, where consumers' `active` times are."""
