@@ -65,7 +65,7 @@ def up(
     for folder in (home, home / "run", home / "logs"):
         folder.mkdir(mode=0o700 if folder != home else 0o755, parents=True, exist_ok=True)
     with hold(home / "lock"), Signals() as signals:
-        if left := reap(_runs(home)):
+        if left := reap(runs(home)):
             logger("up").warning("ended_leftovers", children=left)
         port = _free_port(host, port)
         address = _address(host, port)
@@ -101,7 +101,7 @@ def _begin(
     named: dict[str, Command],
 ) -> str:
     """Start the store, then the rest; the store's address."""
-    run = f"{_runs(home)}#{secrets.token_hex(8)}"
+    run = f"{runs(home)}#{secrets.token_hex(8)}"
     logs = home / "logs"
     guard: Command = [sys.executable, "-P", "-m", "deploy.guard", run, home / "run" / "pids.json"]
     environment = dict(os.environ)
@@ -134,8 +134,8 @@ def _begin(
     return url
 
 
-def _runs(home: Path) -> str:
-    """What the marks of all runs on `home` begin with."""
+def runs(home: Path) -> str:
+    """What the marks of all runs on `home`, an absolute path, begin with."""
     return blake2b(os.fsencode(home), digest_size=12).hexdigest()
 
 

@@ -88,5 +88,9 @@ class ShardError(PublishError):
     """One shard cannot be written as it is stored: it is held back, the others are published."""
 
 
+class BackupError(SitemapdError):
+    """A backup could not be written, or a file is none that can be restored."""
+
+
 class ServerStartError(SitemapdError):
     """The embedded Redis-compatible server could not be started."""

@@ -34,7 +34,10 @@ PERMANENT = (
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
-"""Parts of the names of keys that live for ever; `seen:`, `awake` and `lease` have a TTL."""
+"""Parts of the names of keys that live for ever; `seen:`, `awake` and `lease` have a TTL.
+
+What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
+"""
 
 
 class Keys:

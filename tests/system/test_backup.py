@@ -1,0 +1,139 @@
+"""A backup of a busy system, brought to a new home and back to the old one (RELIABILITY F22)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.system.driver import SITEMAPD, System, wait_until
+from tests.system.test_kill import Ledger, keep_sending, lastmod_of, version_of
+
+PAGES = 2_000
+LATER = 30
+"""Events acknowledged before the backup begins, and as many after it."""
+
+
+def shard_files(system: System) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in system.root.glob("[!s]*-*.xml")}
+
+
+def fill(system: System) -> None:
+    for start in range(0, PAGES, 500):
+        numbers = range(start, start + 500)
+        system.send(*({"type": "upsert", "loc": f"{system.base}/{n}", "version": 1,
+                       "lastmod": lastmod_of(1)} for n in numbers))  # fmt: skip
+
+
+def another(system: System, home: Path) -> System:
+    """A home with the configuration of `system` and nothing else."""
+    home.mkdir()
+    shutil.copy(system.home / "sitemapd.toml", home)
+    return System(home)
+
+
+def backed_up_at_work(system: System, file: Path) -> dict[str, int]:
+    """Back up while senders are at work: what was acknowledged about each page before it began."""
+    ledger, stop = Ledger(), threading.Event()
+    threads = [
+        threading.Thread(target=keep_sending, args=(system, ledger, stop, n), daemon=True)
+        for n in (100, 101)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_until(lambda: ledger.counts["acked"] > LATER, "events are accepted")
+        with ledger.lock:
+            before = dict(ledger.acked)
+        done = system.run("backup", str(file), "--json")
+        assert done.returncode == 0, done.stderr
+        so_far = ledger.counts["acked"]
+        wait_until(lambda: ledger.counts["acked"] > so_far + LATER, "events go on")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    system.quiet()
+    return before
+
+
+@pytest.mark.timeout(300)
+def test_what_was_acknowledged_before_a_backup_is_there_after_a_restore(
+    system: System, tmp_path: Path
+) -> None:
+    file = tmp_path / "backup"
+    fill(system)
+    acknowledged = backed_up_at_work(system, file)
+
+    new = another(system, tmp_path / "new")
+    done = new.run("restore", str(file), "--json")
+    assert done.returncode == 0, done.stderr
+    new.start()
+    assert new.run("rebuild", "--adopt").returncode == 0
+    new.quiet()
+    assert new.run("verify").returncode == 0
+
+    published = new.published()
+    assert len(published) == PAGES
+    older = [
+        loc for loc, version in acknowledged.items() if version_of(published[loc] or "") < version
+    ]
+    assert older == []
+    _back_to_the_old_home(system, new, file)
+    assert new.stop() == 0
+
+
+def _back_to_the_old_home(system: System, new: System, file: Path) -> None:
+    """Its files are newer than the backup: they stay until somebody says --adopt."""
+    refused = system.run("restore", str(file), "--replace")
+    assert refused.returncode == 1
+    assert "stop `sitemapd up`" in refused.stderr
+    system.stop()
+    newer = shard_files(system)
+    done = system.run("restore", str(file), "--replace", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "sitemapd rebuild --site demo --adopt" in done.stdout
+
+    system.start()
+    event = {"type": "upsert", "loc": f"{system.base}/after", "version": 1}
+    system.send(event)
+    new.send(event)
+    log = system.home / "logs" / "worker.log"
+    told = "nothing is published"
+    wait_until(lambda: told in log.read_text(), "the alarm is in the log")
+    assert "sitemapd rebuild --site demo --adopt" in log.read_text()
+    assert shard_files(system) == newer
+
+    assert system.run("rebuild", "--adopt").returncode == 0
+    for each in (system, new):
+        each.quiet()
+    assert system.run("verify").returncode == 0
+    assert shard_files(system) == shard_files(new)
+    assert newer != shard_files(new)
+
+
+def test_a_home_that_is_stopped_is_backed_up_and_restored_after_any_kill(
+    system: System, tmp_path: Path
+) -> None:
+    file = tmp_path / "backup"
+    system.send(*({"type": "upsert", "loc": f"{system.base}/{n}"} for n in range(300)))
+    system.quiet()
+    system.stop()
+    saved = system.run("backup", str(file), "--json")
+    assert saved.returncode == 0, saved.stderr
+
+    new = another(system, tmp_path / "new")
+    for sign in ("redis/lock", "redis/redis.sock"):
+        killed = subprocess.Popen([SITEMAPD, "restore", file, "--replace", "--home", new.home])
+        wait_until(lambda sign=sign: (new.home / sign).exists(), "the restore is at it")  # type: ignore[misc]
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    done = new.run("restore", str(file), "--replace", "--json")
+    assert done.returncode == 0, done.stderr
+    again = new.run("backup", str(tmp_path / "again"), "--json")
+    assert json.loads(again.stdout)["sites"] == json.loads(saved.stdout)["sites"]
