@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import signal
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.ledger import Ledger, Sent, lastmod_of, version_of
 from tests.system.driver import SITEMAPD, System, wait_until
-from tests.system.test_kill import Ledger, keep_sending, lastmod_of, version_of
 
 PAGES = 2_000
 LATER = 30
@@ -37,9 +38,23 @@ def another(system: System, home: Path) -> System:
     return System(home)
 
 
-def backed_up_at_work(system: System, file: Path) -> dict[str, int]:
+def keep_sending(system: System, ledger: Ledger, stop: threading.Event, seed: int) -> None:
+    chance = random.Random(seed)
+    while not stop.is_set():
+        sent = Sent(f"{system.base}/{chance.randrange(PAGES)}", ledger.next_version(), gone=False)
+        system.send(
+            {
+                "type": "upsert", "loc": sent.loc, "version": sent.version,
+                "lastmod": lastmod_of(sent.version),
+            }
+        )  # fmt: skip
+        ledger.note([sent], "acked")
+
+
+def backed_up_at_work(system: System, file: Path) -> dict[str, Sent]:
     """Back up while senders are at work: what was acknowledged about each page before it began."""
     ledger, stop = Ledger(), threading.Event()
+    ledger.next_version()  # 1 is what the pages have already
     threads = [
         threading.Thread(target=keep_sending, args=(system, ledger, stop, n), daemon=True)
         for n in (100, 101)
@@ -47,13 +62,12 @@ def backed_up_at_work(system: System, file: Path) -> dict[str, int]:
     for thread in threads:
         thread.start()
     try:
-        wait_until(lambda: ledger.counts["acked"] > LATER, "events are accepted")
-        with ledger.lock:
-            before = dict(ledger.acked)
+        wait_until(lambda: ledger.acked > LATER, "events are accepted")
+        before = ledger.book().acked
         done = system.run("backup", str(file), "--json")
         assert done.returncode == 0, done.stderr
-        so_far = ledger.counts["acked"]
-        wait_until(lambda: ledger.counts["acked"] > so_far + LATER, "events go on")
+        so_far = ledger.acked
+        wait_until(lambda: ledger.acked > so_far + LATER, "events go on")
     finally:
         stop.set()
         for thread in threads:
@@ -81,7 +95,7 @@ def test_what_was_acknowledged_before_a_backup_is_there_after_a_restore(
     published = new.published()
     assert len(published) == PAGES
     older = [
-        loc for loc, version in acknowledged.items() if version_of(published[loc] or "") < version
+        loc for loc, sent in acknowledged.items() if version_of(published[loc] or "") < sent.version
     ]
     assert older == []
     _back_to_the_old_home(system, new, file)
