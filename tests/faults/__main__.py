@@ -29,7 +29,7 @@ def planted(kills_: int, mistake: str) -> Case:
         return Options(env={"PYTHONPATH": str(copy)})
 
     name = f"planted: {mistake}"
-    return Case("-", name, partial(kills.kill_all_kinds, kills=kills_), prepare, within=10)
+    return Case("-", name, partial(kills.kill_all_kinds, kills=kills_), prepare, 0.004, within=10)
 
 
 def chosen(options: argparse.Namespace) -> list[Case]:

@@ -18,7 +18,10 @@ from tests.faults.ledger import EPOCH, Ledger, Sent, lastmod_of
 
 SECTIONS = ("pages", "posts", "products")
 SENDERS = 2
-PAGES = 600
+HOT, COLD = 200, 20_000
+"""Pages of a section: half of the events are of a few that change all the time, half of many, where
+no later event covers up that one was lost.
+"""
 NOTHING_STORED = {"inbox-full", "rate-limited"}
 
 
@@ -90,7 +93,7 @@ class Sender(threading.Thread):
 
     def _event(self, section: str) -> Sent:
         chance = self._chance
-        loc = f"{BASE}/{section}/{chance.randrange(PAGES // len(SECTIONS))}"
+        loc = f"{BASE}/{section}/{chance.randrange(chance.choice((HOT, COLD)))}"
         return Sent(loc, self._ledger.next_version(), gone=chance.random() < 0.15)
 
     def send(self, message: Delivery) -> int:
