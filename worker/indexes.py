@@ -9,7 +9,8 @@ from shared import robots, shards
 from shared.errors import PublishError, RobotsError
 from shared.settings import Site
 from shared.shards import ShardState
-from shared.store.publishing import Done, Publishing
+from shared.store.publishing import Publishing
+from shared.store.work import Done
 from shared.telemetry import logger
 from worker.files import Staged, WebRoot
 
@@ -27,6 +28,24 @@ class Change(NamedTuple):
     def name(self) -> str:
         """The file's name."""
         return shards.index_name(self.page)
+
+
+def robots_fault(root: WebRoot, site: Site, pages: Iterable[int]) -> str | None:
+    """Whether our lines in robots.txt are `missing`, or it `differs`; None if they are right.
+
+    None, too, where it is left alone on purpose: with an alarm in the log whenever a line should
+    change.
+    """
+    if site.robots == "off":
+        return None
+    urls = [site.base.url(shards.index_name(page)) for page in sorted(pages)]
+    try:
+        content = root.read("robots.txt")
+        if content is None:
+            return "missing" if urls and site.robots == "create" else None
+        return None if robots.edit(content, urls) == content else "differs"
+    except (RobotsError, PublishError):
+        return None
 
 
 class Indexes:
