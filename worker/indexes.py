@@ -85,6 +85,10 @@ class Indexes:
     def follow(self, root: WebRoot, changes: Sequence[Change], *, again: bool) -> list[str]:
         """After the index files: robots.txt, then drop index files that list nothing; the names
         of what was written.
+
+        An index without a line is invalid (PROTOCOL F12) and none may list another (N1), so
+        sitemap.xml goes as well once each of its first shards is empty, though others are left:
+        robots.txt names those. By default that takes the end of the first 10,000,000 pages.
         """
         written = []
         gone = [change for change in changes if not change.after]

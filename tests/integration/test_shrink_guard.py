@@ -16,8 +16,9 @@ from shared.inspector import Inspector
 from shared.settings import Settings
 from shared.shards import Shard
 from shared.store.contract import PublishedFile
-from shared.store.work import Done
+from shared.store.work import Begun, Done
 from tests.integration.conftest import TOKEN, RedisServer, Signer
+from tests.integration.pipeline import Pipeline
 from tests.integration.rig import BASE, Rig, as_written
 from worker.checking import Checker
 from worker.draining import drain_emptiest
@@ -67,6 +68,7 @@ def test_deleting_everything_leaves_all_as_it_was(rig: Rig) -> None:
     assert rig.state.lines(0) == lines
     assert rig.quiet()
     assert rig.inbox.rest(), "the site may sleep"
+    assert not list(rig.audit().verify())
     (hold,) = rig.state.shrink.held().items()
     assert (hold[0], hold[1].urls, hold[1].reference) == (ONE, 0, 100)
 
@@ -170,25 +172,44 @@ def test_deletes_after_a_confirmed_drop_are_measured_against_it(rig: Rig) -> Non
     assert rig.state.shrink.held()[ONE][1:] == (60, 150)
 
 
-def test_a_confirmation_while_it_is_judged_again_is_not_lost(rig: Rig) -> None:
-    """The publisher has read that nothing was confirmed, and is about to record the hold again."""
-    rig.do(*map(delete, range(90)))
+def about_to_hold(rig: Rig) -> Done:
+    """A publisher `p:1` has judged the shard again, and not yet recorded what it found."""
     rig.state.soil([ONE])
-    publisher = rig.pump().publisher
-    errand = publisher.errand()
-    begun = rig.state.begun(errand)
-    assert not isinstance(begun, str)
-    assert begun is not None
+    begun = rig.state.begin("p:1", "-", [ONE])
+    assert isinstance(begun, Begun)
     (taken,), lines = rig.state.load([ONE], begun.states, [0])
     assert taken.file is not None
-    confirm(rig)
+    return Done(taken, {}, taken.file, 0, lines[0][0], held=(10, 100))
 
-    done = Done(taken, {}, taken.file, 0, lines[0][0], held=(10, 100))
-    assert rig.state.commit(str(errand.args[0]), [done], {})
+
+def test_a_confirmation_while_it_is_judged_again_is_not_lost(rig: Rig) -> None:
+    rig.do(*map(delete, range(90)))
+    done = about_to_hold(rig)
+
+    confirm(rig)
+    assert rig.state.commit("p:1", [done], {})
 
     assert rig.state.dirty() == [ONE]
     rig.settle()
     assert urls(rig) == set(range(90, 100))
+    rig.check()
+
+
+def test_events_while_it_is_judged_again_are_not_lost(rig: Rig) -> None:
+    """What the publisher took waits on, and what came in since is later than that."""
+    rig.do(*map(delete, range(90)))
+    done = about_to_hold(rig)
+
+    rig.send(*map(upsert, range(5)), delete(95))
+    rig.pump().apply_all()
+    assert rig.state.commit("p:1", [done], {})
+
+    assert rig.state.dirty() == [ONE]
+    rig.settle()
+    assert rig.state.shrink.held()[ONE][1:] == (14, 100)
+    confirm(rig)
+    rig.settle()
+    assert urls(rig) == {*range(5), *range(90, 95), *range(96, 100)}
     rig.check()
 
 
@@ -205,19 +226,36 @@ def test_sending_the_pages_again_releases_the_hold(rig: Rig, again: range) -> No
     rig.check()
 
 
+def test_an_import_releases_the_hold(store: redis.Redis, tmp_path: Path) -> None:
+    site = Pipeline(store, tmp_path / "public", BASE.rstrip("/"))
+    pages = tmp_path / "pages.txt"
+    pages.write_text("".join(f"{BASE}{n}\n" for n in range(100)))
+    site.bring(f"sitemap:{pages}")
+    before = site.sums()
+    site.send([{"type": "delete", "loc": f"{BASE}{n}"} for n in range(100)])
+    held = site.pump.publisher.state.shrink.held
+    assert list(held()) == [ONE]
+
+    site.bring(f"sitemap:{pages}")
+
+    assert not held()
+    assert site.sums() == before
+
+
 def test_pages_sent_again_return_to_the_files_that_are_held(
     store: redis.Redis, tmp_path: Path
 ) -> None:
-    """Also where these are not the last of their section: new ones would list them twice."""
+    """Also where these are not the last of their section, where new pages go."""
     rig = Rig(store, tmp_path, shard_urls=60)
     rig.do(*map(upsert, range(180)))
+    before = rig.files()
     rig.do(*map(delete, range(180)))
     assert len(rig.state.shrink.held()) == 3
 
     rig.do(*map(upsert, range(180)))
 
     assert not rig.state.shrink.held()
-    assert len(rig.files()) == 4
+    assert rig.files() == before
     rig.check()
 
 
@@ -270,17 +308,19 @@ def test_draining_a_nearly_empty_shard_is_no_loss(store: redis.Redis, tmp_path: 
 
 
 def test_shards_that_are_held_starve_no_other(store: redis.Redis, tmp_path: Path) -> None:
-    """A pass takes 16."""
-    rig = Rig(store, tmp_path, shard_urls=50, sections={"posts": {}})
-    rig.do(*map(upsert, range(20 * 50)), upsert(5000, section="posts"))
-    rig.send(*map(delete, range(20 * 50)))
+    """A pass takes 16 shards."""
+    rig = Rig(store, tmp_path, shard_urls=2, shrink_least=2, sections={"posts": {}})
+    rig.do(*map(upsert, range(80)), upsert(5000, section="posts"))
+    rig.send(*map(delete, range(80)))
     rig.pump().apply_all()
 
-    rig.do(upsert(5001, section="posts"))
+    rig.send(upsert(5001, section="posts"))
+    rig.pump().run()
 
-    assert len(rig.state.shrink.held()) == 20
+    assert len(rig.state.shrink.held()) == 40
     assert {5000, 5001} < urls(rig)
-    assert rig.inbox.rest()
+    assert rig.quiet()
+    assert not rig.client.exists(rig.keys.awake), "laid to rest"
 
 
 def test_damaged_shards_starve_no_other(store: redis.Redis, tmp_path: Path) -> None:
