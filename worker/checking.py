@@ -124,7 +124,9 @@ class Checker:
     def _compare(self, root: WebRoot, targets: Mapping[str, _Target]) -> Checked:
         looks = {name: root.look(name) for name in targets}
         changed = {
-            name for name in targets if not self._unchanged(targets[name], name, looks[name])
+            name
+            for name, target in targets.items()
+            if name in self._doubts or not self._unchanged(target, name, looks[name])
         }
         wrong, left, read, more = dict[str, str](), self._round_bytes, 0, False
         for name in (*sorted(changed), *self._in_turn(targets, changed)):
@@ -143,8 +145,8 @@ class Checker:
                 wrong[name] = fault
             else:
                 self._doubts[name], more = (look, target.file), True
-        for name in self._right.keys() - targets.keys():
-            del self._right[name]
+        self._right = {name: of for name, of in self._right.items() if name in targets}
+        self._doubts = {name: of for name, of in self._doubts.items() if name in targets}
         return Checked(wrong, read, more)
 
     def _unchanged(self, target: _Target, name: str, look: Look | None) -> bool:

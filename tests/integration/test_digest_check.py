@@ -285,7 +285,7 @@ def test_what_changed_without_a_trace_before_a_restart_is_found_in_its_turn(
     by, found = checker(rig, round_bytes=10 * size), list[dict[str, str]]()
     while not (found and found[-1]):
         found.append(dict(by.round().wrong))
-        assert len(found) < 30
+        assert len(found) < 10
     rig.settle()
 
     assert found[-1] == {"pages-50.xml": "differs"}
