@@ -310,14 +310,14 @@ def test_draining_a_nearly_empty_shard_is_no_loss(store: redis.Redis, tmp_path: 
 def test_shards_that_are_held_starve_no_other(store: redis.Redis, tmp_path: Path) -> None:
     """A pass takes 16 shards."""
     rig = Rig(store, tmp_path, shard_urls=2, shrink_least=2, sections={"posts": {}})
-    rig.do(*map(upsert, range(80)), upsert(5000, section="posts"))
-    rig.send(*map(delete, range(80)))
+    rig.do(*map(upsert, range(140)), upsert(5000, section="posts"))
+    rig.send(*map(delete, range(140)))
     rig.pump().apply_all()
 
     rig.send(upsert(5001, section="posts"))
     rig.pump().run()
 
-    assert len(rig.state.shrink.held()) == 40
+    assert len(rig.state.shrink.held()) == 70
     assert {5000, 5001} < urls(rig)
     assert rig.quiet()
     assert not rig.client.exists(rig.keys.awake), "laid to rest"
