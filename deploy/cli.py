@@ -34,6 +34,7 @@ app.command("import")(cli_import.import_)
 for command in (
     cli_state.status,
     cli_state.entry,
+    cli_state.confirm,
     cli_state.publish,
     cli_state.verify,
     cli_state.rebuild,

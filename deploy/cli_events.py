@@ -167,7 +167,13 @@ class _Watch:
                         }  # fmt: skip
                         if changed:
                             unpublished |= self._shard(subject)
-                elif unpublished & set((note := json.loads(fields[b"published"]))["shards"]):
+                    continue
+                note = json.loads(fields[b"published"])
+                if held := unpublished & set(note.get("held", ())):
+                    unpublished -= held
+                    what = f"{', '.join(sorted(held))}: see sitemapd status"
+                    yield {"step": "held", "what": what, "ms": _since(started)}
+                if unpublished & set(note["shards"]):
                     unpublished -= set(note["shards"])
                     files = note["written"] + [f"{name} (removed)" for name in note["removed"]]
                     yield {"step": "published", "what": ", ".join(files), "ms": _since(started)}

@@ -1,17 +1,19 @@
-"""Commands about what is published: status, entry, publish, verify, rebuild."""
+"""Commands about what is published: status, entry, confirm, publish, verify, rebuild."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
-from shared.errors import PublishError
+from shared.errors import Fault, InvalidError, PublishError
 from shared.inspector import Inspector
-from worker.audit import Audit
+from shared.store.holds import Holds
+from worker.audit import Audit, raise_damaged
 
 PUBLISH_DEADLINE_S = 60
 
@@ -29,7 +31,19 @@ def status(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption
         for name, settings in place.settings.sites.items()
         if site is None or name == site
     ]
-    answer(answers, as_json=as_json)
+    if as_json:
+        answer(answers, as_json=True)
+        return
+    for each in answers:
+        held = [_held(hold) for hold in each["held"]]
+        answer(each | {"held": held}, as_json=False)
+        if held:
+            command = f"sitemapd confirm --site {each['site']}"
+            out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
+
+
+def _held(hold: Mapping[str, object]) -> str:
+    return f"{hold['shard']}  {hold['from']} -> {hold['to']} pages  since {hold['since']}"
 
 
 def entry(
@@ -41,8 +55,39 @@ def entry(
     """Where is my page, and why: its file, its values, what was decided lately."""
     place = find(home, site)
     found = Inspector(place.client(), place.name, place.site).entry(url)
-    answer(found, as_json=as_json)
+    held = {"held": _held(found["held"])} if "held" in found and not as_json else {}
+    answer(found | held, as_json=as_json)
     raise typer.Exit(0 if found["listed"] else 1)
+
+
+def confirm(
+    shard: Annotated[
+        list[str] | None, typer.Argument(help="as `status` shows it, posts/1; none: all held")
+    ] = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let files shrink that the shrink guard holds, to the number of pages it shows. To reject the
+    deletions instead, send the pages again (sitemapd import).
+    """
+    place = find(home, site)
+    holds = Holds(place.client(), place.name)
+    held = {str(name): (name, hold) for name, hold in holds.held().items()}
+    if unknown := [name for name in shard or () if name not in held]:
+        detail = f"not held; held are: {', '.join(held) or 'none'}"
+        raise InvalidError(Fault(", ".join(unknown), "held", detail))
+    chosen = [held[name] for name in dict.fromkeys(shard or held)]
+    holds.confirm({name: hold.urls for name, hold in chosen})
+    let_go = [
+        {"shard": str(name), "from": hold.reference, "to": hold.urls} for name, hold in chosen
+    ]
+    if as_json:
+        answer({"confirmed": let_go}, as_json=True)
+        return
+    for each in let_go:
+        out.print(f"{each['shard']}  {each['from']} -> {each['to']} pages", highlight=False)
+    out.print("published within seconds" if let_go else "nothing is held")
 
 
 def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
@@ -52,8 +97,10 @@ def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOptio
     deadline = time.monotonic() + PUBLISH_DEADLINE_S
     while publisher.state.dirty(1):
         done = publisher.publish()
-        if done is not None and done.shards:
+        if done is not None and (done.shards or done.held):
             touched += done.written + done.removed
+        elif publisher.state.dirty() and set(publisher.state.dirty()) <= publisher.damaged.keys():
+            raise_damaged(publisher.damaged)
         elif time.monotonic() > deadline:
             raise PublishError("not all could be written: see the worker's log, or try again")
         else:
@@ -92,4 +139,5 @@ def rebuild(
         audit.publisher.adopt()
     with progress("rebuilding", audit.files(), quiet=as_json) as seen:
         touched = audit.rebuild(seen)
-    answer({"touched": touched}, as_json=as_json)
+    held = [str(shard) for shard in audit.publisher.state.shrink.held()]
+    answer({"touched": touched} | ({"still_held": held} if held else {}), as_json=as_json)

@@ -47,6 +47,12 @@ robots = "create"
 # shard_urls = 10000        # URLs in one file, at most 50000
 # shard_bytes = 52428800    # bytes of one file before compression
 # index_shards = 1000       # files in one index, at most 50000
+# check_interval = 60.0     # seconds between looks for files changed or deleted by hand; 0: never
+# A publish that would take more than this share of a file's pages out within these minutes is
+# held: the old file stays until `sitemapd confirm`. For what a broken CMS or a stolen key deletes.
+# shrink_share = 0.5        # 1: publish whatever is deleted
+# shrink_minutes = 10.0
+# shrink_least = 50         # fewer pages than that may always go
 
 # Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists.
 [sites.$site.sections.posts]

@@ -16,6 +16,7 @@ from shared.locator import Located, digest_of
 from shared.settings import Site
 from shared.shards import Shard
 from shared.store.contract import Keys
+from shared.store.holds import Hold
 from shared.store.pages import Pages
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
@@ -50,6 +51,7 @@ class Inspector:
             "dirty_files": len(self._publishing.dirty()),
             "dirty_for_s": 0.0 if since is None else round(max(0.0, time.time() - since), 1),
             "dead_events": int(dead),
+            "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
         }
 
     def entry(self, loc: str) -> dict[str, Any]:
@@ -65,12 +67,30 @@ class Inspector:
                 answer |= self._published(loc, page)
             else:
                 answer["why"] = "the latest event about it took it out"
+            shard = self.shard_of(page)
+            hold = self._publishing.shrink.held().get(shard) if shard else None
+            if shard and hold:
+                answer["held"] = _held(shard, hold)
+                answer["why"] = self._why_held(loc, page, shard)
         answer["lately"] = [
             {"event": ident, "decision": reason}
             for ident, subject, reason, _ in self.decisions()
             if subject == loc
         ]
         return answer
+
+    def _why_held(self, loc: str, page: Located, shard: Shard) -> str:
+        name = shards.file_name(shard, self._site.form)
+        assert page.place is not None
+        if page.live:
+            return f"the shrink guard holds {name} as it was published before"
+        fragment = self._pages.fragment(shard, page.place.block, fragments.key(loc))
+        if fragment is None:
+            return "the latest event about it took it out"
+        return (
+            f"the latest event about it took it out, but {name} lists it: the shrink guard holds "
+            "that file as it was published before"
+        )
 
     def page(self, loc: str) -> Located | None:
         """What is known of the canonical URL `loc`."""
@@ -88,14 +108,14 @@ class Inspector:
         assert shard is not None
         assert page.place is not None
         name = shards.file_name(shard, self._site.form)
-        patch = self._publishing.waiting_patch(shard, page.place.block, digest_of(loc))
+        patch = self._pages.waiting_patch(shard, page.place.block, digest_of(loc))
         answer: dict[str, Any] = {
             "section": shard.section,
             "file": name,
             "url": self._site.base.url(name),
             "published": patch is None,
         }
-        fragment = patch or self._publishing.fragment(shard, page.place.block, fragments.key(loc))
+        fragment = patch or self._pages.fragment(shard, page.place.block, fragments.key(loc))
         if fragment:
             entry: Entry = fragments.parse(fragment)
             answer |= {
@@ -120,3 +140,12 @@ class Inspector:
             if b"decided" in fields
             for decision in json.loads(fields[b"decided"])
         ]
+
+
+def _held(shard: Shard, hold: Hold) -> dict[str, Any]:
+    return {
+        "shard": str(shard),
+        "since": w3c.from_epoch_s(hold.since),
+        "from": hold.reference,
+        "to": hold.urls,
+    }

@@ -27,6 +27,7 @@ from shared.errors import ConfigError, Fault, UrlError
 from shared.events import Rules
 from shared.patch import DEFAULT_SECTION
 from shared.shards import Limits
+from shared.shrink import Rule
 from shared.urls import Base
 
 FILE = "sitemapd.toml"
@@ -136,6 +137,14 @@ class Site(Model):
     shard_urls: int = Field(shards.DEFAULT_URLS, ge=1, le=shards.MAX_URLS)
     shard_bytes: int = Field(shards.MAX_BYTES, ge=SMALLEST_SHARD, le=shards.MAX_BYTES)
     index_shards: int = Field(shards.DEFAULT_INDEX, ge=1, le=shards.MAX_INDEX)
+    check_interval: float = Field(
+        60.0, ge=0, le=86_400, description="seconds between looks at the files; 0: never (F23)"
+    )
+    shrink_share: float = Field(
+        0.5, ge=0, le=1, description="share of a file's pages that may go at once; 1: all (T32)"
+    )
+    shrink_minutes: float = Field(10.0, gt=0, le=10_080, description="what `at once` means")
+    shrink_least: int = Field(50, ge=1, description="fewer pages than that may always go")
     sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
@@ -155,6 +164,11 @@ class Site(Model):
     def rules(self) -> Rules:
         """What events of this site may say."""
         return Rules(self.base, frozenset({DEFAULT_SECTION, *self.sections}))
+
+    @property
+    def shrink(self) -> Rule:
+        """How much of a file may go at once."""
+        return Rule.of(self.shrink_share, self.shrink_minutes, self.shrink_least)
 
     @property
     def limits(self) -> dict[str, Limits]:

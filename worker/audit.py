@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import redis
 
-from shared import robots, shards
-from shared.errors import PublishError, RobotsError
+from shared import shards
+from shared.errors import PublishError
 from shared.settings import Site
 from shared.shards import Shard, ShardState
+from shared.telemetry import logger
 from worker.files import WebRoot
+from worker.indexes import robots_fault
 from worker.merging import render, unpatched
 from worker.publisher import PASS_SHARDS, Published, Publisher
 
 BUSY_S = 30
+
+_T = TypeVar("_T")
+_log = logger("audit")
 _OURS = re.compile(r"([a-z0-9-]{1,32})-(\d+)\.xml(?:\.gz)?")
 
 
@@ -35,7 +40,7 @@ class Audit:
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self.publisher = Publisher(client, name, site, consumer)
         self._state = self.publisher.state
-        self._site = site
+        self._name, self._site = name, site
         self._token = f"{consumer}:{secrets.token_hex(8)}"
 
     @property
@@ -75,30 +80,42 @@ class Audit:
         """Write every file that differs from the state, pending patches included, each beside the
         old one and swapped; remove what is no longer named. The names of what was touched.
 
-        PublishError if another publisher keeps the site busy.
+        What the shrink guard holds is written as it was published before, and stays held.
+        PublishError if another publisher keeps the site busy; or, when all others are done, if some
+        shards cannot be written as they are stored.
         """
         touched = []
+        self._exclusively(self._repage)
         every = list(self._state.shards(self._sections))
         for start in range(0, len(every), PASS_SHARDS):
             chunk = every[start : start + PASS_SHARDS]
             while chunk:
                 published = self._publish(chunk)
                 touched += published.written + published.removed
-                seen(len(published.shards))
-                chunk = [shard for shard in chunk if shard not in published.shards]
-        return touched + self._prune()
+                done = {*published.shards, *published.held, *published.damaged}
+                seen(len(done))
+                chunk = [shard for shard in chunk if shard not in done]
+        # A file that was placed and not yet committed is named by nothing either.
+        touched += self._exclusively(self._remove_stray)
+        raise_damaged(self.publisher.damaged)
+        return touched
 
-    def _prune(self) -> list[str]:
-        """Remove what is not named, while nobody publishes: a file that was placed and not yet
-        committed is named by nothing either.
+    def _repage(self) -> None:
+        """Put every line into the index file that lists it by now: `index_shards` may be another
+        than when it was published.
         """
+        if self._state.repage(self._site.index_shards):
+            _log.warning("index_shards was changed: index files made anew", site=self._name)
+
+    def _exclusively(self, work: Callable[[], _T]) -> _T:
+        """Do `work` while nobody publishes."""
         deadline = time.monotonic() + BUSY_S
         while not self._state.take(self._token):
             if time.monotonic() > deadline:
                 raise _busy()
             time.sleep(0.02)
         try:
-            return self._remove_stray()
+            return work()
         finally:
             self._state.release(self._token)
 
@@ -132,33 +149,27 @@ class Audit:
         return found is not None and found[1] in {"sitemap", *self._sections}
 
     def _robots(self, root: WebRoot) -> Iterator[Difference]:
-        if self._site.robots == "off":
-            return
-        try:
-            content = root.read("robots.txt")
-        except PublishError:
-            return  # a link: left alone on purpose, as below
         pages = self._state.pages(self._site.index_shards)
-        urls = [self._site.base.url(shards.index_name(page)) for page in pages]
-        if content is None:
-            if urls and self._site.robots == "create":
-                yield Difference("robots.txt", "missing")
-            return
-        try:
-            if robots.edit(content, urls) != content:
-                yield Difference("robots.txt", "differs")
-        except RobotsError:
-            # Left alone on purpose, with an alarm in the log whenever a line should change.
-            return
+        if what := robots_fault(root, self._site, pages):
+            yield Difference("robots.txt", what)
 
     def _publish(self, chunk: list[Shard]) -> Published:
         deadline = time.monotonic() + BUSY_S
         while time.monotonic() < deadline:
             published = self.publisher.publish(again=chunk)
-            if published is not None and published.shards:
+            if published is not None and (published.shards or published.held or published.damaged):
                 return published
             time.sleep(0.02)
         raise _busy()
+
+
+def raise_damaged(damaged: Mapping[Shard, str]) -> None:
+    """PublishError with the reasons, if there are shards that cannot be written."""
+    if damaged:
+        named = "; ".join(f"{shard}: {reason}" for shard, reason in damaged.items())
+        raise PublishError(
+            f"all but these could be written, whose old files stay: {named}. Restore the Redis data"
+        )
 
 
 def _busy() -> PublishError:

@@ -17,14 +17,18 @@ def drain_emptiest(pages: Pages, state: Publishing, limits: Mapping[str, Limits]
     """Move the pages of the emptiest shard under a quarter to the tail of its section.
 
     The shard, which leaves index and disk when that is published; None if there is no such.
-    Pages with a change that waits to be published stay until the next time.
+    Pages with a change that waits to be published stay until the next time. So does a shard that
+    the shrink guard holds: its file would go on to list what has moved.
     """
     every = state.shards(sorted(limits))
     tails = {shard.section: shard.number for shard in every}
+    held = state.shrink.held()
     candidates = [
         shard
         for shard, counted in every.items()
-        if shard.number < tails[shard.section] and limits[shard.section].nearly_empty(counted)
+        if shard.number < tails[shard.section]
+        and limits[shard.section].nearly_empty(counted)
+        and shard not in held
     ]
     if not candidates:
         return None

@@ -41,6 +41,15 @@ class Staged(NamedTuple):
     file: FileIO
 
 
+class Look(NamedTuple):
+    """A file as its directory shows it; times in nanoseconds since 1970."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
 class WebRoot:
     """One directory of published files. Every method raises PublishError if the system refuses."""
 
@@ -120,6 +129,14 @@ class WebRoot:
         with _refusals(f"look at {name}"):
             found = self._stat(name)
         return 0 if found is None else int(found.st_mtime)
+
+    def look(self, name: str) -> Look | None:
+        """What tells whether `name` was changed since; None if it is not there."""
+        with _refusals(f"look at {name}"):
+            found = self._stat(name)
+        if found is None:
+            return None
+        return Look(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def sync(self) -> None:
         """Make placed and removed names durable."""

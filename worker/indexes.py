@@ -9,7 +9,8 @@ from shared import robots, shards
 from shared.errors import PublishError, RobotsError
 from shared.settings import Site
 from shared.shards import ShardState
-from shared.store.publishing import Done, Publishing
+from shared.store.publishing import Publishing
+from shared.store.work import Done
 from shared.telemetry import logger
 from worker.files import Staged, WebRoot
 
@@ -27,6 +28,24 @@ class Change(NamedTuple):
     def name(self) -> str:
         """The file's name."""
         return shards.index_name(self.page)
+
+
+def robots_fault(root: WebRoot, site: Site, pages: Iterable[int]) -> str | None:
+    """Whether our lines in robots.txt are `missing`, or it `differs`; None if they are right.
+
+    None, too, where it is left alone on purpose: with an alarm in the log whenever a line should
+    change.
+    """
+    if site.robots == "off":
+        return None
+    urls = [site.base.url(shards.index_name(page)) for page in sorted(pages)]
+    try:
+        content = root.read("robots.txt")
+        if content is None:
+            return "missing" if urls and site.robots == "create" else None
+        return None if robots.edit(content, urls) == content else "differs"
+    except (RobotsError, PublishError):
+        return None
 
 
 class Indexes:
@@ -66,6 +85,10 @@ class Indexes:
     def follow(self, root: WebRoot, changes: Sequence[Change], *, again: bool) -> list[str]:
         """After the index files: robots.txt, then drop index files that list nothing; the names
         of what was written.
+
+        An index without a line is invalid (PROTOCOL F12) and none may list another (N1), so
+        sitemap.xml goes as well once each of its first shards is empty, though others are left:
+        robots.txt names those. By default that takes the end of the first 10,000,000 pages.
         """
         written = []
         gone = [change for change in changes if not change.after]

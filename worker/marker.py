@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from shared.errors import PublishError
-from shared.store.publishing import Run
+from shared.store.work import Run
 from worker.files import WebRoot
 
 NAME = ".sitemapd"

@@ -9,7 +9,8 @@ from lxml import etree
 from shared import blocks, fragments, shards
 from shared.blocks import Block
 from shared.errors import ShardError
-from shared.store.publishing import Taken
+from shared.shrink import Peak
+from shared.store.work import Taken
 from worker.files import Piece
 
 _HEAD = blocks.deflate(fragments.URLSET_START)
@@ -18,12 +19,17 @@ _TAIL = blocks.deflate(fragments.URLSET_END)
 
 class Merged(NamedTuple):
     """A shard with its patches merged: `edited` blocks (None: gone), all blocks, raw bytes of
-    those that were inflated anyway."""
+    those that were inflated anyway.
+
+    `peak` and `held` are what the shrink guard says of it (T32).
+    """
 
     taken: Taken
     edited: dict[int, Block | None]
     blocks: dict[int, Block]
     raw: dict[int, bytes]
+    peak: Peak = Peak(0, 0)
+    held: tuple[int, int] | None = None
 
     @property
     def urls(self) -> int:

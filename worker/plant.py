@@ -14,6 +14,7 @@ from shared.messages import SWEEP_S, TIDY_S
 from shared.settings import Settings
 from shared.store.redis import answering, connect
 from shared.telemetry import logger
+from worker.checking import Checker
 from worker.draining import drain_emptiest
 from worker.pump import Pump
 
@@ -38,6 +39,10 @@ class Plant:
         self._limits = {name: site.limits for name, site in settings.sites.items()}
         self._pumps = {
             name: Pump(settings, self._client, name, consumer) for name in settings.sites
+        }
+        self._checkers = {
+            name: Checker(self._pumps[name].publisher.state, name, site)
+            for name, site in settings.sites.items()
         }
         self._stopping = threading.Event()
         self._beater = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
@@ -79,6 +84,16 @@ class Plant:
                 _log.exception("sweep failed", site=name)
         return busy
 
+    def check(self) -> None:
+        """Compare files with the state, a few at a time, where that is due."""
+        for name, checker in self._checkers.items():
+            try:
+                checker.tick()
+            except StoreError as error:
+                _log.error("check failed", site=name, reason=str(error))
+            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
+                _log.exception("check failed", site=name)
+
     def tidy(self) -> None:
         """Forget deleted pages whose time has come, and empty a shard of each site that is nearly
         empty anyway.
@@ -117,6 +132,7 @@ class Plant:
             busy = False
             try:
                 busy = self.sweep()
+                self.check()
                 if time.monotonic() - self._tidied_at > TIDY_S:
                     self._tidied_at = time.monotonic()
                     self.tidy()

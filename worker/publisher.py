@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import redis
@@ -18,29 +17,39 @@ import redis
 from shared import fragments, shards, w3c
 from shared.errors import ShardError
 from shared.settings import Site
-from shared.shards import Shard, ShardState
+from shared.shards import Shard
 from shared.store.contract import LEASE_MS, PublishedFile
-from shared.store.publishing import Begun, Done, Publishing, Run, Taken
+from shared.store.publishing import Publishing
 from shared.store.redis import Errand
+from shared.store.work import Begun, Done, Run, Taken
 from shared.telemetry import logger
 from worker import marker
 from worker.files import Staged, WebRoot
+from worker.guarding import Guard
 from worker.indexes import Indexes
-from worker.merging import Merged, check, merge, render, unpatched
+from worker.merging import Merged, check, merge, render
+from worker.ownership import Ownership, path_of
 
 PASS_SHARDS = 16
 PASS_BYTES = 64 * 1024 * 1024
-STYLESHEET = "sitemap.css"
+SET_ASIDE_S = 30.0
+"""How long a shard that cannot be written is in nobody's way: a pass takes the longest waiting."""
 
 _log = logger("publisher")
 
 
 class Published(NamedTuple):
-    """What one pass did: shards brought up to date, files written and files removed."""
+    """What one pass did: shards brought up to date, files written and files removed.
+
+    Besides the shards that the shrink guard held, and why others cannot be written as they are
+    stored.
+    """
 
     shards: list[Shard]
     written: list[str]
     removed: list[str]
+    held: Sequence[Shard] = ()
+    damaged: Mapping[Shard, str] = {}
 
 
 class Publisher:
@@ -52,14 +61,23 @@ class Publisher:
         self._indexes = Indexes(self.state, name, site)
         self._me = f"{consumer}:"
         self._token = self._me + secrets.token_hex(8)
-        self._root: WebRoot | None = None
+        self._ownership = Ownership(self.state, name, site)
+        self._guard = Guard(name, site)
+        self._damaged: dict[Shard, tuple[float, str]] = {}
         self._holder: tuple[str, float] = ("", 0.0)
         self._held_at = 0.0
 
     def errand(self, again: Sequence[Shard] = ()) -> Errand:
         """What `publish` begins with: may be sent along with what comes before it."""
         self._held_at = time.monotonic()
-        return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS)
+        since = self._held_at - SET_ASIDE_S
+        aside = [shard for shard, (at, _) in self._damaged.items() if at > since]
+        return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS, aside)
+
+    @property
+    def damaged(self) -> dict[Shard, str]:
+        """The shards that could not be written as they are stored when last tried, and why."""
+        return {shard: reason for shard, (_, reason) in self._damaged.items()}
 
     def publish(
         self, again: Sequence[Shard] = (), errand: Errand | None = None
@@ -93,13 +111,15 @@ class Publisher:
             self.state.release(holder)
 
     def _pass(self, begun: Begun, *, again: bool) -> Published | None:
-        root = self._open()
-        lost = self._check_run(root, begun.run)
+        root = self._ownership.open()
+        lost = self._ownership.check(root, begun.run, self._keep_lease)
         within = _bounded([state.size for state in begun.states])
         states = begun.states[:within]
         taken, lines = self.state.load(begun.shards[:within], states, self._indexes.pages(states))
         merged = list(self._merge(taken))
-        # Dirty without patches: a publisher that had lost its lease may have put older bytes there.
+        self._guard.tell(merged)
+        # Dirty without patches: a publisher that had lost its lease may have put older bytes there,
+        # or somebody has changed a file by hand.
         again = again or lost or not all(each.edited for each in merged)
         staged: dict[Shard, Staged] = {}
         indexes: list[Staged] = []
@@ -107,6 +127,8 @@ class Publisher:
             sound = list(self._stage_all(root, merged, staged, again=again))
             done = [self._done(root, each, staged.get(each.taken.shard)) for each in sound]
             changes = self._indexes.changes(done, lines)
+            if again:
+                self._ownership.style(root)
             for index in self._indexes.stage(root, changes, again=again):
                 # One by one: the next may fail, and all that were written are discarded then.
                 indexes.append(index)  # noqa: PERF402
@@ -117,12 +139,17 @@ class Publisher:
         written = [file.name for file in (*staged.values(), *indexes)]
         written += self._indexes.follow(root, changes, again=again)
         removed = self._remove(root, done, sync=bool(written))
-        return self._commit(begun.run, root, done, written, removed)
+        damaged = {
+            shard: self._damaged[shard][1]
+            for shard in begun.shards[:within]
+            if shard in self._damaged
+        }
+        return self._commit(begun.run, root, done, written, removed)._replace(damaged=damaged)
 
     def _merge(self, taken: Sequence[Taken]) -> Iterator[Merged]:
         for each in taken:
             try:
-                yield merge(each)
+                yield self._guard.judge(merge(each))
             except ShardError as error:
                 self._hold_back(each.shard, error)
 
@@ -139,10 +166,12 @@ class Publisher:
                 self._hold_back(shard, error)
                 root.discard([staged.pop(shard)] if shard in staged else [])
             else:
+                self._damaged.pop(shard, None)
                 yield each
             self._keep_lease()
 
     def _hold_back(self, shard: Shard, error: ShardError) -> None:
+        self._damaged[shard] = (time.monotonic(), str(error))
         _log.error("shard held back", site=self._name, shard=str(shard), reason=str(error))
 
     def _remove(self, root: WebRoot, done: Sequence[Done], *, sync: bool) -> list[str]:
@@ -195,74 +224,47 @@ class Publisher:
             self.state.hold(self._token)
 
     def _done(self, root: WebRoot, merged: Merged, staged: Staged | None) -> Done:
-        shard, state, _, _, before = merged.taken
+        shard, state, before = merged.taken.shard, merged.taken.state, merged.taken.file
         page = state.ordinal // self._site.index_shards
         if not merged.urls:
-            return Done(shard, state, merged.edited, None, page, b"")
+            return Done(merged.taken, merged.edited, None, page, b"")
         # A file that stays may be that of a publisher which died before it could say so.
         lastmod = staged.mtime if staged else root.mtime(self._path(shard))
         lastmod = max(lastmod, before.lastmod if before else 0)
-        file = PublishedFile(state.generation, lastmod, merged.urls, merged.size)
+        if before and merged.held:
+            file = before._replace(lastmod=lastmod)
+        else:
+            file = PublishedFile(state.generation, lastmod, merged.urls, merged.size, *merged.peak)
         url = self._site.base.url(shards.file_name(shard, self._site.form))
         line = fragments.index_line(url, w3c.from_epoch_s(lastmod))
-        return Done(shard, state, merged.edited, file, page, line)
+        return Done(merged.taken, merged.edited, file, page, line, merged.held)
 
     def _commit(
         self, run: Run, root: WebRoot, done: Sequence[Done], written: list[str], removed: list[str]
     ) -> Published:
-        published = Published([each.shard for each in done], written, removed)
-        note = published._asdict() | {"shards": [str(shard) for shard in published.shards]}
+        held = [each.shard for each in done if each.held]
+        published = Published(
+            [each.shard for each in done if not each.held], written, removed, held
+        )
+        note = {
+            "shards": [*map(str, published.shards)], "written": written, "removed": removed,
+            "held": [*map(str, held)],
+        }  # fmt: skip
         publishes = self.state.commit(self._token, done, note)
         if not publishes:
             _log.warning("lease lost while publishing: published again later", site=self._name)
-            return published._replace(shards=[])
+            return published._replace(shards=[], held=[])
         if written or removed:
             marker.write(root, Run(run.ident, publishes))
             _log.info("published", site=self._name, **note)
         return published
 
-    def _open(self) -> WebRoot:
-        """The web root; at first swept, and given the stylesheet that every file names."""
-        if self._root is not None and not self._root.stands():
-            self._root.close()  # a deployment has put another directory in its place
-            self._root = None
-        if self._root is None:
-            root = WebRoot(self._site.web_root)
-            root.sweep()
-            style = files("worker").joinpath(STYLESHEET).read_bytes()
-            if root.read_own(STYLESHEET) != style:
-                root.place(root.stage(STYLESHEET, [style]))
-            self._root = root
-        return self._root
-
-    def _check_run(self, root: WebRoot, run: Run) -> bool:
-        """Whether files were lost and are put back; PublishError if they are not of this state."""
-        if marker.belongs(root, run, self._name):
-            return False
-        if run.publishes:
-            self._restore(root)
-        marker.write(root, run)
-        return run.publishes > 0
-
-    def _restore(self, root: WebRoot) -> None:
-        """Put back every shard file that was published, before an index can name it again."""
-        published = self.state.files(self.state.sections())
-        _log.warning("web root emptied: files put back", site=self._name, files=len(published))
-        for shard, file in published.items():
-            (taken,), _ = self.state.load([shard], [ShardState(0, 0, 0, 0)])
-            content, path = render(unpatched(taken), self._site.form), self._path(shard)
-            if root.read_own(path) != b"".join(content):
-                root.place(root.stage(path, content, since=file.lastmod))
-            self._keep_lease()
-        # The passes to come compare each index with its lines, and robots.txt with both.
-        self.state.soil(published)
-
     def adopt(self) -> None:
         """Let this state take over a web root that another one wrote."""
-        marker.write(self._open(), self.state.run(secrets.token_hex(8)))
+        self._ownership.adopt()
 
     def _path(self, shard: Shard) -> str:
-        return shards.on_disk(shards.file_name(shard, self._site.form), self._site.form)
+        return path_of(shard, self._site.form)
 
 
 def _bounded(sizes: Sequence[int]) -> int:

@@ -140,9 +140,9 @@ class Pump:
         published = self.publisher.publish(errand=errand)
         if published is None:
             return False
-        if published.written or published.removed:
+        if published.written or published.removed or published.held:
             self._published_at = time.monotonic()
-        return bool(published.shards)
+        return bool(published.shards or published.held)
 
     def _stay_awake(self) -> None:
         now = time.monotonic()

@@ -10,7 +10,8 @@
 --      5 tails     hash    section -> shard, block, fragments and bytes in the block
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
--- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>
+-- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
+-- <section>:taking:<n>, held, allowed
 -- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size}},
 --        pages = {{field, before, after, op, payload, section, digest}..},
@@ -48,7 +49,7 @@ local function shard_of(section, number)
   if not shards[id] then
     local stored = redis.call('HGET', a.prefix .. a.sections[section][1] .. ':shards', number)
     local shard = {section = section, number = number, known = stored and true or false,
-                   generation = 0, count = 0, size = 0, ordinal = 0, patches = {}}
+                   generation = 0, count = 0, size = 0, ordinal = 0, moved = 0, patches = {}}
     if stored then
       shard.generation, shard.count, shard.size, shard.ordinal = struct.unpack('>I8I4I8I4', stored)
     end
@@ -94,6 +95,19 @@ local function patch(shard, block, digest, op, payload)
   patches[#patches + 1] = where .. op .. payload
 end
 
+-- A shard that lists nothing has no file soon, unless that is what the shrink guard holds.
+local function stands(shard)
+  return shard.count > 0
+    or redis.call('HEXISTS', a.prefix .. 'held', a.sections[shard.section][1] .. '/' .. shard.number) == 1
+end
+
+-- Whether the page was taken out of `shard` and is still in its file.
+local function still_published(shard, block, digest)
+  local name, patched = a.prefix .. a.sections[shard.section][1], digest .. struct.pack('>I2', block)
+  return redis.call('HEXISTS', name .. ':pending:' .. shard.number, patched) == 1
+    or redis.call('HEXISTS', name .. ':taking:' .. shard.number, patched) == 1
+end
+
 for i, page in ipairs(a.pages) do
   local field, before, after, op, payload, section, digest = unpack(page)
   local old_place, old_length = NOWHERE, 0
@@ -118,7 +132,7 @@ for i, page in ipairs(a.pages) do
         stays = shard.size - old_length + length <= limits[3]
       else
         -- A deleted page returns to its hole, if the shard still stands and has room.
-        stays = shard.count > 0 and shard.count < limits[2] and shard.size + length <= limits[3]
+        stays = stands(shard) and shard.count < limits[2] and shard.size + length <= limits[3]
       end
     end
     local shard, block
@@ -127,8 +141,13 @@ for i, page in ipairs(a.pages) do
     else
       if old_length > 0 then
         local left = shard_of(old_section, old_number)
-        left.count, left.size = left.count - 1, left.size - old_length
+        left.count, left.size, left.moved = left.count - 1, left.size - old_length, left.moved + 1
         patch(left, old_block, digest, 'D', string.sub(payload, 1, string.find(payload, '</loc>', 1, true) + 5))
+      elseif old_section then
+        local left = shard_of(old_section, old_number)
+        if still_published(left, old_block, digest) then
+          left.moved = left.moved + 1
+        end
       end
       shard, block = place(section, length)
       new_place = struct.pack('>I1I3I2', section, shard.number, block)
@@ -156,8 +175,13 @@ for i, claim in ipairs(a.claims) do
 end
 
 for _, shard in ipairs(touched) do
+  local name = a.sections[shard.section][1]
+  if shard.moved > 0 then
+    -- Listed elsewhere now, which is no loss to the shrink guard.
+    redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. name .. '/' .. shard.number, shard.moved)
+    redis.call('ZADD', KEYS[2], 'NX', a.now, name .. '/' .. shard.number)
+  end
   if #shard.patches > 0 then
-    local name = a.sections[shard.section][1]
     if not shard.known then
       shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
     end

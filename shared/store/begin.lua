@@ -3,17 +3,25 @@
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash (`run` is given once)
 -- ARGV 1 token, 2 TTL of the lease (ms), 3 prefix, 4 ident of this state if it has none,
 --      5 how many shards at most if none are named: those dirty longest,
---      6.. section and number of each shard
+--      6 how many shards are named, 7.. section and number of each, then the shards (as in dirty)
+--      that are not to be taken unless they are named
 -- Returns the token of whoever holds the lease; or {} if there is nothing to do; or {ident of this
 -- state, number of publishes, then of each shard: section, number, state}.
 -- Patches that a publisher took and never committed come first, so nothing is moved over them.
 local chosen = {}
-for i = 6, #ARGV, 2 do
+local most, behind = tonumber(ARGV[5]), 7 + 2 * ARGV[6]
+for i = 7, behind - 1, 2 do
   chosen[#chosen + 1] = {ARGV[i], ARGV[i + 1]}
 end
 if #chosen == 0 then
-  for _, shard in ipairs(redis.call('ZRANGE', KEYS[2], 0, ARGV[5] - 1)) do
-    chosen[#chosen + 1] = {string.match(shard, '^(.*)/(%d+)$')}
+  local set_aside = {}
+  for i = behind, #ARGV do
+    set_aside[ARGV[i]] = true
+  end
+  for _, shard in ipairs(redis.call('ZRANGE', KEYS[2], 0, most + #ARGV - behind)) do
+    if not set_aside[shard] and #chosen < most then
+      chosen[#chosen + 1] = {string.match(shard, '^(.*)/(%d+)$')}
+    end
   end
 end
 if #chosen == 0 then

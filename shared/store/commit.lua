@@ -1,20 +1,56 @@
 -- Record what was published, and give the lease back.
 --
--- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream
+-- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
 -- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, then of each shard:
 --      section, number, generation as read, file record (empty: it has none any more),
---      index page, ordinal, line (empty: none), number of blocks, then number and bytes of each
---      (empty: no such block any more)
+--      index page, ordinal, line (empty: none), pages moved away as read, number confirmed as read
+--      (empty: none), why it is held (empty: it was published; else `urls reference`),
+--      number of blocks, then number and bytes of each (empty: no such block any more)
 -- Returns the number of publishes so far; 0 if the lease was lost: then somebody else may have
 -- published meanwhile and these files may be older than theirs, so the shards are dirty again,
 -- under a new generation, so that the other's commit cannot call them clean.
 local mine = redis.call('GET', KEYS[1]) == ARGV[1]
+
+-- What was taken waits again, under what came in since: the same page's later patch counts.
+local function give_back(taking, pending)
+  if redis.call('EXISTS', taking) == 0 then
+    return
+  end
+  if redis.call('EXISTS', pending) == 0 then
+    redis.call('RENAME', taking, pending)
+    return
+  end
+  local patches = redis.call('HGETALL', taking)
+  for j = 1, #patches, 2 do
+    redis.call('HSETNX', pending, patches[j], patches[j + 1])
+  end
+  redis.call('DEL', taking)
+end
+
+local function hold(shard, why)
+  local known = redis.call('HGET', KEYS[5], shard)
+  local since = known and string.match(known, '^%d+') or string.format('%d', math.floor(ARGV[3] / 1000))
+  redis.call('HSET', KEYS[5], shard, since .. ' ' .. why)
+end
+
+local function let_go(shard, moved, confirmed)
+  redis.call('HDEL', KEYS[5], shard)
+  if moved > 0 and redis.call('HINCRBY', KEYS[6], 'moved ' .. shard, -moved) <= 0 then
+    redis.call('HDEL', KEYS[6], 'moved ' .. shard)
+  end
+  if confirmed ~= '' and redis.call('HGET', KEYS[6], 'confirmed ' .. shard) == confirmed then
+    redis.call('HDEL', KEYS[6], 'confirmed ' .. shard)
+  end
+end
+
 local i = 6
 while i <= #ARGV do
   local section, number, generation, file = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3]
-  local page, ordinal, line, blocks = ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], tonumber(ARGV[i + 7])
-  i = i + 8
+  local page, ordinal, line = ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]
+  local moved, confirmed, why, blocks = tonumber(ARGV[i + 7]), ARGV[i + 8], ARGV[i + 9], tonumber(ARGV[i + 10])
+  i = i + 11
   local name, shard = ARGV[2] .. section, section .. '/' .. number
+  local pending, taking = name .. ':pending:' .. number, name .. ':taking:' .. number
   local stored = redis.call('HGET', name .. ':shards', number)
   if mine then
     for j = i, i + 2 * blocks - 1, 2 do
@@ -24,7 +60,6 @@ while i <= #ARGV do
         redis.call('HSET', name .. ':blocks:' .. number, ARGV[j], ARGV[j + 1])
       end
     end
-    redis.call('DEL', name .. ':taking:' .. number)
     if file == '' then
       redis.call('HDEL', name .. ':files', number)
       redis.call('HDEL', ARGV[2] .. 'index:' .. page, ordinal)
@@ -32,10 +67,20 @@ while i <= #ARGV do
       redis.call('HSET', name .. ':files', number, file)
       redis.call('HSET', ARGV[2] .. 'index:' .. page, ordinal, line)
     end
-    -- The generation alone is not enough: patches that a publisher took and never committed are
-    -- merged before those that came in after them, under the generation of both.
-    if stored and struct.unpack('>I8', stored) == generation
-        and redis.call('EXISTS', name .. ':pending:' .. number) == 0 then
+    local clean = stored and struct.unpack('>I8', stored) == generation
+    if why ~= '' then
+      give_back(taking, pending)
+      hold(shard, why)
+      -- Confirmed while it was being judged: to be judged again.
+      clean = clean and (redis.call('HGET', KEYS[6], 'confirmed ' .. shard) or '') == confirmed
+    else
+      redis.call('DEL', taking)
+      let_go(shard, moved, confirmed)
+      -- The generation alone is not enough: patches that a publisher took and never committed are
+      -- merged before those that came in after them, under the generation of both.
+      clean = clean and redis.call('EXISTS', pending) == 0
+    end
+    if clean then
       redis.call('ZREM', KEYS[2], shard)
     end
   elseif stored then

@@ -31,6 +31,9 @@ PERMANENT = (
     ":files",  # hash: number -> PublishedFile, as on disk; commit.lua
     "index:",  # hash per index file: ordinal -> `<sitemap>` line; commit.lua
     "dirty",  # zset: shard -> since when it has unpublished patches (ms); apply.lua, commit.lua
+    "held",  # hash: shard -> since (s), pages it would list, pages before; commit.lua (T32)
+    "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit.lua.
+    # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`; store/holds.py
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
@@ -53,6 +56,8 @@ class Keys:
         self.sections = self.prefix + "sections"
         self.tails = self.prefix + "tails"
         self.dirty = self.prefix + "dirty"
+        self.held = self.prefix + "held"
+        self.allowed = self.prefix + "allowed"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
 
@@ -98,17 +103,31 @@ def field(digest: bytes) -> bytes:
     return field_of(digest)
 
 
+def moved_field(shard: Shard) -> str:
+    """Where `allowed` counts the pages of `shard` that other files list now."""
+    return f"moved {shard}"
+
+
+def confirmed_field(shard: Shard) -> str:
+    """Where `allowed` keeps down to how many pages `shard` may shrink."""
+    return f"confirmed {shard}"
+
+
 class PublishedFile(NamedTuple):
     """One shard file as it was last written.
 
     `generation` is the shard's when it was read, `lastmod` the file's mtime in whole seconds
-    (PROTOCOL M7), `urls` its pages, `size` its bytes before compression.
+    (PROTOCOL M7), `urls` its pages, `size` its bytes before compression. `peak` is the most pages
+    it listed since `peak_since` (s since 1970), for the shrink guard; records of before it existed
+    lack both.
     """
 
     generation: int
     lastmod: int
     urls: int
     size: int
+    peak: int = 0
+    peak_since: int = 0
 
     def pack(self) -> str:
         """The form in which it is stored."""

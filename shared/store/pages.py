@@ -11,6 +11,7 @@ import msgpack
 import redis
 
 from shared import fragments
+from shared.blocks import Block
 from shared.errors import ConfigError, Fault
 from shared.events import Event
 from shared.locator import PLACE_BYTES, TOMBSTONE_MS, Claim, Located, digest_of
@@ -173,6 +174,26 @@ class Pages:
         """What is known of `loc`."""
         stored = self._fetch([loc], [])[0][loc]
         return Located.unpack(stored) if stored else None
+
+    def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
+        """The pending fragment of one page of a block, empty if it is to go, None if none waits."""
+        patch = digest + block.to_bytes(2, "big")
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hget(self._keys.pending(shard), patch)
+            pipe.hget(self._keys.taking(shard), patch)
+            found = [patch for patch in pipe.execute() if patch]
+        if not found:
+            return None
+        return found[0][3:] if found[0][2:3] == b"U" else b""
+
+    def fragment(self, shard: Shard, block: int, key: bytes) -> bytes | None:
+        """The published fragment of the page whose fragment begins with `key`."""
+        with answering():
+            stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
+        raw = Block.unpack(stored).raw() if stored else b""
+        at = raw.find(key)
+        return raw[at : raw.index(fragments.END, at) + len(fragments.END)] if at >= 0 else None
 
     def count(self) -> int:
         """How many pages are listed, patches not yet published included."""

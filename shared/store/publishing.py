@@ -5,57 +5,26 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import redis
 
 from shared.blocks import Block
-from shared.fragments import END, LOC_END
+from shared.fragments import LOC_END
 from shared.shards import Shard, ShardState
-from shared.store.contract import LEASE_MS, RECENT, Keys, PublishedFile
+from shared.store.contract import (
+    LEASE_MS,
+    RECENT,
+    Keys,
+    PublishedFile,
+    confirmed_field,
+    moved_field,
+)
+from shared.store.holds import Holds
 from shared.store.redis import Argument, Errand, Scripts, answering
+from shared.store.work import Begun, Done, Run, Taken
 
 _T = TypeVar("_T")
-
-
-class Taken(NamedTuple):
-    """One shard as a publisher takes it up.
-
-    `patches` maps block number -> key -> new fragment (None: remove); `blocks` is what is merged
-    so far; `file` is what is on disk, None if nothing is.
-    """
-
-    shard: Shard
-    state: ShardState
-    patches: Mapping[int, Mapping[bytes, bytes | None]]
-    blocks: Mapping[int, Block]
-    file: PublishedFile | None
-
-
-class Done(NamedTuple):
-    """One shard as it was published: `blocks` changed (None: gone), `file` None if it has none."""
-
-    shard: Shard
-    state: ShardState
-    blocks: Mapping[int, Block | None]
-    file: PublishedFile | None
-    page: int
-    line: bytes
-
-
-class Run(NamedTuple):
-    """Which life of the state this is and how often it was published: the run marker (F22)."""
-
-    ident: str
-    publishes: int
-
-
-class Begun(NamedTuple):
-    """What a publisher may take up: its `shards` and their `states`, and whose state that is."""
-
-    run: Run
-    shards: list[Shard]
-    states: list[ShardState]
 
 
 _UNKNOWN = ShardState(0, 0, 0, 0)
@@ -68,6 +37,7 @@ class Publishing:
         self._client = client
         self._keys = Keys(site)
         self._scripts = Scripts(client)
+        self.shrink = Holds(client, site)
 
     def dirty(self, most: int = -1) -> list[Shard]:
         """The shards with unpublished patches, the longest waiting first."""
@@ -81,13 +51,19 @@ class Publishing:
             first: Any = self._client.zrange(self._keys.dirty, 0, 0, withscores=True)
         return float(first[0][1]) / 1000 if first else None
 
-    def errand(self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1) -> Errand:
-        """What `begin` does, to be sent along with something else before."""
+    def errand(
+        self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1,
+        aside: Iterable[Shard] = (),
+    ) -> Errand:  # fmt: skip
+        """What `begin` does, to be sent along with something else before.
+
+        Shards that are set `aside` are taken only by name.
+        """
         keys = self._keys
         names = [part for shard in shards for part in (shard.section, shard.number)]
         return Errand(
             "begin", [keys.lease, keys.dirty, keys.counters],
-            token, LEASE_MS, keys.prefix, fresh, most, *names,
+            token, LEASE_MS, keys.prefix, fresh, most, len(shards), *names, *map(str, aside),
         )  # fmt: skip
 
     def begin(
@@ -129,18 +105,20 @@ class Publishing:
                 pipe.hgetall(keys.taking(shard))
                 pipe.hgetall(keys.blocks(shard))
                 pipe.hget(keys.files(shard.section), str(shard.number))
+                pipe.hmget(keys.allowed, moved_field(shard), confirmed_field(shard))
             for page in pages:
                 pipe.hgetall(keys.index(page))
             replies = pipe.execute()
-        lines = zip(pages, map(_lines, replies[3 * len(shards) :]), strict=True)
+        lines = zip(pages, map(_lines, replies[4 * len(shards) :]), strict=True)
         taken = []
         for at, (shard, state) in enumerate(zip(shards, states, strict=True)):
-            patches, blocks, file = replies[3 * at : 3 * at + 3]
+            patches, blocks, file, (moved, confirmed) = replies[4 * at : 4 * at + 4]
             taken.append(
                 Taken(
                     shard, state, _patches(patches.values()),
                     {int(number): Block.unpack(stored) for number, stored in blocks.items()},
                     PublishedFile.unpack(file) if file else None,
+                    int(moved or 0), None if confirmed is None else int(confirmed),
                 )
             )  # fmt: skip
         return taken, dict(lines)
@@ -161,6 +139,26 @@ class Publishing:
                 pipe.exists(self._keys.index(page))
             return [page for page, found in enumerate(pipe.execute()) if found] if count else []
 
+    def repage(self, per_page: int) -> int:
+        """Move each index line to the page that is its own with `per_page` lines; how many went.
+
+        For whoever holds the lease.
+        """
+        with answering():
+            shards = int(self._client.hget(self._keys.counters, "shards") or 0)
+            read = self._client.pipeline(transaction=False)
+            for page in range(shards):
+                read.hgetall(self._keys.index(page))
+            write, moved = self._client.pipeline(), 0
+            for page, lines in enumerate(read.execute()):
+                for ordinal, line in lines.items():
+                    if int(ordinal) // per_page != page:
+                        write.hset(self._keys.index(int(ordinal) // per_page), ordinal, line)
+                        write.hdel(self._keys.index(page), ordinal)
+                        moved += 1
+            write.execute()
+        return moved
+
     def run(self, fresh: str) -> Run:
         """The run marker of this state; `fresh` becomes its ident if it has none."""
         with answering():
@@ -179,20 +177,18 @@ class Publishing:
         now = time.time_ns() // 1_000_000
         said = json.dumps(note, separators=(",", ":"))
         args: list[Argument] = [token, self._keys.prefix, now, RECENT, said]
-        for shard, state, blocks, file, page, line in done:
+        for each in done:
+            taken, confirmed = each.taken, each.taken.confirmed
             args += [
-                *shard,
-                state.generation,
-                file.pack() if file else "",
-                page,
-                state.ordinal,
-                line,
-            ]
-            args.append(len(blocks))
-            for number, block in blocks.items():
+                *each.shard, each.state.generation, each.file.pack() if each.file else "",
+                each.page, each.state.ordinal, each.line,
+                taken.moved, "" if confirmed is None else confirmed,
+                f"{each.held[0]} {each.held[1]}" if each.held else "", len(each.blocks),
+            ]  # fmt: skip
+            for number, block in each.blocks.items():
                 args += [number, block.pack() if block else b""]
         keys = self._keys
-        names = [keys.lease, keys.dirty, keys.counters, keys.recent]
+        names = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed]
         return int(self._scripts("commit", names, *args))
 
     def take(self, token: str) -> bool:
@@ -252,26 +248,6 @@ class Publishing:
             for number in sorted(stored, key=int):
                 found[Shard(section, int(number))] = unpack(stored[number])
         return found
-
-    def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
-        """The pending fragment of one page of a block, empty if it is to go, None if none waits."""
-        patch = digest + block.to_bytes(2, "big")
-        with answering():
-            pipe = self._client.pipeline(transaction=False)
-            pipe.hget(self._keys.pending(shard), patch)
-            pipe.hget(self._keys.taking(shard), patch)
-            found = [patch for patch in pipe.execute() if patch]
-        if not found:
-            return None
-        return found[0][3:] if found[0][2:3] == b"U" else b""
-
-    def fragment(self, shard: Shard, block: int, key: bytes) -> bytes | None:
-        """The published fragment of the page whose fragment begins with `key`."""
-        with answering():
-            stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
-        raw = Block.unpack(stored).raw() if stored else b""
-        at = raw.find(key)
-        return raw[at : raw.index(END, at) + len(END)] if at >= 0 else None
 
 
 def _lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:

@@ -12,7 +12,7 @@ from shared import blocks, fragments
 from shared.entries import Entry
 from shared.events import Event
 from shared.shards import Shard, ShardState
-from shared.store.publishing import Taken
+from shared.store.work import Taken
 from tests.bench.bed import Bare, Bed
 from tests.bench.corpus import Corpus
 from tests.bench.report import Figure, Report, compared

@@ -212,7 +212,7 @@ class Rig:
                 assert (block.crc, block.length) == (zlib.crc32(raw), len(raw))
                 assert block.urls == raw.count(b"<url>")
             if content:
-                assert (urls, len(content)) == published.pop(shard)[2:]
+                assert (urls, len(content)) == published.pop(shard)[2:4]
         assert not contents
         assert not published
 

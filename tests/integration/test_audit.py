@@ -128,6 +128,36 @@ def test_another_form_takes_over_by_rebuild_and_leaves_only_its_own_names(
         other.check()
 
 
+def test_rebuild_heals_a_change_of_index_shards(rig: Rig, root: Path) -> None:
+    """Publishing alone leaves a shard's old line where it was."""
+    for index_shards in (1, 3, 2):
+        other = Rig(rig.client, root, robots="edit", shard_urls=3, index_shards=index_shards)
+        other.do(page(0, lastmod=f"2026-01-0{index_shards}"))
+
+        other.audit().rebuild()
+
+        other.check()
+        assert len(other.index()) == -(-4 // index_shards)
+        assert other.audit().rebuild() == []
+
+
+def test_rebuild_names_a_shard_that_cannot_be_written_and_does_the_others(
+    rig: Rig, root: Path
+) -> None:
+    key = rig.keys.blocks(shards.Shard("pages", 2))
+    stored = rig.client.hget(key, "0")
+    assert isinstance(stored, bytes)
+    rig.client.hset(key, "0", stored[:-3] + b"xxx")
+    before = rig.files()["pages-3.xml"].content
+    (root / "pages-2.xml").write_bytes(b"spoilt")
+    (root / "pages-3.xml").write_bytes(b"spoilt")
+
+    with pytest.raises(PublishError, match=r"pages/2: a block is damaged.* Restore the Redis data"):
+        rig.audit().rebuild()
+
+    assert rig.files()["pages-3.xml"].content == before
+
+
 def refusal(rig: Rig) -> str:
     with pytest.raises(PublishError) as refused:
         rig.audit().publisher.publish()

@@ -27,7 +27,7 @@ def upsert(n: int, lastmod: str = "2026-11-01") -> dict[str, object]:
 def test_a_shard_under_a_quarter_is_emptied_and_leaves_index_and_disk(
     store: redis.Redis, tmp_path: Path
 ) -> None:
-    site = Pipeline(store, tmp_path, ORIGIN, shard_urls=100)
+    site = Pipeline(store, tmp_path, ORIGIN, shard_urls=100, shrink_share=1)
     site.send([upsert(n) for n in range(250)])
     site.drain()
     site.send([{"type": "delete", "loc": f"{ORIGIN}/{n:03}"} for n in range(80)])
@@ -53,7 +53,7 @@ def test_a_shard_under_a_quarter_is_emptied_and_leaves_index_and_disk(
 def test_a_page_that_changes_meanwhile_is_not_taken_back_in_time(
     store: redis.Redis, tmp_path: Path
 ) -> None:
-    site = Pipeline(store, tmp_path, ORIGIN, shard_urls=100)
+    site = Pipeline(store, tmp_path, ORIGIN, shard_urls=100, shrink_share=1)
     site.send([upsert(n) for n in range(150)])
     site.send([{"type": "delete", "loc": f"{ORIGIN}/{n:03}"} for n in range(90)])
     site.drain()

@@ -14,7 +14,7 @@ import redis
 
 from shared.shards import Shard
 from shared.store.contract import LEASE_MS
-from shared.store.publishing import Done
+from shared.store.work import Begun, Done
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, as_written
 from worker.marker import NAME as MARKER
@@ -188,13 +188,38 @@ def test_bytes_that_a_publisher_put_there_after_its_lease_are_put_right(rig: Rig
     rig.check()
 
 
+def test_who_ends_without_the_lease_keeps_a_commit_under_way_from_calling_its_shards_clean(
+    rig: Rig,
+) -> None:
+    """It may have put older bytes over those that the other is about to record."""
+    hold_back(rig, upsert("a"))
+    rig.state.begin("slow:1", "-", [ONE])
+    rig.state.release("slow:1")  # as whoever has waited long enough does
+    begun = rig.state.begin("next:1", "-", [ONE])
+    assert isinstance(begun, Begun)
+    (taken,), _ = rig.state.load([ONE], begun.states)
+
+    rig.state.release("slow:1", [ONE])
+    assert rig.state.holds("next:1"), "not its to give back"
+    assert rig.state.commit("next:1", [Done(taken, {}, None, 0, b"")], {})
+
+    assert rig.state.dirty() == [ONE]
+
+
+def test_a_shard_that_never_was_is_not_made_dirty(rig: Rig) -> None:
+    rig.state.release("nobody:1", [Shard("pages", 9)])
+
+    assert not rig.state.dirty()
+    assert not rig.state.shards(["pages"])
+
+
 def test_a_commit_without_the_lease_records_nothing_and_leaves_the_shard_dirty(rig: Rig) -> None:
     rig.do(upsert("a"))
     blocks = rig.client.hgetall(rig.keys.blocks(ONE))
     (state,) = rig.state.shards(["pages"]).values()
     (taken,), _ = rig.state.load([ONE], [state])
 
-    done = Done(ONE, state, {0: None}, None, 0, b"")
+    done = Done(taken, {0: None}, None, 0, b"")
     assert rig.state.commit("nobody:1", [done], {}) == 0
 
     assert blocks == rig.client.hgetall(rig.keys.blocks(ONE))

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from shared import fragments, shards
-from shared.store.publishing import Begun
+from shared.store.work import Begun
 from tests.integration.faults import CutError, Files, Fuse, fused_client
 from tests.integration.logs import silence
 from tests.integration.model import Bounds, Model

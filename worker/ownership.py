@@ -1,0 +1,84 @@
+"""The web root of one site, as its own state left it: swept, marked, and put back where lost."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from importlib.resources import files
+
+from shared import shards
+from shared.settings import Site
+from shared.shards import Shard, ShardState
+from shared.store.publishing import Publishing
+from shared.store.work import Run
+from shared.telemetry import logger
+from worker import marker
+from worker.files import WebRoot
+from worker.merging import render, unpatched
+
+STYLESHEET = "sitemap.css"
+
+_log = logger("publisher")
+
+
+def stylesheet() -> bytes:
+    """The bytes of the stylesheet that every file names."""
+    return files("worker").joinpath(STYLESHEET).read_bytes()
+
+
+def path_of(shard: Shard, form: str) -> str:
+    """The name of a shard's file on disk."""
+    return shards.on_disk(shards.file_name(shard, form), form)
+
+
+class Ownership:
+    """Opens the web root and sees that what lies there is of this state."""
+
+    def __init__(self, state: Publishing, name: str, site: Site) -> None:
+        self._state, self._name, self._site = state, name, site
+        self._root: WebRoot | None = None
+
+    def open(self) -> WebRoot:
+        """The web root; at first swept, and given the stylesheet."""
+        if self._root is not None and not self._root.stands():
+            self._root.close()  # a deployment has put another directory in its place
+            self._root = None
+        if self._root is None:
+            root = WebRoot(self._site.web_root)
+            root.sweep()
+            self.style(root)
+            self._root = root
+        return self._root
+
+    def style(self, root: WebRoot) -> None:
+        """Put the stylesheet there, if it is not."""
+        style = stylesheet()
+        if root.read_own(STYLESHEET) != style:
+            root.place(root.stage(STYLESHEET, [style]))
+
+    def check(self, root: WebRoot, run: Run, keep_lease: Callable[[], None]) -> bool:
+        """Whether files were lost and are put back; PublishError if they are not of this state."""
+        if marker.belongs(root, run, self._name):
+            return False
+        if run.publishes:
+            self._restore(root, keep_lease)
+        marker.write(root, run)
+        return run.publishes > 0
+
+    def _restore(self, root: WebRoot, keep_lease: Callable[[], None]) -> None:
+        """Put back every shard file that was published, before an index can name it again."""
+        published = self._state.files(self._state.sections())
+        _log.warning("web root emptied: files put back", site=self._name, files=len(published))
+        for shard, file in published.items():
+            (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
+            content = render(unpatched(taken), self._site.form)
+            path = path_of(shard, self._site.form)
+            if root.read_own(path) != b"".join(content):
+                root.place(root.stage(path, content, since=file.lastmod))
+            keep_lease()
+        # The passes to come compare each index with its lines, and robots.txt with both.
+        self._state.soil(published)
+
+    def adopt(self) -> None:
+        """Let this state take over a web root that another one wrote."""
+        marker.write(self.open(), self._state.run(secrets.token_hex(8)))
