@@ -18,8 +18,8 @@ from deploy.local import runs
 from deploy.processes import hold, mark, reap
 from deploy.restore import Restore
 from shared.errors import BackupError, PublishError, ServerStartError
-from shared.store.publishing import Run
 from shared.store.redis import connect
+from shared.store.work import Run
 from worker import marker
 from worker.files import WebRoot
 
