@@ -14,6 +14,7 @@ PROGRAMS = {
     "nft": "nftables",
     "ip": "iproute2",
     "tc": "iproute2",
+    "nsenter": "util-linux",
     "chattr": "e2fsprogs",
     "mount": "mount",
     "umount": "mount",
