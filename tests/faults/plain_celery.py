@@ -12,6 +12,7 @@ never ran.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import random
@@ -139,6 +140,12 @@ class Sender:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._app.pool.force_close_all()  # type: ignore[attr-defined]
+        self._app.close()
 
 
 def _done(store: Store) -> int:
@@ -200,9 +207,9 @@ def drop(drops: int, events: int, directory: Path, quiet: float = _QUIET_S) -> R
     began = time.monotonic()
     with Store(directory) as store, Proxy(store.socket) as proxy:
         proxy.abort_on(b"*2\r\n$%d\r\n%s\r\n" % (len(QUEUE), QUEUE.encode()), drops)
-        sender = Sender(store, seed=1)
-        for _ in range(events):
-            sender.send()
+        with contextlib.closing(Sender(store, seed=1)) as sender:
+            for _ in range(events):
+                sender.send()
         with Worker(f"redis://{proxy.address}", store, directory / "worker.log"):
             _drain(store, quiet, least=events - drops)
         return _result(store, sender, "BRPOP reply dropped", proxy.dropped, began)
