@@ -12,6 +12,7 @@ never ran.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import random
@@ -139,6 +140,12 @@ class Sender:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._app.pool.force_close_all()  # type: ignore[attr-defined]
+        self._app.close()
 
 
 def _done(store: Store) -> int:
@@ -154,15 +161,17 @@ def _await_more(store: Store, worker: Worker) -> None:
         time.sleep(0.005)
 
 
-def _drain(store: Store) -> None:
-    """Return when nothing is left and nothing has happened for a while; ToolError if it does."""
+def _drain(store: Store, quiet: float = _QUIET_S, least: int = 0) -> None:
+    """Return when nothing is left and nothing has happened for `quiet` seconds, and `least` events
+    at least are done. ToolError if that does not come about within 90 s.
+    """
     deadline = time.monotonic() + _DRAIN_S
     state: tuple[int, ...] = ()
     since = time.monotonic()
-    while time.monotonic() - since < _QUIET_S:
+    while time.monotonic() - since < quiet:
         client = store.client
         now = (client.llen(QUEUE), client.hlen(_UNACKED), _done(store))
-        if now != state or any(now[:2]):
+        if now != state or any(now[:2]) or now[2] < least:
             state, since = now, time.monotonic()
         if time.monotonic() > deadline:
             raise ToolError(f"not quiet within {_DRAIN_S:.0f} s: {now} queued, unacked, done")
@@ -193,16 +202,16 @@ def kill(kills: int, seed: int, directory: Path) -> Result:
         return _result(store, sender, "SIGKILL worker", kills, began)
 
 
-def drop(drops: int, events: int, directory: Path) -> Result:
+def drop(drops: int, events: int, directory: Path, quiet: float = _QUIET_S) -> Result:
     """Break the worker's connection before `drops` of its replies to BRPOP; nobody is killed."""
     began = time.monotonic()
     with Store(directory) as store, Proxy(store.socket) as proxy:
         proxy.abort_on(b"*2\r\n$%d\r\n%s\r\n" % (len(QUEUE), QUEUE.encode()), drops)
-        sender = Sender(store, seed=1)
-        for _ in range(events):
-            sender.send()
+        with contextlib.closing(Sender(store, seed=1)) as sender:
+            for _ in range(events):
+                sender.send()
         with Worker(f"redis://{proxy.address}", store, directory / "worker.log"):
-            _drain(store)
+            _drain(store, quiet, least=events - drops)
         return _result(store, sender, "BRPOP reply dropped", proxy.dropped, began)
 
 

@@ -121,9 +121,16 @@ def run(name: str, *arguments: str) -> str:
 
 def unmount(path: Path) -> None:
     """Unmount `path`, lazily if somebody still uses it; nothing if it is no mount."""
-    if not os.path.ismount(path):
+    if not _mounted(path):
         return
     try:
         run("umount", str(path))
     except ToolError:
         run("umount", "--lazy", str(path))
+
+
+def _mounted(path: Path) -> bool:
+    # os.path.ismount() says no where every operation fails, as on a dead FUSE mount.
+    wanted = str(path.parent.resolve() / path.name)
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    return any(line.split()[1].encode().decode("unicode_escape") == wanted for line in lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes.util
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -14,14 +14,15 @@ PROGRAMS = {
     "nft": "nftables",
     "ip": "iproute2",
     "tc": "iproute2",
+    "nsenter": "util-linux",
     "chattr": "e2fsprogs",
     "mount": "mount",
     "umount": "mount",
     "redis-server": "redis-server",
 }
-# FUSE is a device, a library and no program: `mfusepy` loads the library.
-FUSE = "fuse"
-_FUSE_PACKAGE = "libfuse2"
+# FUSE is a device, and a Python package (the extra `faults`) for which there are no wheels.
+FUSE = "pyfuse3"
+_FUSE_REMEDY = "apt-get install gcc pkg-config libfuse3-dev && pip install -e '.[faults]'"
 _SBIN = "/usr/sbin:/sbin"  # not in everybody's PATH
 
 
@@ -46,11 +47,9 @@ def missing(*names: str) -> list[str]:
         if name in PROGRAMS and not (shutil.which(name) or shutil.which(name, path=_SBIN))
         for package in PROGRAMS[name].split()
     }
-    if FUSE in wanted and not (
-        ctypes.util.find_library("fuse") or ctypes.util.find_library("fuse3")
-    ):
-        packages.add(_FUSE_PACKAGE)
     found = [f"apt-get install {' '.join(sorted(packages))}"] if packages else []
+    if FUSE in wanted and importlib.util.find_spec(FUSE) is None:
+        found.append(_FUSE_REMEDY)
     if FUSE in wanted and not Path("/dev/fuse").exists():
         found.append("modprobe fuse")
     return found
