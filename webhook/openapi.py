@@ -68,7 +68,7 @@ def _problems(*codes: str) -> Schema:
         status: {
             "description": "; ".join(f"`{code}`: {PROBLEMS[code].title}" for code in found),
             "content": {"application/problem+json": {"schema": _ref("Problem")}},
-            "headers": _RETRY if status == "503" else {},
+            "headers": _RETRY if status in {"429", "503"} else {},
         }
         for status, found in by_status.items()
     }
