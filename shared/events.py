@@ -77,14 +77,25 @@ class Event:
             schema = members.pop("v")
             if schema > SCHEMA:
                 raise NewerSchemaError(f"event of schema {schema}, this worker reads {SCHEMA}")
-            return cls(**members)
+            strange = [name for name in members if type(members[name]) not in _KINDS[name]]
+            event = cls(**members)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise SchemaError(f"stored event cannot be read: {error}") from error
+        named = event.loc is not None or (event.type == "delete" and event.id is not None)
+        if strange or event.type not in TYPES or not named:
+            raise SchemaError(f"stored event cannot be read: {strange or 'it names no page'}")
+        return event
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _DEFAULTS = asdict(Event(type=""))
 _STORED = tuple(_DEFAULTS)
+_OPTIONAL = frozenset({str, type(None)})
+_KINDS = dict.fromkeys(_STORED, _OPTIONAL) | {
+    "version": frozenset({int, type(None)}),
+    "noindex": frozenset({bool}),
+    **dict.fromkeys(("type", "source", "kind", "locale"), frozenset({str})),
+}
 
 
 def parse(item: object, rules: Rules, position: int | None = None) -> Event:

@@ -29,7 +29,9 @@ class Signed(AuthBase):
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         body = request.body or b""
         content = body.encode() if isinstance(body, str) else body
-        given: Any = request.headers.get("webhook-id") or secrets.token_hex(8)
+        given: Any = request.headers.get("webhook-id")
+        if given is None:
+            given = secrets.token_hex(8)
         ident = given if isinstance(given, bytes) else given.encode("latin-1")
         now = str(int(time.time()))
         mac = hmac.digest(KEY, b".".join((ident, now.encode(), content)), "sha256")
