@@ -81,12 +81,20 @@ class Event:
             event = cls(**members)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise SchemaError(f"stored event cannot be read: {error}") from error
-        named = event.loc is not None or (event.type == "delete" and event.id is not None)
-        if strange or event.type not in TYPES or not named:
+        if strange or event.type not in TYPES or not event._writable():
             raise SchemaError(f"stored event cannot be read: {strange or 'it names no page'}")
         return event
 
+    def _writable(self) -> bool:
+        """Whether it names a page, in texts that any XML file can hold (RELIABILITY T14)."""
+        loc = self.loc
+        if loc is None:
+            return self.type == "delete" and self.id is not None
+        plain = f"{self.lastmod}{self.changefreq}{self.priority}"
+        return loc.isascii() and loc.isprintable() and _PLAIN.fullmatch(plain) is not None
 
+
+_PLAIN = re.compile(r"[0-9A-Za-z:.+-]*")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _DEFAULTS = asdict(Event(type=""))
 _STORED = tuple(_DEFAULTS)

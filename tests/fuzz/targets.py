@@ -33,6 +33,7 @@ BASE = Base.parse("https://www.example.com/d/")
 RULES = Rules(BASE, frozenset({"pages", "posts"}))
 KEY, TOKEN = b"k" * 32, b"a-token-of-the-site"
 NOW = 1_795_000_000.0
+_MARKER = re.compile(rb"[ \t]*# (?:BEGIN|END) sitemapd(?![A-Za-z0-9_-])")
 SITEMAPS = ["https://www.example.com/sitemap.xml", "https://www.example.com/sitemap-2.xml"]
 
 
@@ -139,7 +140,7 @@ def framing(data: bytes) -> None:
     headers = {name: value.decode("latin-1") for name, value in given.items()}
     try:
         assert wire.media_type(headers, native.MEDIA_TYPES) in native.MEDIA_TYPES
-        assert coding.strip().lower() in {b"", b"identity"}
+        assert coding.strip(b" \t").lower() in {b"", b"identity"}
     except RefusedError as error:
         assert error.code in {"media-type", "content-encoding"}
     try:
@@ -160,15 +161,16 @@ def robots_txt(data: bytes) -> None:
         return
     assert robots.edit(new, SITEMAPS) == new
     assert len(new) <= robots.MAX_BYTES
-    if b"# BEGIN sitemapd" not in data:
+    lines = data.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    ours = [n for n, line in enumerate(lines) if _MARKER.match(line)]
+    if not ours:
         assert new.startswith(data)
         assert robots.edit(new, []) == data
-        return
-    begin = re.search(rb"(?:^|\n|\r)(?:\xef\xbb\xbf)?[ \t]*# BEGIN sitemapd", data)
-    end = [m.end() for m in re.finditer(rb"# END sitemapd[^\r\n]*(?:\r\n|\r|\n|$)", data)]
-    if begin and end and new != data:
-        assert new.startswith(data[: begin.start()])
-        assert new.endswith(data[end[-1] :])
+    else:
+        first, last = ours
+        assert new.removeprefix(b"\xef\xbb\xbf").startswith(b"".join(lines[:first]))
+        assert new.endswith(b"".join(lines[last + 1 :]))
+        assert new.startswith(b"\xef\xbb\xbf") == data.startswith(b"\xef\xbb\xbf")
 
 
 def dates(data: bytes) -> None:
