@@ -90,7 +90,7 @@ def test_t7_compressed_bodies_are_refused_unread(web, signed):
     assert set() == web.state()
 
 
-def test_a_body_that_comes_slowly_keeps_nobodywaiting(web, signed):
+def test_a_body_that_comes_slowly_keeps_nobody_waiting(web, signed):
     head = web.head(signed(UPSERT), f"Content-Length: {len(UPSERT)}")
     with socket.create_connection(("127.0.0.1", web.port), timeout=5) as slow:
         slow.sendall(head + UPSERT[:10])

