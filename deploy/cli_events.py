@@ -1,4 +1,4 @@
-"""The command `event send`: one signed event, followed to the files it changes."""
+"""The commands `event send`, one signed event followed to the files, and `event example`."""
 
 from __future__ import annotations
 

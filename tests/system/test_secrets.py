@@ -206,6 +206,17 @@ def arguments_of_processes() -> bytes:
     return found
 
 
+def test_the_example_on_request_shows_the_secret_and_works(system: System) -> None:
+    """The one place where a secret is printed, apart from `up` on a terminal."""
+    example = system.run("event", "example", f"--to={system.address}").stdout
+    sent = subprocess.run(
+        ["sh", "-c", example], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert KEY.hex() in example
+    assert json.loads(sent.stdout)["accepted"] == 1
+
+
 @pytest.mark.timeout(240)
 def test_no_canary_sings(system: System, tmp_path: Path) -> None:
     client = redis.Redis(unix_socket_path=str(system.home / "redis" / "redis.sock"))
