@@ -193,7 +193,8 @@ def unchanged(store: redis.Redis) -> Unchanged:
     """
 
     def state() -> dict[bytes, Any]:
-        return {key: store.dump(key) for key in store.keys("{*")}
+        found = {key: store.dump(key) for key in store.keys("{*")}
+        return {key: value for key, value in found.items() if value is not None}
 
     @contextmanager
     def check() -> Iterator[None]:
