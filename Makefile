@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-.PHONY: up test install lint bench faults clean
+.PHONY: up test install lint bench faults fuzz lock clean
 
 up: install  ## run everything on this machine, with a demo site in ./demo
 	$(BIN)/sitemapd up --home $(DEMO) --http $(HTTP)
@@ -20,12 +20,20 @@ lint: $(VENV)/.lint  ## style, types, the house's import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive shared webhook worker deploy
 
 bench: $(VENV)/.test  ## figures as ratios in one run, printed and written to bench-results.json
 	$(BIN)/python -m tests.bench
 
 faults: $(VENV)/.test  ## break everything, count what is lost; as root. ARGS: --short --seed N, F7 ...
 	$(BIN)/python -m tests.faults $(ARGS)
+
+fuzz: $(VENV)/.fuzz  ## hostile input for every parser; ARGS="--runs 100000 robots" for a part
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+lock: $(VENV)/.lock  ## requirements.txt anew: the newest versions that pyproject.toml allows
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-emit-index-url \
+	  --no-annotate --custom-compile-command "make lock" --output-file requirements.txt pyproject.toml
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -44,6 +52,14 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.lint: $(VENV)/.test
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@touch $@
+
+$(VENV)/.lock: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lock]'
 	@touch $@
 
 clean:

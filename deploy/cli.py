@@ -62,9 +62,12 @@ def up(
 
 
 def _hint(settings: Settings, address: str) -> str:
-    """The short way to send an event, for who has the command at hand."""
+    """The short way to send an event, and where to find the long one."""
     site = next(iter(settings.sites.values()))
-    return f"# or: sitemapd event send {site.base.url('hello-world')} --to {address} --watch\n"
+    return (
+        f"# send one: sitemapd event send {site.base.url('hello-world')} --to {address} --watch\n"
+        f"# the same in shell: sitemapd event example --to {address}\n"
+    )
 
 
 @config.command("check")

@@ -1,4 +1,4 @@
-"""The command `event send`: one signed event, followed to the files it changes."""
+"""The commands `event send`, one signed event followed to the files, and `event example`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import typer
 from rich.text import Text
 
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out
+from deploy.example import signed_example
 from shared.errors import ConfigError, Fault, SitemapdError, StoreError
 from shared.inspector import Inspector
 from shared.store.contract import Keys
@@ -34,9 +35,15 @@ class NotAcceptedError(SitemapdError):
     """The webhook did not accept the event."""
 
 
-@app.callback()
-def _events() -> None:
-    """Keep `send` a sub-command."""
+@app.command("example")
+def example(
+    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Print shell lines that send one signed event. They show a secret of the site."""
+    place = find(home, site)
+    print(signed_example(place.settings, place.name, to or place.site.base.origin))
 
 
 @app.command("send")

@@ -57,8 +57,9 @@ def up(
     """Run everything with its data in `home` until SIGTERM or SIGINT, then return 0.
 
     `http` is where it listens (port 0: a free one); an address others can reach is refused unless
-    a proxy buffers requests before it (RELIABILITY T12). `hint` gives text to print after the
-    example. Raises ConfigError, ServerStartError, StoreError.
+    a proxy buffers requests before it (RELIABILITY T12). An example that shows a secret is printed
+    to terminals only (T30), and what `hint` gives after it. Raises ConfigError, ServerStartError,
+    StoreError.
     """
     host, port = _listen(http, behind_proxy=behind_proxy)
     home = home.resolve()
@@ -75,7 +76,10 @@ def up(
         try:
             url = _begin(supervisor, signals, home, settings, commands(config, host, port))
             say(f"{address} serves {home}")
-            say(example.first(settings, address) + hint(settings, address))
+            # It shows a secret, which is for a person and not for the log of a service manager.
+            if sys.stdout.isatty():
+                say(example.first(settings, address))
+            say(hint(settings, address))
             _await_ready(supervisor, signals, (host, port), url)
             if not signals.stopping:
                 say(f"ready {address}")
@@ -204,7 +208,14 @@ def _free_port(host: str, port: int) -> int:
 
 
 def _reachable(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # all addresses
+    """`host`, or where it means every address, the loopback one."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if not address.is_unspecified:
+        return host
+    return "127.0.0.1" if address.version == 4 else "::1"
 
 
 def _address(host: str, port: int) -> str:

@@ -77,14 +77,33 @@ class Event:
             schema = members.pop("v")
             if schema > SCHEMA:
                 raise NewerSchemaError(f"event of schema {schema}, this worker reads {SCHEMA}")
-            return cls(**members)
+            sound = _KINDS.issuperset(zip(members, map(type, members.values()), strict=True))
+            event = cls(**members)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise SchemaError(f"stored event cannot be read: {error}") from error
+        if not sound or event.type not in TYPES or not event._writable():
+            raise SchemaError("stored event cannot be read: it is none that was accepted")
+        return event
+
+    def _writable(self) -> bool:
+        """Whether it names a page, in texts that any XML file can hold (RELIABILITY T14)."""
+        loc = self.loc
+        if loc is None:
+            return self.type == "delete" and self.id is not None
+        plain = (self.lastmod or "") + (self.changefreq or "") + (self.priority or "")
+        return loc.isascii() and loc.isprintable() and _PLAIN.fullmatch(plain) is not None
 
 
+_PLAIN = re.compile(r"[0-9A-Za-z:.+-]*")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _DEFAULTS = asdict(Event(type=""))
 _STORED = tuple(_DEFAULTS)
+_KINDS = frozenset(
+    {(name, str) for name in _STORED if name not in {"version", "noindex"}}
+    | {(name, type(None)) for name in _STORED if _DEFAULTS[name] is None}
+    | {("version", int), ("noindex", bool)}
+)
+"""Each member with the types it may have; a set, for this is asked of every event."""
 
 
 def parse(item: object, rules: Rules, position: int | None = None) -> Event:

@@ -10,23 +10,25 @@ from redis.exceptions import ResponseError
 
 from shared.errors import StoreError
 from shared.events import Event
-from shared.store.contract import AWAKE_MS, GROUP, SEEN_S, Keys
+from shared.store.contract import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
 from shared.store.redis import Scripts, answering
 
 
 class Accepted(NamedTuple):
     """What became of a delivery.
 
-    `status` is `accepted`, `duplicate` (same delivery id and body as before: nothing was written),
-    `conflict` (same id, another body: the first one stands) or `full` (high water: nothing was
-    written). `ids` are the events' ids, `digest` that of the body
-    that was accepted. `slept` says that nobody was awake for this site.
+    `status` is `accepted`, `duplicate` (same delivery id and body as before), `conflict` (same id,
+    another body: the first one stands), `full` (high water) or `limited` (the site's rate: it fits
+    in `wait` seconds, if nothing else comes); nothing was written but for `accepted`. `ids` are the
+    events' ids, `digest` that of the body that was accepted. `slept` says that nobody was awake for
+    this site.
     """
 
     status: str
     ids: list[str]
     slept: bool
     digest: str = ""
+    wait: int = 0
 
 
 class Received(NamedTuple):
@@ -45,24 +47,33 @@ class Inbox:
         self._scripts = Scripts(client)
 
     def accept(
-        self, events: list[Event], *, delivery: str | None = None, digest: str = "", most: int = 0
+        self,
+        events: list[Event],
+        *,
+        delivery: str | None = None,
+        digest: str = "",
+        most: int = 0,
+        rate: float = 0,
     ) -> Accepted:
         """Append `events`, all or none, in one round trip.
 
         `delivery` is the sender's id of this delivery and `digest` that of its body. `most` bounds
-        the events waiting (0: no bound). StoreDownError or StoreError if they may not be stored.
+        the events waiting (0: no bound). `rate` bounds the events per second (0: no bound): of
+        BURST_S seconds at that rate at once, or of one delivery after such a rest; more is paid for
+        with time. StoreDownError or StoreError if they may not be stored.
         """
         keys = self._keys
-        names = [keys.inbox, keys.awake] + ([keys.seen(delivery)] if delivery else [])
-        status, first, count, slept, accepted = self._scripts(
-            "accept", names, digest, SEEN_S, AWAKE_MS, most, *(event.dump() for event in events)
+        names = [keys.inbox, keys.awake, keys.rate] + ([keys.seen(delivery)] if delivery else [])
+        bounds = (most, rate, BURST_S)
+        status, first, count, slept, accepted, wait = self._scripts(
+            "accept", names, digest, SEEN_S, AWAKE_MS, *bounds, *(event.dump() for event in events)
         )
         ids = []
         if first:
             ms, _, sequence = first.decode().partition("-")
             # One script runs at one instant of the stream's clock, so its ids follow each other.
             ids = [f"{ms}-{int(sequence) + step}" for step in range(count)]
-        return Accepted(status.decode(), ids, bool(slept), accepted.decode())
+        return Accepted(status.decode(), ids, bool(slept), accepted.decode(), wait)
 
     def read(self, consumer: str, count: int, after: str = ">") -> list[Received]:
         """Up to `count` new events for `consumer`.

@@ -23,7 +23,7 @@ TOLERANCE_S = 300
 MAX_SIGNATURES = 16
 
 # Without full stops: `a.1` and `1` could otherwise be read as `a` and `1.1` (Standard Webhooks).
-_ID = re.compile(r"[!-\-/-~]{1,256}")
+DELIVERY = re.compile(r"[!-\-/-~]{1,256}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _BEARER = re.compile(r"bearer +([!-~]+) *", re.IGNORECASE)
 
@@ -57,7 +57,7 @@ def verify(headers: Mapping[str, str], body: bytes, credentials: Credentials, no
         return _signed(headers, body, credentials.keys or STRANGER.keys, now)
     check_token(headers, credentials)
     delivery = headers.get("webhook-id")
-    if delivery is not None and not _ID.fullmatch(delivery):
+    if delivery is not None and not DELIVERY.fullmatch(delivery):
         raise RefusedError(
             "malformed", "webhook-id: up to 256 visible ASCII characters, no full stop"
         )
@@ -75,7 +75,7 @@ def check_token(headers: Mapping[str, str], credentials: Credentials) -> None:
 
 def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now: float) -> Sender:
     delivery, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if not _ID.fullmatch(delivery):
+    if not DELIVERY.fullmatch(delivery):
         raise UnauthorizedError("id-malformed")
     if not _TIMESTAMP.fullmatch(timestamp):
         raise UnauthorizedError("timestamp-malformed")

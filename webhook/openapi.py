@@ -7,8 +7,10 @@ from typing import Any
 from shared.entries import CHANGEFREQS
 from shared.events import MAX_ID, TYPES
 from shared.locator import MAX_VERSION
+from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
-from webhook.body import MAX_ITEMS
+from webhook.auth import DELIVERY
+from webhook.body import MAX_DIGITS, MAX_ITEMS
 from webhook.problems import MAX_FAULTS, PROBLEMS
 from webhook.sources import native
 from webhook.wire import NDJSON
@@ -16,6 +18,11 @@ from webhook.wire import NDJSON
 Schema = dict[str, Any]
 
 _URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})"
+_W3C = f"^{_DATE}(T{_TIME})?$"
+_NOTHING = {"type": "null"}  # a member that is null is not there
+_LARGEST = 10**MAX_DIGITS - 1
 
 EVENT: Schema = {
     "type": "object",
@@ -23,24 +30,59 @@ EVENT: Schema = {
     "additionalProperties": False,
     "properties": {
         "type": {"enum": list(TYPES), "description": "the page is to be listed, or not any more"},
-        "loc": {**_URL, "description": "absolute URL of the page; a delete may give `id` instead"},
+        "loc": {
+            "anyOf": [_URL, _NOTHING],
+            "description": "absolute URL of the page; a delete may give `id` instead",
+        },
         "id": {
-            "type": ["string", "integer"],
-            "maxLength": MAX_ID,
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": MAX_ID},
+                {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST},
+                _NOTHING,
+            ],
             "description": "the CMS's lasting id of the page: it lets pages move",
         },
-        "section": {"type": "string", "description": "a configured section; default `pages`"},
+        "section": {
+            "type": ["string", "null"],
+            "pattern": f"^{SECTION.pattern}$",
+            "description": "a configured section; default `pages`",
+        },
         "version": {
-            "type": ["string", "integer"],
-            "maximum": MAX_VERSION,
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_VERSION},
+                {"type": "string", "pattern": _W3C},
+                _NOTHING,
+            ],
             "description": "W3C datetime or ms since 1970; the older loses; default: arrival",
         },
-        "lastmod": {"type": "string", "description": "when the page changed, a W3C datetime"},
-        "changefreq": {"enum": list(CHANGEFREQS)},
-        "priority": {"type": ["number", "string"], "description": "0.0 to 1.0"},
+        "lastmod": {
+            "type": ["string", "null"],
+            "pattern": _W3C,
+            "description": "when the page changed, a W3C date or datetime",
+        },
+        "changefreq": {"enum": [*sorted(CHANGEFREQS), None]},
+        "priority": {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": 1},
+                {"type": "string", "pattern": r"^(0(\.[0-9]{1,16})?|1(\.0{1,16})?)$"},
+                _NOTHING,
+            ],
+            "description": "0.0 to 1.0",
+        },
         "noindex": {"type": "boolean", "description": "true: the page is not listed"},
-        "canonical": {"type": "string", "description": "another URL here: the page is not listed"},
+        "canonical": {
+            "type": ["string", "null"],
+            "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
+            "description": "another URL here: the page is not listed",
+        },
     },
+    "anyOf": [
+        {"required": ["loc"], "properties": {"loc": _URL}},
+        {
+            "required": ["id"],
+            "properties": {"type": {"const": "delete"}, "id": {"type": ["string", "integer"]}},
+        },
+    ],
 }
 
 
@@ -68,7 +110,7 @@ def _problems(*codes: str) -> Schema:
         status: {
             "description": "; ".join(f"`{code}`: {PROBLEMS[code].title}" for code in found),
             "content": {"application/problem+json": {"schema": _ref("Problem")}},
-            "headers": _RETRY if status == "503" else {},
+            "headers": _RETRY if status in {"429", "503"} else {},
         }
         for status, found in by_status.items()
     }
@@ -82,11 +124,17 @@ def _bodies() -> Schema:
     }
 
 
-def _header(name: str, description: str) -> Schema:
-    return {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
+def _header(name: str, description: str, pattern: str) -> Schema:
+    schema = {"type": "string", "pattern": pattern}
+    return {"name": name, "in": "header", "description": description, "schema": schema}
 
 
-_SITE = {"name": "site", "in": "path", "required": True, "schema": {"type": "string"}}
+_SITE = {
+    "name": "site",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "pattern": f"^{SECTION.pattern}$"},
+}
 _COUNT = {"type": "integer", "minimum": 0}
 _TEXT = {"type": "string"}
 _IDS = {"type": "array", "items": _TEXT}
@@ -96,8 +144,10 @@ def _post_events() -> Schema:
     return {
         "operationId": "sendEvents",
         "summary": "Tell that pages changed: one event, an array, or one event per line",
-        "parameters": [_header("webhook-id", "the same for each retry of a delivery")],
-        "security": [{"signature": [], "timestamp": [], "id": []}, {"token": []}],
+        "parameters": [
+            _header("webhook-id", "the same for each retry, and signed", f"^{DELIVERY.pattern}$")
+        ],
+        "security": [{"signature": [], "timestamp": []}, {"token": []}],
         "requestBody": {"required": True, "content": _bodies()},
         "responses": {
             "202": _json(_object(accepted=_COUNT, ids=_IDS), "all events are stored durably"),
@@ -184,7 +234,6 @@ def document() -> Schema:
         "components": {
             "schemas": {"Event": EVENT, "Problem": _PROBLEM},
             "securitySchemes": {
-                "id": {**api_key, "name": "webhook-id"},
                 "timestamp": {**api_key, "name": "webhook-timestamp"},
                 "signature": {**api_key, "name": "webhook-signature"},
                 "token": {"type": "http", "scheme": "bearer"},

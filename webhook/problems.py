@@ -38,6 +38,7 @@ PROBLEMS = {
     "media-type": Problem(415, "The body is in a format not taken here"),
     "content-encoding": Problem(415, "The body must not be compressed"),
     "invalid": Problem(422, "The request breaks rules"),
+    "rate-limited": Problem(429, "This site sends more events than it may"),
     "internal": Problem(500, "Something went wrong here"),
     "store-down": Problem(503, "Events cannot be stored at the moment"),
     "inbox-full": Problem(503, "Too many events are waiting"),

@@ -1,7 +1,8 @@
 """The road of an event: is it announced right, from whom, is it right, is it stored, then 202.
 
-Method, form, length, signature, time, JSON, schema, URL rules, inbox: in this order, and a refusal
-at any step leaves nothing behind (RELIABILITY 2). Past this module nothing knows of requests.
+Method, form, length, signature, time, JSON, schema, URL rules, rate, inbox: in this order, and a
+refusal at any step leaves nothing behind (RELIABILITY 2). Past this module nothing knows of
+requests.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ class Events:
         note(events=len(events), digest=digest)
         with self._gate.passing():
             accepted = tenant.inbox.accept(
-                events, delivery=sender.delivery, digest=digest, most=self._inbox_limit
+                events,
+                delivery=sender.delivery,
+                digest=digest,
+                most=self._inbox_limit,
+                rate=tenant.site.rate,
             )
         response = _answer(accepted)
         if accepted.slept:
@@ -65,4 +70,7 @@ def _answer(accepted: Accepted) -> Response:
     if accepted.status == "conflict":
         note(stands=accepted.digest)
         raise RefusedError("conflict", "the first body stands: give a new delivery a new id")
+    if accepted.status == "limited":
+        detail = f"nothing was taken: send it again in {accepted.wait} s, more slowly"
+        raise RefusedError("rate-limited", detail, headers={"Retry-After": str(accepted.wait)})
     raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})

@@ -11,6 +11,7 @@ from webhook.problems import RefusedError
 JSON = frozenset({"application/json"})
 NDJSON = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 
+_SPACE = " \t"  # all that may surround a value (RFC 9110, 5.6.3); str.strip takes U+001F, too
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CHARSET = re.compile(r'charset *= *"?([^"]*)"?', re.IGNORECASE)
 
@@ -29,16 +30,16 @@ def media_type(headers: Mapping[str, str], accepted: Collection[str]) -> str:
     `headers` have their names in lower case. Compressed bodies are refused unread: a bomb of
     204 KB holds 200 MiB (RELIABILITY T7).
     """
-    kind, *parameters = (part.strip() for part in headers.get("content-type", "").split(";"))
+    kind, *parameters = (part.strip(_SPACE) for part in headers.get("content-type", "").split(";"))
     kind = kind.lower()
     if kind not in accepted:
         known = ", ".join(sorted(accepted))
         raise RefusedError("media-type", f"send one of {known}", headers={"Accept": known})
     for parameter in parameters:
         charset = _CHARSET.fullmatch(parameter)
-        if charset and charset[1].strip().lower() not in {"utf-8", "utf8"}:
+        if charset and charset[1].strip(_SPACE).lower() not in {"utf-8", "utf8"}:
             raise RefusedError("media-type", "send UTF-8")
-    if headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+    if headers.get("content-encoding", "").strip(_SPACE).lower() not in {"", "identity"}:
         detail = "send the body as it is, without Content-Encoding"
         raise RefusedError("content-encoding", detail, headers={"Accept-Encoding": "identity"})
     return kind

@@ -2,31 +2,56 @@
 --
 -- KEYS 1 inbox  stream  the events are added
 --      2 awake  string  set with a TTL where it was not: the caller then wakes a worker
---      3 seen   string  remembers this delivery; left out for senders that give no id
+--      3 rate   string  `when debt`, microseconds and seconds: how long after `when` the site's
+--                       bucket is full again; its TTL is the debt, and without the key it is full
+--      4 seen   string  remembers this delivery; left out for senders that give no id
 -- ARGV 1 digest of the body, 2 TTL of seen (s), 3 TTL of awake (ms), 4 most events the inbox may
---      hold (0: any), 5.. the events
+--      hold (0: any), 5 events per second (0: any), 6 seconds of that rate the bucket holds,
+--      7.. the events
 -- Returns {status, first event id, number of events, slept (1: nobody was awake), digest of the
---      body that was accepted first under this id}
+--      body that was accepted first under this id, seconds to wait}
 --      status: accepted | duplicate (same id, same body) | conflict (same id, other body) | full
-local first, count = 5, #ARGV - 4
-if KEYS[3] then
-  local known = redis.call('GET', KEYS[3])
+--      (the inbox) | limited (the rate)
+local first, count = 7, #ARGV - 6
+if KEYS[4] then
+  local known = redis.call('GET', KEYS[4])
   if known then
     local digest, id, number = string.match(known, '^(%S*) (%S*) (%d+)$')
-    return {digest == ARGV[1] and 'duplicate' or 'conflict', id, tonumber(number), 0, digest}
+    return {digest == ARGV[1] and 'duplicate' or 'conflict', id, tonumber(number), 0, digest, 0}
   end
 end
 local most = tonumber(ARGV[4])
 if most > 0 and redis.call('XLEN', KEYS[1]) + count > most then
-  return {'full', '', 0, 0, ''}
+  return {'full', '', 0, 0, '', 0}
+end
+local rate, size = tonumber(ARGV[5]), tonumber(ARGV[6])
+if rate > 0 then
+  local time = redis.call('TIME')
+  local now, cost, debt = time[1] * 1000000 + time[2], count / rate, 0
+  local known = redis.call('GET', KEYS[3])
+  if known then
+    local since, owed = string.match(known, '^(%d+) (%S+)$')
+    -- A clock that was set back adds nothing to the wait: time goes on from where it is now.
+    debt = math.max(0, tonumber(owed) - math.max(0, now - tonumber(since)) / 1000000)
+    if now < tonumber(since) then
+      redis.call('SET', KEYS[3], string.format('%.0f %.6f', now, debt), 'KEEPTTL')
+    end
+  end
+  -- At least one event always fits into a full bucket, and so does a delivery larger than it.
+  local wait = debt + cost - math.max(size, cost)
+  if wait > 0.000001 then
+    return {'limited', '', 0, 0, '', math.ceil(wait)}
+  end
+  debt = debt + cost
+  redis.call('SET', KEYS[3], string.format('%.0f %.6f', now, debt), 'PX', math.ceil(debt * 1000))
 end
 local id = ''
 for i = first, #ARGV do
   local added = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i])
   id = id == '' and added or id
 end
-if KEYS[3] then
-  redis.call('SET', KEYS[3], ARGV[1] .. ' ' .. id .. ' ' .. count, 'EX', ARGV[2])
+if KEYS[4] then
+  redis.call('SET', KEYS[4], ARGV[1] .. ' ' .. id .. ' ' .. count, 'EX', ARGV[2])
 end
 local slept = redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[3])
-return {'accepted', id, count, slept and 1 or 0, ARGV[1]}
+return {'accepted', id, count, slept and 1 or 0, ARGV[1], 0}

@@ -13,6 +13,8 @@ from shared.shards import Shard
 GROUP = "workers"
 SEEN_S = 7 * 24 * 3600
 AWAKE_MS = 10_000
+BURST_S = 120
+"""How many seconds of a site's rate may come at once: 60,000 events at the default of 500."""
 LEASE_MS = 10_000
 RECENT = 2_000
 
@@ -37,7 +39,7 @@ PERMANENT = (
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
-"""Parts of the names of keys that live for ever; `seen:`, `awake` and `lease` have a TTL.
+"""Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease` have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -50,6 +52,7 @@ class Keys:
         self.prefix = f"{{{site}}}:"
         self.inbox = self.prefix + "inbox"
         self.awake = self.prefix + "awake"
+        self.rate = self.prefix + "rate"
         self.lease = self.prefix + "lease"
         self.tombs = self.prefix + "tombs"
         self.counters = self.prefix + "counters"

@@ -68,6 +68,7 @@ class Service:
         self._key = base64.b64decode(site["secrets"][0].removeprefix("whsec_"))
         text = text.replace(site["base_url"], BASE)
         text = text.replace("# publish_interval = 1.0", f"publish_interval = {INTERVAL_S}")
+        text = text.replace("# rate = 500 ", "rate = 1000000 ")
         path.write_text(text, encoding="utf-8")
 
     def stop(self) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from deploy import example
 from deploy.embedded import EmbeddedServer
 from deploy.processes import marked, reap
+from shared.settings import FILE, load
 from shared.store.redis import connect
 
 UP = """
@@ -43,15 +47,15 @@ class Service:
         self.process = subprocess.Popen(
             [sys.executable, "-c", UP, str(home)], stdout=subprocess.PIPE, text=True
         )
-        self.example = ""
+        self.said = ""
         self.address = ""
         assert self.process.stdout
         for line in self.process.stdout:
             if line.startswith("ready "):
                 self.address = line.split()[1]
                 return
-            self.example += line
-        raise AssertionError(f"not ready: {self.example}")
+            self.said += line
+        raise AssertionError(f"not ready: {self.said}")
 
     def get(self, path: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=5)
@@ -69,9 +73,8 @@ class Service:
         return found
 
     def send(self, shell: str) -> str:
-        # the first line says what is served, the rest is the example
-        example = self.example.partition("\n")[2]
-        done = subprocess.run([shell, "-c", example], capture_output=True, text=True, check=True)
+        text = example.first(load(self.home / FILE), self.address)
+        done = subprocess.run([shell, "-c", text], capture_output=True, text=True, check=True)
         return done.stdout
 
     def settled(self) -> bool:
@@ -104,7 +107,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
-def test_the_printed_example_is_published(service: Service, shell: str) -> None:
+def test_the_example_is_published(service: Service, shell: str) -> None:
     answer = json.loads(service.send(shell))
     assert answer["accepted"] == 1
     # written last, after the shard and the index
@@ -114,6 +117,27 @@ def test_the_printed_example_is_published(service: Service, shell: str) -> None:
     assert "hello-world" in service.get("/posts-1.xml")[1]
     assert service.get("/openapi.json")[0] == 200
     assert service.get("/sitemapd.toml")[0] == 404
+
+
+def test_a_secret_is_printed_to_a_terminal_only(service: Service, tmp_path: Path) -> None:
+    """RELIABILITY T30: what is no terminal may be the log of a service manager."""
+    key = load(tmp_path / FILE).sites["demo"].secrets[0].key(datetime.now(UTC))
+    assert key is not None
+    assert "serves" in service.said
+    assert key.hex() not in service.said
+    service.end(signal.SIGTERM)
+
+    ours, its = pty.openpty()
+    again = subprocess.Popen([sys.executable, "-c", UP, str(tmp_path)], stdout=its)
+    os.close(its)
+    said = b""
+    while b"\nready " not in said:
+        said += os.read(ours, 65_536)
+    again.terminate()
+    again.wait(60)
+    os.close(ours)
+
+    assert f"hexkey:{key.hex()}".encode() in said
 
 
 def test_each_killed_child_comes_back_and_work_goes_on(service: Service) -> None:

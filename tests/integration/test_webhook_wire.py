@@ -2,112 +2,25 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ADDRESS = "/v1/sites/demo/events"
-TOKEN = "canary-token-canary-token"
+from tests.integration.served import TOKEN, Answer, Web, wait
+
 UPSERT = json.dumps({"type": "upsert", "loc": "https://www.example.com/canary-page"}).encode()
 ANSWER_S = 3.0
 """RELIABILITY N5: every fault of Redis is answered within this time."""
 
 
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    json: dict[str, Any]
-
-
-class Web:
-    """A webhook under granian, with its Redis."""
-
-    def __init__(self, redis_server: Any, home: Path, secret: str, wait: Any) -> None:
-        self.redis, self.store = redis_server, redis_server.client()
-        config = home / "sitemapd.toml"
-        config.write_text(
-            f'redis_url = "{redis_server.url}"\n[sites.demo]\nweb_root = "public"\n'
-            f'base_url = "https://www.example.com"\nsecrets = ["{secret}"]\ntokens = ["{TOKEN}"]\n'
-        )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.log = home / "webhook.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "granian", "--interface", "wsgi", "--factory"),
-                    *("--port", str(self.port), "--blocking-threads", "4", "webhook.wsgi:app"),
-                ],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "SITEMAPD_CONFIG": str(config)},
-                stdout=log,
-                stderr=log,
-            )
-        wait(self.alive, "the webhook to start", 20)
-
-    def alive(self) -> bool:
-        try:
-            return self.ask("GET", "/healthz", b"", {}).status == 200
-        except OSError:
-            return False
-
-    def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            names = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, names, json.loads(response.read()))
-        finally:
-            connection.close()
-
-    def post(self, body: bytes, headers: dict[str, str]) -> Answer:
-        return self.ask("POST", ADDRESS, body, headers)
-
-    def raw(self, *parts: bytes, finish: bool = False) -> bytes:
-        """What comes back for these bytes until the server is silent or closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
-            for part in parts:
-                connection.sendall(part)
-            if finish:
-                connection.shutdown(socket.SHUT_WR)
-            found = b""
-            with suppress(TimeoutError, ConnectionError):
-                while more := connection.recv(65_536):
-                    found += more
-            return found
-
-    def head(self, headers: dict[str, str], *more: str) -> bytes:
-        lines = [f"POST {ADDRESS} HTTP/1.1", "Host: x", "Connection: close", *more]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-    def state(self) -> set[bytes]:
-        """The keys of all sites; the wake-up of an earlier test may still come in beside them."""
-        return set(self.store.keys("{*"))
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(20)
-        self.store.close()
-
-
 @pytest.fixture(scope="module")
 def shared_web(redis_server, tmp_path_factory, secret) -> Iterator[Web]:
-    web = Web(redis_server, tmp_path_factory.mktemp("web"), secret, _wait)
+    web = Web(redis_server, tmp_path_factory.mktemp("web"), secret, wait)
     yield web
     web.stop()
 
@@ -121,16 +34,9 @@ def web(shared_web: Web, store) -> Web:
 
 @pytest.fixture
 def fragile_web(fragile_redis, tmp_path, secret) -> Iterator[Web]:
-    web = Web(fragile_redis, tmp_path, secret, _wait)
+    web = Web(fragile_redis, tmp_path, secret, wait)
     yield web
     web.stop()
-
-
-def _wait(condition: Any, what: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.02)
 
 
 def status(answer: bytes) -> int:
@@ -223,7 +129,7 @@ def test_finding_3_a_frozen_redis_is_answered_503_in_time(fragile_web, signed):
 
     assert {(503, "5")} == {(a.status, a.headers["retry-after"]) for a, _ in results}
     assert max(seconds for _, seconds in results) < ANSWER_S
-    _wait(lambda: web.post(UPSERT, signed(UPSERT, ident="later")).status == 202, "recovery", 10)
+    wait(lambda: web.post(UPSERT, signed(UPSERT, ident="later")).status == 202, "recovery", 10)
 
 
 def test_a_killed_redis_is_answered_503_and_nothing_acknowledged_is_lost(fragile_web, signed):
@@ -244,14 +150,14 @@ def test_a_killed_redis_is_answered_503_and_nothing_acknowledged_is_lost(fragile
     assert (ready.status, web.ask("GET", "/healthz", b"", {}).status) == (503, 200)
 
     web.redis.start()
-    _wait(lambda: web.post(UPSERT, signed(UPSERT, ident="after")).status in {200, 202}, "202", 10)
+    wait(lambda: web.post(UPSERT, signed(UPSERT, ident="after")).status in {200, 202}, "202", 10)
     assert web.redis.client().xlen("{demo}:inbox") == 21
 
 
 def test_wake_ups_go_on_after_redis_was_away(fragile_web, signed):
     web = fragile_web
     web.post(UPSERT, signed(UPSERT))
-    _wait(lambda: web.redis.client().llen("sitemapd") == 1, "the first wake-up", 10)
+    wait(lambda: web.redis.client().llen("sitemapd") == 1, "the first wake-up", 10)
     web.redis.kill()
     web.redis.start()
 
@@ -261,7 +167,7 @@ def test_wake_ups_go_on_after_redis_was_away(fragile_web, signed):
         web.post(UPSERT, signed(UPSERT, ident=str(time.monotonic_ns())))
         return bool(client.llen("sitemapd") > 1)
 
-    _wait(woken, "a wake-up over a new connection", 10)
+    wait(woken, "a wake-up over a new connection", 10)
 
 
 def test_t30_no_secret_token_signature_or_body_is_logged(web, signed, secret):
@@ -272,7 +178,7 @@ def test_t30_no_secret_token_signature_or_body_is_logged(web, signed, secret):
         web.post(b'{"canary-key": "canary', headers)
         web.post(b'{"type": "canary-type"}', headers)
     web.ask("GET", "/v1/sites/canary-site?canary-query", b"", bearer)
-    _wait(lambda: web.log.read_text().count('"answered"') > 12, "the log", 5)
+    wait(lambda: web.log.read_text().count('"answered"') > 12, "the log", 5)
 
     text = web.log.read_text()
     assert "canary" not in text

@@ -84,5 +84,5 @@ def test_nothing_else_is_at_the_top_level() -> None:
 
     assert top - {name for name in top if name.startswith(".")} == {
         "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "deploy",
-        "pyproject.toml", "shared", "tests", "webhook", "worker",
+        "SECURITY.md", "pyproject.toml", "requirements.txt", "shared", "tests", "webhook", "worker",
     }  # fmt: skip

@@ -253,7 +253,10 @@ def test_an_event_of_a_newer_schema_is_told_from_garbage() -> None:
     [
         b"", b"\xff", b"{", b"null", b"7", b"[]", b'["v"]', b'"v"', b"{}", b'{"v":1}',
         b'{"v":"1","type":"upsert"}', b'{"v":null,"type":"upsert"}', b'{"v":1,"type":"a","x":1}',
-        b'{"type":"upsert"}', b"[" * 100_000, b"1" * 5_000,
+        b'{"type":"upsert"}', b"[" * 100_000, b"1" * 5_000, b'{"v":1,"type":"upsert"}',
+        b'{"v":1,"type":"other","loc":"x"}', b'{"v":1,"type":"delete","loc":7}',
+        b'{"v":1,"type":"delete","loc":"x","version":true}', b'{"v":NaN,"type":"delete"}',
+        b'{"v":1,"type":"delete","loc":"x","noindex":0}',
     ],
     ids=lambda stored: stored[:30].decode("latin-1"),
 )  # fmt: skip

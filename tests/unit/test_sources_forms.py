@@ -108,6 +108,7 @@ def test_an_index_on_disk_finds_its_files_beside_it(put: Put, tmp_path: Path) ->
         "https://a.example/missing.xml",
         "https://a.example/one.xml",
         "/one.xml?page=2",
+        "https://a.exam[ple/one.xml",
     ]
     listed = "".join(f"<sitemap><loc>{child}</loc></sitemap>" for child in children)
     index = put(f"<sitemapindex {NS}>{listed}</sitemapindex>", "index.xml")
@@ -120,6 +121,7 @@ def test_an_index_on_disk_finds_its_files_beside_it(put: Put, tmp_path: Path) ->
             ("index.xml#5", "N4"),
             ("index.xml#6", "N4"),
             ("index.xml#7", "N4"),
+            ("index.xml#8", "N4"),
         ],
         [],
     )

@@ -77,3 +77,13 @@ def test_any_headers_are_accepted_or_refused_with_our_error(kind, encoding, leng
         media_type(headers, MEDIA_TYPES)
     with suppress(RefusedError):
         assert len(read(io.BytesIO(b"x" * 10), headers, 10)) == int(length)
+
+
+@pytest.mark.parametrize("name", ["content-type", "content-encoding"])
+@pytest.mark.parametrize("around", ["\x1f", "\x85", "\xa0", "\x0b"])
+def test_what_only_python_takes_for_space_is_none(name, around):
+    headers = {"content-type": "application/json", "content-encoding": "identity"}
+    headers[name] = around + headers[name]
+
+    with pytest.raises(RefusedError):
+        media_type(headers, MEDIA_TYPES)

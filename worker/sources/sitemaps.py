@@ -77,7 +77,10 @@ def beside(index: Path, loc: str) -> Path | None:
     A file is also found by the name it has with or without `.gz`. An address with a query is only
     found under that very name, because several of them share one path.
     """
-    parts = urlsplit(loc)
+    try:
+        parts = urlsplit(loc)
+    except ValueError:  # a bracket in the host, say
+        return None
     names = [unquote(part) for part in parts.path.split("/") if part]
     if not names or any(name in {".", ".."} or "/" in name or "\0" in name for name in names):
         return None

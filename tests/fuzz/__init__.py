@@ -1,0 +1,1 @@
+"""Hostile input for every parser, each with an oracle (`make fuzz`)."""

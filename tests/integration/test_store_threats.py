@@ -1,0 +1,85 @@
+"""RELIABILITY 2 behind the door: what a bad store, or bad data in it, may not bring about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import structlog
+
+from shared.errors import UnsafeStoreError
+from shared.store.redis import check_settings
+from tests.integration.conftest import RedisServer
+from tests.integration.logs import silence
+from tests.integration.rig import BASE, Rig
+from worker.pump import MAX_TRIES
+
+ADDRESS = "/v1/sites/demo/events"
+UPSERT = json.dumps({"type": "upsert", "loc": "https://www.example.com/a"}).encode()
+
+
+def test_t3_a_conflict_is_logged_with_both_digests(web: Any, signed: Any, capsys: Any) -> None:
+    other = UPSERT.replace(b"/a", b"/b")
+    before = structlog.get_config()
+    structlog.configure(
+        processors=[structlog.processors.JSONRenderer()],
+        logger_factory=structlog.PrintLoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        for body in (UPSERT, other):
+            web.post(ADDRESS, data=body, headers=signed(body))
+    finally:
+        structlog.configure(**before)
+
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines()[-2:])
+    assert (first["status"], second["status"], second["code"]) == (202, 409, "conflict")
+    assert second["stands"] == first["digest"] != second["digest"]
+    assert first["delivery"] == second["delivery"]
+
+
+@pytest.mark.parametrize("bad", ["\x0b", "\ufffe", "</lastmod></url>", "&", "\ud800"])
+@pytest.mark.parametrize("member", ["lastmod", "priority", "loc"])
+def test_t14_an_event_that_no_file_can_hold_is_buried_and_the_old_file_stays(
+    store: redis.Redis, tmp_path: Path, member: str, bad: str
+) -> None:
+    """Past the door, as a fault of ours or somebody at Redis would put it there."""
+    rig = Rig(store, tmp_path)
+    rig.do({"type": "upsert", "loc": "good"})
+    before = rig.files()
+    event = {"v": 1, "type": "upsert", "loc": f"{BASE}bad"}
+    event[member] = f"{event.get(member, 2020)}{bad}"
+    store.xadd(rig.keys.inbox, {"e": json.dumps(event)})
+
+    with silence():
+        for _ in range(MAX_TRIES):
+            rig.pump().run()
+
+    if member == "loc" and bad in {"</lastmod></url>", "&"}:
+        assert rig.listed().keys() == {f"{BASE}good", event["loc"]}
+    else:
+        assert rig.files() == before
+        assert store.xlen(rig.keys.dead) == 1
+    assert rig.quiet()
+    rig.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("appendonly", "no"), ("appendfsync", "everysec"), ("maxmemory-policy", "allkeys-lru"),
+        ("no-appendfsync-on-rewrite", "yes"),
+    ],
+)  # fmt: skip
+def test_t24_a_server_that_may_lose_events_is_refused_by_name(
+    fragile_redis: RedisServer, name: str, value: str
+) -> None:
+    with fragile_redis.client() as client:
+        check_settings(client)
+        client.config_set(name, value)
+
+        with pytest.raises(UnsafeStoreError, match=f"{name} is '{value}': set it to"):
+            check_settings(client)
