@@ -42,7 +42,7 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     if not options.cases:
         return every
     wanted = {name.lower() for name in options.cases}
-    return [case for case in (first, *CASES) if case.fault.lower() in wanted or case.name in wanted]
+    return [case for case in (first, *CASES) if case.fault.lower() in wanted or case.name.lower() in wanted]
 
 
 def main() -> int:

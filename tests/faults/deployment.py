@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -67,7 +67,8 @@ class Options(NamedTuple):
     `interval` is the publish interval (s), `form` that of the files. `env` is added to each
     environment. `root` is the web root and `data` where Redis keeps its files, if not in the home.
     `store` adds settings of Redis, `config` is text before the configuration, `redis` the address
-    at which the parts find Redis. `tool` is what the case breaks things with.
+    at which the parts find Redis. `address` is where the web server listens; `before` gives what
+    the command of a part is preceded by. `tool` is what the case breaks things with.
     """
 
     interval: float = 0.2
@@ -78,6 +79,8 @@ class Options(NamedTuple):
     store: Mapping[str, str] = {}
     config: str = ""
     redis: str = ""
+    address: str = "127.0.0.1"
+    before: Callable[[str], list[str]] = lambda _part: []
     tool: Any = None
 
 
@@ -130,14 +133,15 @@ class Deployment:
 
     def web_command(self) -> list[str]:
         """What the web server is started with."""
-        return [sys.executable, "-P", "-m", "deploy.web", "127.0.0.1", str(self.port)]
+        return [sys.executable, "-P", "-m", "deploy.web", self.options.address, str(self.port)]
 
     def _part(self, name: str, argv: list[str], consumer: str = "") -> Part:
         env = {**os.environ, **self.options.env}
         env |= {"SITEMAPD_CONFIG": str(self.home / "sitemapd.toml")}
         if consumer:
             env["SITEMAPD_CONSUMER"] = consumer
-        return Part(name, argv, env, self.home / "logs" / f"{name}.log")
+        command = [*self.options.before(name), *argv]
+        return Part(name, command, env, self.home / "logs" / f"{name}.log")
 
     def __enter__(self) -> Self:
         try:
@@ -156,8 +160,18 @@ class Deployment:
         self.stop()
 
     def start(self) -> None:
-        """Start all, Redis first, and wait until events are taken."""
+        """Keep all parts up from now on."""
         self._keeper.start()
+        self.power_on()
+
+    def power_off(self) -> None:
+        """End all at once, as a power cut does."""
+        for part in self.parts.values():
+            part.end(signal.SIGKILL)
+
+    def power_on(self) -> None:
+        """Start all, Redis first, and wait until events are taken."""
+        self.socket.unlink(missing_ok=True)
         self.parts["redis"].wanted = True
         until(self.socket.exists, "Redis listens")
         for part in self.parts.values():
@@ -184,7 +198,7 @@ class Deployment:
     def ready(self) -> bool:
         """Whether the webhook says that it takes events."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 2) as connection:
+            with socket.create_connection((self.options.address, self.port), 2) as connection:
                 connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
                 return b" 200 " in connection.recv(100)
         except OSError:

@@ -6,6 +6,7 @@ import resource
 import signal
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from tests.faults.deployment import BASE, WORKERS, Options
@@ -13,6 +14,7 @@ from tests.faults.ledger import Sent
 from tests.faults.parts import Part, until
 from tests.faults.planted import NEXT_SCHEMA, checkout
 from tests.faults.run import Case, Run
+from tests.faults.tools.wakeups import Mode, Wakeups
 from tests.faults.traffic import Sender, delivery
 
 LEASE_S = 10.0
@@ -59,6 +61,16 @@ def _stopped_publisher(run: Run) -> Part:
         if run.system.redis("GET", "{demo}:lease") == holder:
             return part
         part.tell(signal.SIGCONT)  # it was quicker: its work was done
+
+
+def _wakeups(run: Run, mode: Mode) -> None:
+    """All of Celery's messages, the schedule's too: what is left is the sweep in each worker."""
+    with Wakeups(str(run.system.socket), mode) as wakeups:
+        run.progress(500)
+        run.rest()
+        run.converge()
+    run.injected = wakeups.changed
+    run.notes.append(f"{wakeups.changed} of {wakeups.seen} messages")
 
 
 def _poison(run: Run) -> None:
@@ -153,6 +165,9 @@ CASES = [
     Case("F14", "a worker stopped past its lease", _old_lease),
     Case("F15", "100,000 events, workers stopped", _burst, _burst_limit, within=120),
     Case("F16", "poison events", _poison),
+    Case("F17", "every wake-up lost", partial(_wakeups, mode="drop")),
+    Case("F17", "every wake-up doubled", partial(_wakeups, mode="double")),
+    Case("F17", "every wake-up 3 s late", partial(_wakeups, mode="delay")),
     Case("F21", "rolling restarts", _restarts),
     Case("F21", "a newer webhook before its workers", _next_version),
     Case("F26", "no file descriptors, no memory", _few_files),

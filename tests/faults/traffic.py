@@ -123,7 +123,7 @@ class Sender(threading.Thread):
         mac = base64.b64encode(hmac.digest(self._system.key, signed, "sha256")).decode()
         if self._connection is None:
             self._connection = http.client.HTTPConnection(
-                "127.0.0.1", self._system.port, timeout=10
+                self._system.options.address, self._system.port, timeout=10
             )
         self._connection.request(
             "POST", "/v1/sites/demo/events", message.body,
