@@ -21,6 +21,7 @@ HOST = "127.0.0.1"
 # What the distribution's nginx.conf says around an included file, made small.
 MAIN = """\
 daemon off;
+{user}
 pid {directory}/nginx.pid;
 error_log {directory}/error.log warn;
 worker_processes 2;
@@ -96,7 +97,10 @@ class Nginx:
         for name in ("sitemapd.conf", "sitemapd-files.conf"):
             text = rendered((SHIPPED / name).read_text(encoding="utf-8"), values)
             (self.directory / name).write_text(text, encoding="utf-8")
-        (self.directory / "nginx.conf").write_text(MAIN.format(directory=self.directory))
+        # root's nginx would serve as nobody, who may not look into root's temporary directories
+        user = "user root root;" if os.geteuid() == 0 else ""
+        main = MAIN.format(directory=self.directory, user=user)
+        (self.directory / "nginx.conf").write_text(main, encoding="utf-8")
 
     def check(self) -> subprocess.CompletedProcess[str]:
         """What `nginx -t` says."""
