@@ -256,7 +256,9 @@ def test_a_body_over_the_limit_is_refused_in_one_form(host: Host, size: int, by:
 
     assert found.status == 413
     assert found.headers["Content-Type"] == "application/problem+json"
-    assert json.loads(found.body)["status"] == 413
+    said = json.loads(found.body)
+    assert said["status"] == 413
+    assert (said["detail"] == "send fewer events in one body") == (by == "nginx")
 
 
 class Mortal:
