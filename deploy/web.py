@@ -70,7 +70,7 @@ def serve(
     """
     path = where if isinstance(where, Path) else None
     if path is not None:
-        _clear(path)
+        clear_socket(path)
     host, port = where if isinstance(where, tuple) else ("127.0.0.1", 0)
     server = Server(
         "deploy.web",
@@ -91,8 +91,8 @@ def serve(
     server.serve(target_loader=load_app, wrap_loader=False)
 
 
-def _clear(path: Path) -> None:
-    """Remove the socket that a killed predecessor left at `path`."""
+def clear_socket(path: Path) -> None:
+    """Remove the socket that a killed predecessor left; ServerStartError if it is anything else."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise ServerStartError(f"{path} is there and is no socket: remove it")

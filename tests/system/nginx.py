@@ -24,7 +24,7 @@ daemon off;
 {user}
 pid {directory}/nginx.pid;
 error_log {directory}/error.log warn;
-worker_processes 2;
+worker_processes 1;
 events {{ worker_connections 768; }}
 http {{
     access_log {directory}/access.log;
