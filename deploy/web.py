@@ -35,6 +35,8 @@ _THREADS = 8
 _HEADER_MS = 5000
 _RESPAWN_S = 0.1
 _GRACE_S = 10
+_CHUNK = 65536
+_REST_BYTES = 4 * 1024 * 1024
 _SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nobody in unsigned
 
 
@@ -89,6 +91,24 @@ def serve(
     )
     # its own loader would search the working directory for modules first
     server.serve(target_loader=load_app, wrap_loader=False)
+
+
+def read_to_the_end(load_app: Callable[[], WSGIApplication]) -> WSGIApplication:
+    """What `load_app` makes, with the rest of a body read before a refusal that did not need it.
+
+    For a proxy that has the whole body already: if the connection is closed while it still sends,
+    it may miss the answer, and its client is told to come again with what was refused for good.
+    """
+    app = load_app()
+
+    def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        answer = app(environ, start)
+        for _ in range(_REST_BYTES // _CHUNK):
+            if not environ["wsgi.input"].read(_CHUNK):
+                break
+        return answer
+
+    return application
 
 
 def clear_socket(path: Path) -> None:

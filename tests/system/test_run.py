@@ -260,20 +260,23 @@ def test_a_part_alone_needs_a_redis_that_is_named(tmp_path: Path, part: str) -> 
     assert "sitemapd up" in done.stderr
 
 
-def test_nginx_reaches_the_web_part_by_its_socket(tmp_path: Path) -> None:
+def test_nginx_passes_on_every_refusal_of_a_long_body(parts: Parts, tmp_path: Path) -> None:
+    """Not its own 503, after which the sender would come again for ever."""
     needs(PROGRAM)
-    parts = Parts(tmp_path / "home", servers()[0])
     nginx = Nginx(tmp_path / "nginx", parts.home / "public", f"unix:{parts.socket}")
     parts.part("web")
     nginx.start()
+    body = b" " * 1_048_576
 
-    def status() -> int:
+    def status(method: str, path: str, sent: bytes = b"") -> int:
         with closing(http.client.HTTPConnection(HOST, nginx.port, timeout=10)) as connection:
-            connection.request("GET", "/healthz")
+            connection.request(method, path, sent, {"Content-Type": "text/plain"})
             return connection.getresponse().status
 
     try:
-        wait_until(lambda: status() == 200, "nginx passes on what the web part says", 60)
+        wait_until(lambda: status("GET", "/healthz") == 200, "nginx reaches the web part", 60)
+        found = [status("POST", "/v1/sites/demo/events", body) for _ in range(40)]
     finally:
         nginx.stop()
-        parts.stop("web")
+
+    assert set(found) == {415}

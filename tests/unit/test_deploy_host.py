@@ -27,12 +27,11 @@ def test_the_redis_of_a_host_is_set_as_the_embedded_one() -> None:
     assert shipped == {name: value for name, value in SETTINGS.items() if name not in OWN}
 
 
-def test_nginx_lets_the_webhook_itself_refuse_a_body_that_is_a_little_too_long() -> None:
-    kilobytes = re.search(r"client_max_body_size (\d+)k;", NGINX)
-    assert kilobytes is not None
-    limit = Settings.model_fields["body_limit"].default
+def test_nginx_takes_the_bodies_that_the_webhook_takes_and_no_longer_ones() -> None:
+    megabytes = re.search(r"client_max_body_size (\d+)m;", NGINX)
 
-    assert limit < int(kilobytes[1]) * 1024 <= limit * 1.1
+    assert megabytes is not None
+    assert int(megabytes[1]) * 1024 * 1024 == Settings.model_fields["body_limit"].default
 
 
 def test_nginx_lets_go_of_an_idle_connection_before_the_webhook_does() -> None:
