@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from deploy import cli_backup, cli_events, cli_import, cli_state
+from deploy import cli_backup, cli_events, cli_import, cli_run, cli_state
 from deploy.console import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
 from shared.errors import ConfigError, InvalidError, SitemapdError
@@ -30,6 +30,7 @@ app = typer.Typer(
 config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
 app.add_typer(cli_events.app, name="event")
+app.add_typer(cli_run.app, name="run")
 app.command("import")(cli_import.import_)
 for command in (
     cli_state.status,

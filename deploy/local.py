@@ -61,7 +61,7 @@ def up(
     to terminals only (T30), and what `hint` gives after it. Raises ConfigError, ServerStartError,
     StoreError.
     """
-    host, port = _listen(http, behind_proxy=behind_proxy)
+    host, port = parse_listen(http, behind_proxy=behind_proxy)
     home = home.resolve()
     for folder in (home, home / "run", home / "logs"):
         folder.mkdir(mode=0o700 if folder != home else 0o755, parents=True, exist_ok=True)
@@ -177,7 +177,8 @@ def _web_ready(host: str, port: int) -> bool:
             return False
 
 
-def _listen(text: str, *, behind_proxy: bool) -> tuple[str, int]:
+def parse_listen(text: str, *, behind_proxy: bool) -> tuple[str, int]:
+    """Host and port of HOST:PORT; ConfigError if others can reach it and no proxy is in front."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:

@@ -1,13 +1,16 @@
-"""What `sitemapd up` serves: the interface, and beside it the sites' published files.
+"""The web server: for `sitemapd run web` the interface, for `up` the published files beside it.
 
-`python -m deploy.web HOST PORT` serves the configuration that SITEMAPD_CONFIG names.
+`python -m deploy.web HOST PORT` serves both for the configuration that SITEMAPD_CONFIG names.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+import socket
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,7 @@ from granian.http import HTTP1Settings
 from granian.server import Server
 
 from deploy.webroot import Files
+from shared.errors import ServerStartError
 from shared.settings import Settings, load
 from shared.telemetry import configure
 from webhook.app import create_app
@@ -30,6 +34,10 @@ BELOW = ("/v1/", "/admin/")
 _THREADS = 8
 _HEADER_MS = 5000
 _RESPAWN_S = 0.1
+_GRACE_S = 10
+_CHUNK = 65536
+_REST_BYTES = 4 * 1024 * 1024
+_SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nobody in unsigned
 
 
 def from_environment() -> WSGIApplication:
@@ -51,25 +59,81 @@ def create(settings: Settings) -> WSGIApplication:
     return application
 
 
+def serve(
+    load_app: Callable[[], WSGIApplication],
+    where: tuple[str, int] | Path,
+    *,
+    processes: int = 1,
+) -> None:
+    """Serve what `load_app` makes in each of `processes`, a few threads each, until SIGTERM.
+
+    `where`: host and port, or the path of a unix socket, whose directory says who may reach it.
+    Requests at hand get 10 s to end. Raises ServerStartError if another process listens there.
+    """
+    path = where if isinstance(where, Path) else None
+    if path is not None:
+        clear_socket(path)
+    host, port = where if isinstance(where, tuple) else ("127.0.0.1", 0)
+    server = Server(
+        "deploy.web",
+        address=host,
+        port=port,
+        uds=path,
+        uds_permissions=_SOCKET_MODE,
+        interface=Interfaces.WSGI,
+        workers=processes,
+        blocking_threads=_THREADS,
+        websockets=False,
+        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MS),
+        respawn_failed_workers=True,
+        respawn_interval=_RESPAWN_S,
+        workers_kill_timeout=_GRACE_S,
+    )
+    # its own loader would search the working directory for modules first
+    server.serve(target_loader=load_app, wrap_loader=False)
+
+
+def read_to_the_end(load_app: Callable[[], WSGIApplication]) -> WSGIApplication:
+    """What `load_app` makes, with the rest of a body read before a refusal that did not need it.
+
+    For a proxy that has the whole body already: if the connection is closed while it still sends,
+    it may miss the answer, and its client is told to come again with what was refused for good.
+    """
+    app = load_app()
+
+    def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        answer = app(environ, start)
+        for _ in range(_REST_BYTES // _CHUNK):
+            if not environ["wsgi.input"].read(_CHUNK):
+                break
+        return answer
+
+    return application
+
+
+def clear_socket(path: Path) -> None:
+    """Remove the socket that a killed predecessor left; ServerStartError if it is anything else."""
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise ServerStartError(f"{path} is there and is no socket: remove it")
+    except FileNotFoundError:
+        return
+    with closing(socket.socket(socket.AF_UNIX)) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+    raise ServerStartError(f"another process listens on {path}")
+
+
 def main() -> None:
     """Serve until SIGTERM, in one process with a few threads."""
     parser = argparse.ArgumentParser(description="sitemapd web server")
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     options = parser.parse_args()
-    server = Server(
-        "deploy.web",
-        address=options.host,
-        port=options.port,
-        interface=Interfaces.WSGI,
-        blocking_threads=_THREADS,
-        websockets=False,
-        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MS),
-        respawn_failed_workers=True,
-        respawn_interval=_RESPAWN_S,
-    )
-    # its own loader would search the working directory for modules first
-    server.serve(target_loader=from_environment, wrap_loader=False)
+    serve(from_environment, (options.host, options.port))
 
 
 if __name__ == "__main__":

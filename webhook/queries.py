@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from urllib.parse import parse_qs
 
 import redis
 from flask import Response, request
@@ -33,7 +34,7 @@ class Queries:
         tenant = self._reader(site)
         try:
             with self._gate.passing():
-                return answer(tenant.inspector.entry(request.args.get("loc", "")))
+                return answer(tenant.inspector.entry(_asked("loc")))
         except UrlError as error:
             raise InvalidError(Fault("loc", f"PROTOCOL {error.rule}", error.detail)) from None
 
@@ -60,3 +61,17 @@ class Queries:
             raise UnauthorizedError("site-unknown")
         note(site=tenant.name)
         return tenant
+
+
+def _asked(name: str) -> str:
+    """The first member `name` of the query, empty if there is none; InvalidError if not UTF-8.
+
+    Flask's own reading raises UnicodeDecodeError on raw bytes that are none.
+    """
+    query = request.query_string.decode("latin-1")  # keeps each byte as it is
+    given = parse_qs(query, encoding="latin-1").get(name, [""])[0]
+    try:
+        return given.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        fault = Fault(name, "PROTOCOL L3", "write the URL in UTF-8 and escape its bytes")
+        raise InvalidError(fault) from None

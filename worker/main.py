@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import socket
 from pathlib import Path
 
 from shared import messages, telemetry
 from shared.settings import load
 from worker.app import create_worker_app
-from worker.plant import Plant
+from worker.plant import Plant, consumer_name
 from worker.tasks import register
 
 THREADS = 4
@@ -30,8 +28,7 @@ def main() -> None:
         # Kept in memory: both tasks may run at any time, so nothing is worth remembering.
         app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
         return
-    # The same after a restart, so that a worker finds what it was given before.
-    consumer = os.environ.get("SITEMAPD_CONSUMER") or socket.gethostname()
+    consumer = consumer_name()
     register(app, Plant(settings, consumer))
     app.worker_main(
         [

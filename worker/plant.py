@@ -6,6 +6,8 @@ worker too, and does the work itself instead of sending messages.
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 
@@ -25,6 +27,13 @@ SLICE_S = 1.0
 """How long a sweep stays with one site while others may wait."""
 
 _log = logger("worker")
+
+
+def consumer_name() -> str:
+    """Of the worker of this process: the same after a restart, so that it finds what it was given
+    before.
+    """
+    return os.environ.get("SITEMAPD_CONSUMER") or socket.gethostname()
 
 
 class Plant:

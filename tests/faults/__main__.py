@@ -42,7 +42,8 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     if not options.cases:
         return every
     wanted = {name.lower() for name in options.cases}
-    return [case for case in (first, *CASES) if case.fault.lower() in wanted or case.name.lower() in wanted]
+    every = [first, *CASES]
+    return [case for case in every if wanted & {case.fault.lower(), case.name.lower()}]
 
 
 def main() -> int:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
-import structlog
 
 from shared.errors import UnsafeStoreError
 from shared.store.redis import check_settings
@@ -19,26 +17,6 @@ from worker.pump import MAX_TRIES
 
 ADDRESS = "/v1/sites/demo/events"
 UPSERT = json.dumps({"type": "upsert", "loc": "https://www.example.com/a"}).encode()
-
-
-def test_t3_a_conflict_is_logged_with_both_digests(web: Any, signed: Any, capsys: Any) -> None:
-    other = UPSERT.replace(b"/a", b"/b")
-    before = structlog.get_config()
-    structlog.configure(
-        processors=[structlog.processors.JSONRenderer()],
-        logger_factory=structlog.PrintLoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
-    try:
-        for body in (UPSERT, other):
-            web.post(ADDRESS, data=body, headers=signed(body))
-    finally:
-        structlog.configure(**before)
-
-    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines()[-2:])
-    assert (first["status"], second["status"], second["code"]) == (202, 409, "conflict")
-    assert second["stands"] == first["digest"] != second["digest"]
-    assert first["delivery"] == second["delivery"]
 
 
 @pytest.mark.parametrize("bad", ["\x0b", "\ufffe", "</lastmod></url>", "&", "\ud800"])

@@ -185,3 +185,14 @@ def test_t30_no_secret_token_signature_or_body_is_logged(web, signed, secret):
     assert secret.removeprefix("whsec_") not in text
     assert signed(UPSERT)["webhook-signature"][3:] not in text
     assert forged["webhook-signature"][3:] not in text
+
+
+def test_t3_a_conflict_is_logged_with_both_digests(web, signed):
+    other = UPSERT.replace(b"canary-page", b"another-page")
+    for body in (UPSERT, other):
+        web.post(body, signed(body, ident="twice"))
+
+    lines = [json.loads(line) for line in web.log.read_text().splitlines() if "twice" in line]
+    first, second = lines
+    assert (first["status"], second["status"], second["code"]) == (202, 409, "conflict")
+    assert second["stands"] == first["digest"] != second["digest"]

