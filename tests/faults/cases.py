@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.faults import on_calls, on_files, on_links, on_power, on_store, on_time, on_workers
+from tests.faults import (
+    on_calls,
+    on_files,
+    on_links,
+    on_power,
+    on_readers,
+    on_store,
+    on_time,
+    on_workers,
+)
 from tests.faults.run import Case
 
 CASES: list[Case] = [
@@ -13,4 +22,5 @@ CASES: list[Case] = [
     *on_time.CASES,
     *on_links.CASES,
     *on_power.CASES,
+    *on_readers.CASES,
 ]

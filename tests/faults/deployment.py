@@ -22,11 +22,13 @@ from typing import Any, NamedTuple, Self
 
 from tests.faults.parts import POLL_S, Part, until
 
+SITEMAPD = Path(sys.executable).with_name("sitemapd")
 BASE = "https://www.example.com"
 WORKERS = ("worker-1", "worker-2")
 
 CONFIG = """\
 redis_url = "{redis}"
+inbox_limit = 60000
 [sites.demo]
 base_url = "{base}/"
 web_root = "public"
@@ -36,6 +38,7 @@ form = "{form}"
 publish_interval = {interval}
 shard_urls = 100
 index_shards = 4
+{site}
 [sites.demo.sections.posts]
 [sites.demo.sections.products]
 """
@@ -66,7 +69,7 @@ class Options(NamedTuple):
 
     `interval` is the publish interval (s), `form` that of the files. `env` is added to each
     environment. `root` is the web root and `data` where Redis keeps its files, if not in the home.
-    `store` adds settings of Redis, `config` is text before the configuration, `redis` the address
+    `store` adds settings of Redis, `site` lines to the site's configuration, `redis` is the address
     at which the parts find Redis. `address` is where the web server listens; `before` gives what
     the command of a part is preceded by. `tool` is what the case breaks things with.
     """
@@ -77,7 +80,7 @@ class Options(NamedTuple):
     root: Path | None = None
     data: Path | None = None
     store: Mapping[str, str] = {}
-    config: str = ""
+    site: str = ""
     redis: str = ""
     address: str = "127.0.0.1"
     before: Callable[[str], list[str]] = lambda _part: []
@@ -106,10 +109,10 @@ class Deployment:
         self._keeper = threading.Thread(target=self._keep, daemon=True)
 
     def _write_config(self) -> None:
-        text = self.options.config + CONFIG.format(
+        text = CONFIG.format(
             redis=self.options.redis or f"unix://{self.socket}", base=BASE,
             key=base64.b64encode(self.key).decode(),
-            form=self.options.form, interval=self.options.interval,
+            form=self.options.form, interval=self.options.interval, site=self.options.site,
         )  # fmt: skip
         config = self.home / "sitemapd.toml"
         config.write_text(text.replace('"public"', json.dumps(str(self.root))))
@@ -119,28 +122,20 @@ class Deployment:
         settings = STORE | {"dir": str(self.data), "unixsocket": str(self.socket)}
         settings |= self.options.store
         store = [store_program(), *(x for k, v in settings.items() for x in (f"--{k}", v))]
+        listen = ["--behind-proxy", "--listen", f"{self.options.address}:{self.port}"]
         return [
             self._part("redis", store),
-            *(self._part(name, self.worker_command(), name) for name in WORKERS),
-            self._part("web", self.web_command()),
-            self._part("schedule", [*self.worker_command(), "--schedule"]),
+            *(self._run(name, "worker", "--name", name) for name in WORKERS),
+            self._run("web", "web", *listen),
+            self._run("schedule", "schedule"),
         ]
 
-    def worker_command(self) -> list[str]:
-        """What a worker is started with."""
-        config = str(self.home / "sitemapd.toml")
-        return [sys.executable, "-P", "-m", "worker.main", "--config", config]
+    def _run(self, name: str, *what: str) -> Part:
+        return self._part(name, [str(SITEMAPD), "run", *what, "--home", str(self.home)])
 
-    def web_command(self) -> list[str]:
-        """What the web server is started with."""
-        return [sys.executable, "-P", "-m", "deploy.web", self.options.address, str(self.port)]
-
-    def _part(self, name: str, argv: list[str], consumer: str = "") -> Part:
-        env = {**os.environ, **self.options.env}
-        env |= {"SITEMAPD_CONFIG": str(self.home / "sitemapd.toml")}
-        if consumer:
-            env["SITEMAPD_CONSUMER"] = consumer
+    def _part(self, name: str, argv: list[str]) -> Part:
         command = [*self.options.before(name), *argv]
+        env = {**os.environ, **self.options.env}
         return Part(name, command, env, self.home / "logs" / f"{name}.log")
 
     def __enter__(self) -> Self:
@@ -222,7 +217,7 @@ class Deployment:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of sitemapd here."""
         return subprocess.run(
-            [Path(sys.executable).with_name("sitemapd"), *arguments, "--home", self.home],
+            [SITEMAPD, *arguments, "--home", self.home],
             capture_output=True, text=True, timeout=300, check=False,
             env={**os.environ, **self.options.env},
         )  # fmt: skip

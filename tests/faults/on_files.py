@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from tests.faults.deployment import Options
+from tests.faults.parts import until
 from tests.faults.run import Case, Run
 from tests.faults.tools.disk import SmallDisk
 
@@ -53,9 +55,46 @@ def _immutable(run: Run) -> None:
     _while(run, lambda disk: disk.immutable(disk.path), lambda disk: disk.mutable(disk.path))
 
 
+def _by_hand(run: Run) -> None:
+    """Removed, edited, cut short: put right without any event (F23)."""
+    root, chance = run.system.root, run.chance
+    run.progress(300)
+    run.rest()
+    run.converge()
+    run.look_away()
+    for spoil in (_remove, _edit, _cut) * 2:
+        shards = [path for path in root.glob("*.xml") if not path.name.startswith("sitemap")]
+        for path in (chance.choice(shards), root / "sitemap.xml"):
+            spoil(path)
+            run.injected += 1
+    (root / "sitemap.css").unlink()
+    run.injected += 1
+    seconds = until(lambda: not run.system.command("verify").returncode, "verify says equal", 60)
+    run.notes.append(f"put right in {seconds:.1f} s")
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _edit(path: Path) -> None:
+    if path.exists():
+        path.write_bytes(path.read_bytes().replace(b"example.com", b"example.org", 1))
+
+
+def _cut(path: Path) -> None:
+    if path.exists():
+        os.truncate(path, path.stat().st_size // 2)
+
+
+def _often(_directory: Path, _stack: ExitStack) -> Options:
+    return Options(site="check_interval = 1")
+
+
 CASES = [
     Case("F9", "web root full", _full, _prepare("2m", None)),
     Case("F9", "web root out of inodes", _full, _prepare(None, 40)),
     Case("F10", "web root read-only", _read_only, _prepare("4m", None)),
     Case("F10", "web root immutable", _immutable, _prepare("4m", None)),
+    Case("F23", "files removed, edited, cut short by hand", _by_hand, _often),
 ]

@@ -1,4 +1,7 @@
-"""Mistakes planted into a copy of the checkout: a driver that does not find them proves nothing."""
+"""Mistakes planted into a copy of the checkout: a driver that does not find them proves nothing.
+
+Some come with a pause, so that a few kills are enough to show them and CI can ask for it.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,10 @@ MISTAKES: Mapping[str, Mistake] = {
     # Events count as done when they are read: who dies before applying them loses them.
     "early-ack": Mistake(
         "shared/inbox.py",
-        "GROUP, consumer, {self._keys.inbox: after}, count=count",
-        "GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True",
+        "            GROUP, consumer, {self._keys.inbox: after}, count=count\n        )\n",
+        "            GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True\n"
+        "        )\n"
+        "        __import__('time').sleep(0.1)\n",
     ),
     # What comes in during a publish counts as published.
     "no-generation": Mistake(
@@ -37,7 +42,8 @@ MISTAKES: Mapping[str, Mistake] = {
         "worker/publisher.py",
         "        for file in staged:\n            root.place(file)\n",
         "        staged, indexes = indexes, staged\n"
-        "        for file in staged:\n            root.place(file)\n",
+        "        for file in staged:\n            root.place(file)\n"
+        "        __import__('time').sleep(0.05)\n",
     ),
     # Files are written where they stand: a reader sees halves.
     "in-place": Mistake(

@@ -121,7 +121,7 @@ class Watcher:
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(self._url.netloc, timeout=10)
-            self._connection.request("GET", f"/{name}", headers={"host": "www.example.com"})
+            self._connection.request("GET", f"/{name}")
             reply = self._connection.getresponse()
             content = reply.read()
         except (OSError, http.client.HTTPException) as error:
