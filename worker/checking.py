@@ -30,6 +30,9 @@ from worker.ownership import STYLESHEET, path_of, stylesheet
 ROUND_BYTES = 8 * 1024 * 1024
 """What a round reads of the files, and the rest of one file at most."""
 
+STALE_S = 30.0
+"""Longer than a publisher leaves an unfinished file alone: it writes, syncs and renames at once."""
+
 SOON_S = 2.0
 MOST_NAMED = 100
 REVIEW_S = 60.0
@@ -106,6 +109,7 @@ class Checker:
             return Checked({}, 0, more=False)
         root = WebRoot(self._site.web_root)
         try:
+            root.sweep(STALE_S)
             marker.belongs(root, self._state.run(secrets.token_hex(8)), self._name)
             checked = self._compare(root, self._targets(files))
         finally:

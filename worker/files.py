@@ -174,10 +174,16 @@ class WebRoot:
         with _refusals("list the web root"):
             return os.listdir(self._fd)
 
-    def sweep(self) -> None:
-        """Remove what publishers that died left half-written."""
+    def sweep(self, older_s: float = 0) -> None:
+        """Remove what publishers that died, or a disk that took no change, left half-written.
+
+        With `older_s`, only what nobody has written to for so many seconds.
+        """
         for name in self.names():
-            if name.startswith(_TEMP):
+            if not name.startswith(_TEMP):
+                continue
+            found = self._stat(name)
+            if found is not None and time.time() - found.st_ctime >= older_s:
                 self._unlink(name)
 
     def note(self, name: str, data: bytes) -> None:

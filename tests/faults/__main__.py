@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from tests.faults import kills, report
+from tests.faults import kills, plain_celery, report
 from tests.faults.cases import CASES
 from tests.faults.deployment import Options
 from tests.faults.planted import MISTAKES, checkout
-from tests.faults.run import Case, perform
+from tests.faults.run import Case, Row, perform
 
-SHORT_KILLS, LONG_KILLS, PLANTED_KILLS = 100, 1_000, 12
+SHORT_KILLS, LONG_KILLS, PLANTED_KILLS, BESIDE_KILLS = 100, 1_000, 12, 80
 
 
 def planted(kills_: int, mistake: str) -> Case:
@@ -46,6 +47,21 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     return [case for case in every if wanted & {case.fault.lower(), case.name.lower()}]
 
 
+def beside(seed: int) -> tuple[Row, str]:
+    """Our row and the lines of a table: the same kills for us and for plain Celery."""
+    case = Case(
+        "-", f"{BESIDE_KILLS} SIGKILLs of a worker", partial(kills.kill_workers, kills=BESIDE_KILLS)
+    )
+    ours = perform(case, seed)
+    with tempfile.TemporaryDirectory() as name:
+        plain = plain_celery.kill(BESIDE_KILLS, seed, Path(name))
+    return ours, (
+        "\n| SIGKILLs of a worker | Events acknowledged | Lost |\n|---|--:|--:|\n"
+        f"| {plain.times}, plain Celery, a task per event | {plain.sent:,} | {plain.lost:,} |\n"
+        f"| {ours.injected}, sitemapd | {ours.acked:,} | {ours.lost:,} |"
+    )
+
+
 def main() -> int:
     """Run, print each row as it comes, say what was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
@@ -64,6 +80,10 @@ def main() -> int:
         for what in rows[-1].wrong:
             print(f"  wrong: {what}", file=sys.stderr, flush=True)
     print(report.total(rows), flush=True)
+    if not (options.short or options.cases or options.planted):
+        row, table = beside(options.seed)
+        rows.append(row)
+        print(table, flush=True)
     if options.json:
         report.save(options.json, options.seed, rows)
     return int(not rows or any(map(report.failed, rows)))

@@ -31,6 +31,14 @@ def kill_all_kinds(run: Run, kills: int) -> None:
     run.notes.append(", ".join(f"{kind} {order.count(kind)}" for kind in SHARES))
 
 
+def kill_workers(run: Run, kills: int) -> None:
+    """So many kills of a worker, as plain_celery does to its own."""
+    for _ in range(kills):
+        run.progress(run.chance.randrange(20, 120))
+        _worker(run)
+        run.injected += 1
+
+
 def _worker(run: Run) -> None:
     """The one that has been up longest, so that it is at work and not only starting."""
     workers = [run.system.parts[name] for name in WORKERS]

@@ -1,4 +1,4 @@
-"""Faults of the web root: F9, F10."""
+"""Faults of disks and files: F8, F9, F10, F23."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HELD_S = 3.0
 def _prepare(size: str | None, inodes: int | None) -> Callable[[Path, ExitStack], Options]:
     def prepare(directory: Path, stack: ExitStack) -> Options:
         disk = stack.enter_context(SmallDisk(directory / "public", size, inodes))
-        return Options(root=disk.path, tool=disk)
+        return Options(root=disk.path, site="check_interval = 1", tool=disk)
 
     return prepare
 
 
 def _while(run: Run, spoil: Callable[[SmallDisk], None], mend: Callable[[SmallDisk], None]) -> None:
-    """The old files stay, temporary ones go, events are taken all the time."""
+    """The old files stay, events are taken all the time, temporary files go in the end."""
     disk: SmallDisk = run.system.options.tool
     for _ in range(5):
         run.progress(run.chance.randrange(20, 100))
@@ -34,9 +34,10 @@ def _while(run: Run, spoil: Callable[[SmallDisk], None], mend: Callable[[SmallDi
         run.injected += 1
         run.progress(50)
         time.sleep(HELD_S)
-        run.expect(not list(disk.path.glob(".sitemapd-*")), "temporary files were left")
         run.expect(before == _contents(disk.path), "files changed on a disk that takes none")
         mend(disk)
+    run.rest()
+    until(lambda: not list(disk.path.glob(".sitemapd-*")), "no temporary files", 60)
 
 
 def _contents(root: Path) -> dict[str, bytes]:
@@ -53,6 +54,19 @@ def _read_only(run: Run) -> None:
 
 def _immutable(run: Run) -> None:
     _while(run, lambda disk: disk.immutable(disk.path), lambda disk: disk.mutable(disk.path))
+
+
+def _store_full(run: Run) -> None:
+    """No room for Redis's log: it ends rather than lose a write, and starts again when there is."""
+    disk: SmallDisk = run.system.options.tool
+    for _ in range(5):
+        run.progress(run.chance.randrange(20, 100))
+        disk.fill()
+        run.injected += 1
+        run.refused(1)
+        time.sleep(HELD_S)
+        disk.free()
+        until(run.system.ready, "Redis is back", 10)
 
 
 def _by_hand(run: Run) -> None:
@@ -91,7 +105,13 @@ def _often(_directory: Path, _stack: ExitStack) -> Options:
     return Options(site="check_interval = 1")
 
 
+def _small_store(directory: Path, stack: ExitStack) -> Options:
+    disk = stack.enter_context(SmallDisk(directory / "redis", "40m"))
+    return Options(data=disk.path, tool=disk)
+
+
 CASES = [
+    Case("F8", "the disk of Redis full", _store_full, _small_store),
     Case("F9", "web root full", _full, _prepare("2m", None)),
     Case("F9", "web root out of inodes", _full, _prepare(None, 40)),
     Case("F10", "web root read-only", _read_only, _prepare("4m", None)),

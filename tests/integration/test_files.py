@@ -304,3 +304,17 @@ def test_a_web_root_that_is_taken_away_is_put_back_with_the_next_change(
     assert rig.files().keys() == before.keys()
     assert rig.listed()[f"{BASE}0"] == "2026-01-01"
     rig.check()
+
+
+def test_a_sweep_leaves_what_may_still_be_written_to(tmp_path: Path) -> None:
+    """RELIABILITY N9: what a disk did not give up is removed once it is nobody's any more."""
+    left = tmp_path / ".sitemapd-0123456789abcdef"
+    left.touch()
+    root = WebRoot(tmp_path)
+
+    root.sweep(older_s=3600)
+    assert left.exists()
+
+    root.sweep()
+    assert not left.exists()
+    root.close()
