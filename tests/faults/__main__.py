@@ -19,6 +19,7 @@ from tests.faults.deployment import Options
 from tests.faults.planted import MISTAKES, checkout
 from tests.faults.run import Case, Row, perform
 
+KILLS = "SIGKILL of any process"
 SHORT_KILLS, LONG_KILLS, PLANTED_KILLS, BESIDE_KILLS = 100, 1_000, 12, 80
 
 
@@ -38,7 +39,7 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     if options.planted:
         return [planted(options.kills or PLANTED_KILLS, name) for name in options.planted]
     count = options.kills or (SHORT_KILLS if options.short else LONG_KILLS)
-    first = Case("F1-F5", "SIGKILL of any process", partial(kills.kill_all_kinds, kills=count))
+    first = Case("F1-F5", KILLS, partial(kills.kill_all_kinds, kills=count))
     every = [first] if options.short else [first, *CASES]
     if not options.cases:
         return every
