@@ -14,10 +14,11 @@ from itertools import islice
 from typing import Any
 
 import redis
+from redis.exceptions import NoPermissionError
 
 from deploy.backup import Backup
 from deploy.rdb import payload
-from shared.errors import BackupError
+from shared.errors import BackupError, StoreError
 from shared.inbox import Inbox
 from shared.store.contract import Keys
 from shared.store.redis import Scripts, answering
@@ -102,8 +103,17 @@ class Restore:
         seen(waiting)
 
     def _send(self, pipe: Any) -> None:
-        with answering():
-            pipe.execute()
+        try:
+            with answering():
+                pipe.execute()
+        except StoreError as error:
+            if not isinstance(error.__cause__, NoPermissionError):
+                raise
+            # Redis's own words would show the bytes of the key.
+            raise BackupError(
+                "this user of Redis may not restore: allow it with `ACL SETUSER <user> +restore` "
+                "(or in the file of users) for as long as it takes, or name another in redis_url"
+            ) from None
 
     def _swap(self, site: str, *, replace: bool) -> int:
         keys = Keys(site)

@@ -168,7 +168,7 @@ def test_the_main_job_runs_in_parts_with_the_least_of_rights(parts: Parts) -> No
     )
     for command in (
         ["import", "--from", f"ndjson:{parts.home / 'pages.ndjson'}"], ["status"], ["verify"],
-        ["entry", f"{BASE}/7"], ["rebuild"],
+        ["entry", f"{BASE}/7"], ["rebuild"], ["backup", str(parts.home / "backup")],
     ):  # fmt: skip
         done = parts.command(*command)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
@@ -180,6 +180,9 @@ def test_the_main_job_runs_in_parts_with_the_least_of_rights(parts: Parts) -> No
     }  # fmt: skip
     assert not parts.socket.exists()
     assert parts.command("run", "alive", "--name", "nobody").returncode == 1
+    restore = ["restore", str(parts.home / "backup"), "--replace"]
+    wait_until(lambda: "workers are at it" not in parts.command(*restore).stderr, "w1 is forgotten")
+    assert "may not restore: allow it with" in parts.command(*restore).stderr
     logs = "".join(parts.log(name) for name in (*PARTS, "redis"))
     assert '"event": "published"' in logs
     assert PASSWORD not in logs
