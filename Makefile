@@ -25,7 +25,7 @@ lint: $(VENV)/.lint  ## style, types, the house's import rules
 bench: $(VENV)/.test  ## figures as ratios in one run, printed and written to bench-results.json
 	$(BIN)/python -m tests.bench
 
-faults: $(VENV)/.test  ## break everything, count what is lost; as root. ARGS: --short --seed N, F7 ...
+faults: $(VENV)/.faults  ## break everything, count what is lost; as root. ARGS: --short --seed N, F7 ...
 	$(BIN)/python -m tests.faults $(ARGS)
 
 fuzz: $(VENV)/.fuzz  ## hostile input for every parser; ARGS="--runs 100000 robots" for a part
@@ -52,6 +52,11 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.lint: $(VENV)/.test
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	@touch $@
+
+$(VENV)/.faults: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[faults]' || \
+	  { echo "pyfuse3 is compiled here: apt-get install gcc pkg-config fuse3 libfuse3-dev" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.test

@@ -7,6 +7,7 @@ network namespaces. The short form does 100 kills. Exit code 1 on any loss.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from tests.faults.cases import CASES
 from tests.faults.deployment import Options
 from tests.faults.planted import MISTAKES, checkout
 from tests.faults.run import Case, Row, perform
+from tests.faults.tools import needs
 
 KILLS = "SIGKILL of any process"
 SHORT_KILLS, LONG_KILLS, PLANTED_KILLS, BESIDE_KILLS = 100, 1_000, 12, 80
@@ -73,6 +75,10 @@ def main() -> int:
     parser.add_argument("--planted", action="append", choices=MISTAKES, help="must fail")
     parser.add_argument("cases", nargs="*", help="ids (F7) or names; default: all")
     options = parser.parse_args()
+    if not (options.short or options.planted):
+        lacking = needs.missing() + ([] if os.geteuid() == 0 else ["run it as root"])
+        if lacking:
+            parser.exit(2, "before the long form: " + "; ".join(lacking) + "\n")
     rows = []
     print(report.HEAD, flush=True)
     for case in chosen(options):

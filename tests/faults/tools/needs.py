@@ -19,6 +19,7 @@ PROGRAMS = {
     "mount": "mount",
     "umount": "mount",
     "redis-server": "redis-server",
+    "nginx": "nginx-light",
 }
 # FUSE is a device, and a Python package (the extra `faults`) for which there are no wheels.
 FUSE = "pyfuse3"
