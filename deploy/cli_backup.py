@@ -11,12 +11,12 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from deploy.backup import Backup, Head, write
+from deploy.backups.file import Backup, Head, write
+from deploy.backups.restore import Restore
 from deploy.console import HomeOption, JsonOption, Place, answer, find, out, progress
 from deploy.embedded import EmbeddedServer
 from deploy.local import runs
 from deploy.processes import hold, mark, reap
-from deploy.restore import Restore
 from shared.errors import BackupError, PublishError, ServerStartError
 from shared.store.redis import connect
 from shared.store.work import Run

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import redis
 
-from deploy.backup import Backup, Head, write
-from deploy.restore import Restore
+from deploy.backups.file import Backup, Head, write
+from deploy.backups.restore import Restore
 from shared.errors import BackupError, PublishError
 from shared.store.contract import Keys
 from tests.integration.conftest import RedisServer
@@ -279,8 +279,8 @@ DYING = """
 import os, signal, sys
 from contextlib import closing
 from pathlib import Path
-from deploy.backup import Backup, write
-from deploy import restore
+from deploy.backups.file import Backup, write
+from deploy.backups import restore
 from shared.store.redis import connect
 what, url, path, steps = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
 def seen(_):

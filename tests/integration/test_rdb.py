@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import redis
 
-from deploy.packed import hash_of
-from deploy.rdb import Key, Snapshot, payload
-from deploy.sync import receive
+from deploy.backups.packed import hash_of
+from deploy.backups.rdb import Key, Snapshot, payload
+from deploy.backups.sync import receive
 from shared.errors import StoreError
 from tests.integration.conftest import RedisServer, Wait
 

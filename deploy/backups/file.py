@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, NamedTuple
 import msgpack
 import redis
 
-from deploy.packed import hash_of
-from deploy.rdb import Key, Snapshot
-from deploy.sync import receive
+from deploy.backups.packed import hash_of
+from deploy.backups.rdb import Key, Snapshot
+from deploy.backups.sync import receive
 from shared import w3c
 from shared.errors import BackupError
 from shared.store.contract import Keys

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import redis
 from redis.exceptions import NoPermissionError
 
-from deploy.rdb import Snapshot
+from deploy.backups.rdb import Snapshot
 from shared.errors import StoreDownError, StoreError
 from shared.store.redis import answering
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from anycrc import Model
 
-from deploy.packed import HASH, HASH_LISTPACK, Cursor, damaged
+from deploy.backups.packed import HASH, HASH_LISTPACK, Cursor, damaged
 from shared.errors import StoreError
 
 # What a value consists of: s string, l length, 8 eight bytes, d a number as text.

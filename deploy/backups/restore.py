@@ -16,8 +16,8 @@ from typing import Any
 import redis
 from redis.exceptions import NoPermissionError
 
-from deploy.backup import Backup
-from deploy.rdb import payload
+from deploy.backups.file import Backup
+from deploy.backups.rdb import payload
 from shared.errors import BackupError, StoreError
 from shared.inbox import Inbox
 from shared.store.contract import Keys

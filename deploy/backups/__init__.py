@@ -1,0 +1,1 @@
+"""Backups: a snapshot taken, kept in a file, and put back (`sitemapd backup`, `restore`)."""
