@@ -33,7 +33,9 @@ BELOW = ("/v1/", "/admin/")
 
 _THREADS = 8
 _HEADER_MS = 5000
-_RESPAWN_S = 0.1
+# After SIGHUP old and new processes are both there for so long. A new one that did not listen yet
+# when the old one went left a gap: 44 of 2,319 senders were refused at 0.1 s, none at 5 s.
+_RESPAWN_S = 5.0
 _GRACE_S = 10
 _CHUNK = 65536
 _REST_BYTES = 4 * 1024 * 1024

@@ -66,17 +66,23 @@ class Ownership:
         return run.publishes > 0
 
     def _restore(self, root: WebRoot, keep_lease: Callable[[], None]) -> None:
-        """Put back every shard file that was published, before an index can name it again."""
+        """Put back every shard file that was published, before an index can name it again.
+
+        Not over one that is as new as was recorded, or newer: a power cut can take the marker and
+        leave files that were placed and not recorded yet, and no reader may see these go back.
+        """
         published = self._state.files(self._state.sections())
-        _log.warning("web root emptied: files put back", site=self._name, files=len(published))
+        _log.warning("web root not ours or emptied: files put back", site=self._name)
         for shard, file in published.items():
+            path = path_of(shard, self._site.form)
+            if root.mtime(path) >= file.lastmod:
+                continue
             (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
             content = render(unpatched(taken), self._site.form)
-            path = path_of(shard, self._site.form)
             if root.read_own(path) != b"".join(content):
                 root.place(root.stage(path, content, since=file.lastmod))
             keep_lease()
-        # The passes to come compare each index with its lines, and robots.txt with both.
+        # The passes to come compare every file, each index with its lines, and robots.txt.
         self._state.soil(published)
 
     def adopt(self) -> None:

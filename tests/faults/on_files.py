@@ -112,9 +112,9 @@ def _small_store(directory: Path, stack: ExitStack) -> Options:
 
 CASES = [
     Case("F8", "the disk of Redis full", _store_full, _small_store),
-    Case("F9", "web root full", _full, _prepare("2m", None)),
-    Case("F9", "web root out of inodes", _full, _prepare(None, 40)),
-    Case("F10", "web root read-only", _read_only, _prepare("4m", None)),
-    Case("F10", "web root immutable", _immutable, _prepare("4m", None)),
+    Case("F9", "web root full", _full, _prepare("32m", None)),
+    Case("F9", "web root out of inodes", _full, _prepare(None, 1_000)),
+    Case("F10", "web root read-only", _read_only, _prepare("32m", None)),
+    Case("F10", "web root immutable", _immutable, _prepare("32m", None)),
     Case("F23", "files removed, edited, cut short by hand", _by_hand, _often),
 ]

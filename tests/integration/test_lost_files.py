@@ -13,6 +13,7 @@ import redis
 from shared.errors import PublishError
 from tests.integration.rig import BASE, Rig
 from worker.marker import NAME as MARKER
+from worker.ownership import Ownership
 
 
 @pytest.fixture
@@ -88,6 +89,30 @@ def test_files_without_a_readable_marker_are_compared_with_the_state(
     rig.check()
     assert len(rig.listed()) == 9
     assert json.loads((rig.root / MARKER).read_bytes())[1] > 0
+
+
+def test_files_that_were_placed_and_not_recorded_are_not_taken_back(
+    rig: Rig, store: redis.Redis
+) -> None:
+    """A power cut after the rename took the marker: readers have seen the newer file already."""
+    rig.do(upsert("p/0", lastmod="2020-01-01"))
+    rig.send(upsert("p/0", lastmod="2020-01-02"))
+    rig.pump().apply_all()
+    unrecorded = {key: store.dump(key) for key in store.keys("*")}
+    rig.settle()
+    newer = rig.files()["pages-1.xml"]
+    store.flushall()
+    for key, value in unrecorded.items():
+        store.restore(key, 0, value)
+    (rig.root / MARKER).unlink()
+
+    ownership = Ownership(rig.state, rig.name, rig.site)
+    ownership.check(ownership.open(), rig.state.run("another"), lambda: None)
+
+    assert newer == rig.files()["pages-1.xml"]
+    rig.settle()
+    assert newer.content == rig.files()["pages-1.xml"].content
+    rig.check()
 
 
 @pytest.mark.parametrize("how", ["emptied", "replaced", "replaced under a running worker"])
