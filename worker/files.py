@@ -31,13 +31,14 @@ Piece = bytes | memoryview
 class Staged(NamedTuple):
     """A file that is written but not yet in its place; `mtime` in whole seconds since 1970.
 
-    `file` is open until it is placed or discarded.
+    `before` is what tells its predecessor from any other file, None if there was none. `file` is
+    open until it is placed or discarded.
     """
 
     temp: str
     name: str
     mtime: int
-    replaces: bool
+    before: tuple[int, int] | None
     file: FileIO
 
 
@@ -102,12 +103,18 @@ class WebRoot:
                 os.close(fd)
                 self._unlink(temp)
                 raise
-        return Staged(temp, name, mtime, before is not None, FileIO(fd, "wb"))
+        return Staged(temp, name, mtime, _identity(before), FileIO(fd, "wb"))
 
     def place(self, staged: Staged) -> None:
-        """Let the staged file take its name, once the disk has its bytes."""
+        """Let the staged file take its name, once the disk has its bytes.
+
+        PublishError if another file has that name by now: whoever was stopped for longer than its
+        lease must not put an older file over a newer one (RELIABILITY F14).
+        """
         self.flush(staged)
         with _refusals(f"replace {staged.name}"):
+            if _identity(self._stat(staged.name)) != staged.before:
+                raise PublishError(f"{staged.name} was replaced by another meanwhile: left alone")
             self._rename(staged.temp, staged.name)
 
     def flush(self, staged: Staged) -> None:
@@ -216,6 +223,10 @@ class WebRoot:
     def _unlink(self, name: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=self._fd)
+
+
+def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
+    return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def _begin_flush(fd: int) -> None:

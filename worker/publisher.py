@@ -198,7 +198,7 @@ class Publisher:
             root.place(file)
         # An index may reach the disk before the new bytes of a file that it named already, never
         # before the file itself.
-        if not all(file.replaces for file in staged):
+        if not all(file.before for file in staged):
             root.sync()
         for file in indexes:
             root.place(file)

@@ -318,3 +318,23 @@ def test_a_sweep_leaves_what_may_still_be_written_to(tmp_path: Path) -> None:
     root.sweep()
     assert not left.exists()
     root.close()
+
+
+@pytest.mark.parametrize("there_was_one", [True, False])
+def test_a_file_that_another_replaced_meanwhile_is_left_alone(
+    tmp_path: Path, there_was_one: bool
+) -> None:
+    """RELIABILITY F14: a publisher that slept longer than its lease."""
+    root = WebRoot(tmp_path)
+    if there_was_one:
+        put(root, "a.xml", b"first")
+    late = root.stage("a.xml", [b"older"])
+    put(root, "a.xml", b"newer")
+
+    with pytest.raises(PublishError, match="replaced by another meanwhile"):
+        root.place(late)
+
+    root.discard([late])
+    assert os.listdir(tmp_path) == ["a.xml"]
+    assert (tmp_path / "a.xml").read_bytes() == b"newer"
+    root.close()
