@@ -55,9 +55,14 @@ class SmallDisk:
             return
         self.free()
         with open(self.path / _BALLAST, "wb", buffering=0) as file:
-            room = os.statvfs(self.path).f_bavail * os.statvfs(self.path).f_frsize - leaving
-            if room > 0:
-                os.posix_fallocate(file.fileno(), 0, room)
+            while (room := self._room() - leaving) > 0:
+                # Others may be writing: what they took meanwhile is not there any more.
+                with contextlib.suppress(OSError):
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, room)
+
+    def _room(self) -> int:
+        found = os.statvfs(self.path)
+        return found.f_bavail * found.f_frsize
 
     def _take_inodes(self) -> None:
         ballast = self.path / _BALLAST
