@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.plain_celery import drop
 from tests.faults.tools.platter import Meta, Node, Platter
 from tests.faults.tools.proxy import Proxy
 from tests.faults.tools.syscalls import parse, points
@@ -70,12 +69,6 @@ def test_a_proxy_loses_as_many_replies_or_requests_as_it_was_told(
         assert seen == [b"other", b"answered", b"answered", b"asked"]
         assert proxy.dropped == 2
         assert not proxy.pending()
-
-
-def test_celery_loses_the_messages_whose_delivery_broke(tmp_path: Path) -> None:
-    result = drop(drops=2, events=5, directory=tmp_path, quiet=0.2)
-
-    assert (result.times, result.sent, result.done, result.lost) == (2, 5, 3, 2)
 
 
 def test_a_trace_tells_what_was_touched() -> None:
