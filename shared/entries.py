@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from shared.extensions.alternates import Alternates
 
 CHANGEFREQS = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
 _PRIORITY = re.compile(r"(?:0(?:\.[0-9]{1,16})?|1(?:\.0{1,16})?)", re.ASCII)
@@ -14,12 +18,17 @@ class Entry:
     """One page: `loc` canonical (shared.urls), `lastmod` canonical (shared.w3c) or None.
 
     `changefreq` is one of CHANGEFREQS, `priority` a decimal text from `0.0` to `1.0` (PROTOCOL M8).
+    The rest are canonical values of shared.extensions.
     """
 
     loc: str
     lastmod: str | None = None
     changefreq: str | None = None
     priority: str | None = None
+    images: tuple[Mapping[str, Any], ...] = ()
+    videos: tuple[Mapping[str, Any], ...] = ()
+    news: Mapping[str, Any] | None = None
+    alternates: Alternates = ()
 
 
 def priority_text(value: object) -> str | None:

@@ -10,8 +10,13 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 from html import unescape
+from typing import Any
 
 from shared.entries import Entry
+from shared.extensions import alternates as links
+from shared.extensions import images, news, videos
+from shared.extensions.alternates import Alternates
+from shared.xml import escape
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -23,6 +28,9 @@ END = b"</url>\n"
 URLSET_END = b"</urlset>\n"
 INDEX_END = b"</sitemapindex>\n"
 
+_LINK = b"<xhtml:link "
+_LINK_END = b"/>"  # no value holds one: PROTOCOL F4
+_PREFIXED_OR_END = re.compile(rb"<(?:[a-z]+:|/url>)")
 _TAG = re.compile(r"<(lastmod|changefreq|priority)>([^<]*)</")
 
 
@@ -37,24 +45,13 @@ OVERHEAD = len(URLSET_START) + len(URLSET_END)
 """Bytes of a shard file that are not fragments."""
 
 
-def escape(text: str) -> str:
-    """`text` with the five characters of PROTOCOL F4 as entities."""
-    if "&" in text:
-        text = text.replace("&", "&amp;")
-    if "'" in text:
-        text = text.replace("'", "&apos;")
-    if '"' in text or "<" in text or ">" in text:
-        text = text.replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
-    return text
-
-
 def key(loc: str) -> bytes:
     """How the fragment of `loc` begins, up to and with `</loc>`: unique to it within a site."""
     return b"<url><loc>%b</loc>" % escape(loc).encode()
 
 
 def render(entry: Entry) -> bytes:
-    """The fragment of `entry`, children in the order of the XSD (PROTOCOL F5)."""
+    """The fragment of `entry`, children in the order of the XSD (PROTOCOL F5, C0)."""
     parts = ["<url><loc>", escape(entry.loc), "</loc>"]
     if entry.lastmod is not None:
         parts += "<lastmod>", entry.lastmod, "</lastmod>"
@@ -62,8 +59,37 @@ def render(entry: Entry) -> bytes:
         parts += "<changefreq>", entry.changefreq, "</changefreq>"
     if entry.priority is not None:
         parts += "<priority>", entry.priority, "</priority>"
+    if entry.alternates or entry.images or entry.videos or entry.news:
+        parts += _extensions(entry)
     parts.append("</url>\n")
     return "".join(parts).encode()
+
+
+def _extensions(entry: Entry) -> list[str]:
+    """Each extension in one run, in an order of its own: the XSD leaves it open (PROTOCOL C0)."""
+    return [
+        links.render(entry.alternates),
+        images.render(entry.images),
+        videos.render(entry.videos),
+        news.render(entry.news) if entry.news else "",
+    ]
+
+
+def with_alternates(fragment: bytes, alternates: Alternates) -> bytes:
+    """`fragment` with these alternates instead of those it has; every other byte stays."""
+    start = fragment.find(_LINK)
+    if start < 0:
+        start = end = _after_core(fragment)
+    else:
+        end = fragment.index(_LINK_END, fragment.rindex(_LINK)) + len(_LINK_END)
+    return b"%b%b%b" % (fragment[:start], links.render(alternates).encode(), fragment[end:])
+
+
+def _after_core(fragment: bytes) -> int:
+    """Where lastmod, changefreq and priority are over."""
+    match = _PREFIXED_OR_END.search(fragment, fragment.index(LOC_END))
+    assert match is not None
+    return match.start()
 
 
 def digest(fragment: bytes) -> bytes:
@@ -78,8 +104,15 @@ def loc_of(fragment: bytes) -> str:
 
 def parse(fragment: bytes) -> Entry:
     """The entry of a fragment that `render` made."""
-    rest = fragment[fragment.index(LOC_END) :].decode()
-    return Entry(loc_of(fragment), **dict(_TAG.findall(rest)))
+    core = _after_core(fragment)
+    values: dict[str, Any] = dict(_TAG.findall(fragment[fragment.index(LOC_END) : core].decode()))
+    if core + len(END) < len(fragment):
+        rest = fragment[core:].decode()
+        values |= {
+            "images": images.read(rest), "videos": videos.read(rest), "news": news.read(rest),
+            "alternates": links.read(rest),
+        }  # fmt: skip
+    return Entry(loc_of(fragment), **values)
 
 
 def index_line(url: str, lastmod: str) -> bytes:

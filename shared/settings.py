@@ -24,7 +24,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from shared import shards
 from shared.errors import ConfigError, Fault, UrlError
-from shared.events import Rules
+from shared.members import Rules
 from shared.patch import DEFAULT_SECTION
 from shared.shards import Limits
 from shared.shrink import Rule
@@ -146,6 +146,12 @@ class Site(Model):
     shard_urls: int = Field(shards.DEFAULT_URLS, ge=1, le=shards.MAX_URLS)
     shard_bytes: int = Field(shards.MAX_BYTES, ge=SMALLEST_SHARD, le=shards.MAX_BYTES)
     index_shards: int = Field(shards.DEFAULT_INDEX, ge=1, le=shards.MAX_INDEX)
+    emit_deprecated: bool = Field(
+        False, description="publish tags that search engines ignore by now (PROTOCOL I2, V9, W9)"
+    )
+    engines: tuple[Literal["yandex", "baidu"], ...] = Field(
+        (), description="search engines whose own limits are warned about (PROTOCOL L2, N8)"
+    )
     check_interval: float = Field(
         60.0, ge=0, le=86_400, description="seconds between looks at the files; 0: never (F23)"
     )
@@ -172,7 +178,14 @@ class Site(Model):
     @property
     def rules(self) -> Rules:
         """What events of this site may say."""
-        return Rules(self.base, frozenset({DEFAULT_SECTION, *self.sections}))
+        return Rules(
+            self.base,
+            frozenset({DEFAULT_SECTION, *self.sections}),
+            news=frozenset(name for name, section in self.sections.items() if section.news),
+            deprecated=self.emit_deprecated,
+            most_bytes=min(limits.hard for limits in self.limits.values()),
+            engines=frozenset(self.engines),
+        )
 
     @property
     def shrink(self) -> Rule:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from shared.errors import UrlError
 MAX_LENGTH = 2_047
 """Characters of a URL at most: the protocol says less than 2,048 (PROTOCOL L2)."""
 
-_ABSOLUTE = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"([a-z]+)://([^/?#]*)([^?#]*)(\?[^#]*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(.+?)(?::([0-9]{0,5}))?")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -36,7 +37,8 @@ _SAFE = "%!$&'()*+,;=:@/?"
 _CANONICAL_REST = re.compile(
     r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+(?:%[0-9A-F]{2}[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+)*+"
 )
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_WEB = ("http", "https")
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 _MAX_HOST = 253
 
 
@@ -96,6 +98,19 @@ def canonical(loc: str, base: Base) -> str:
     return url
 
 
+def absolute(text: str, schemes: Sequence[str] = _WEB) -> str:
+    """The canonical form of a URL on any host: what a page refers to (PROTOCOL H6, I3, V8).
+
+    Like `canonical`, with no site that it must belong to; `schemes` of http, https and ftp.
+    Raises UrlError with the rule broken.
+    """
+    parts = _split(text, schemes)
+    url = f"{parts.origin}{parts.path}{parts.query}"
+    if len(url) > MAX_LENGTH:
+        raise _too_long(len(url))
+    return url
+
+
 def _is_canonical(loc: str, base: Base) -> bool:
     """True for the usual case, told without taking the URL apart; False says nothing."""
     return (
@@ -107,11 +122,12 @@ def _is_canonical(loc: str, base: Base) -> bool:
     )
 
 
-def _split(text: str) -> _Parts:
+def _split(text: str, schemes: Sequence[str] = _WEB) -> _Parts:
     _check_characters(text)
     match = _ABSOLUTE.match(text)
-    if match is None:
-        raise UrlError("L1", "send an absolute URL that starts with http:// or https://")
+    if match is None or match[1].lower() not in schemes:
+        known = " or ".join(f"{scheme}://" for scheme in schemes)
+        raise UrlError("L1", f"send an absolute URL that starts with {known}")
     scheme, authority, path, query = match[1].lower(), match[2], match[3] or "/", match[4] or ""
     origin = _origin(scheme, authority)
     if _BROKEN_ESCAPE.search(path) or _BROKEN_ESCAPE.search(query):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from shared.entries import CHANGEFREQS
-from shared.events import MAX_ID, TYPES
+from shared.extensions import alternates, elements, images, members, news, videos
+from shared.extensions.kinds import W3C
 from shared.locator import MAX_VERSION
+from shared.members import MAX_ID, TYPES
 from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
@@ -18,11 +20,18 @@ from webhook.wire import NDJSON
 Schema = dict[str, Any]
 
 _URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
-_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})"
-_W3C = f"^{_DATE}(T{_TIME})?$"
 _NOTHING = {"type": "null"}  # a member that is null is not there
 _LARGEST = 10**MAX_DIGITS - 1
+
+_IDENT: list[Schema] = [
+    {"type": "string", "minLength": 1, "maxLength": MAX_ID},
+    {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST},
+]
+
+
+def _extension(element: elements.Element, description: str) -> Schema:
+    return {"anyOf": [elements.schema(element), _NOTHING], "description": description}
+
 
 EVENT: Schema = {
     "type": "object",
@@ -35,11 +44,7 @@ EVENT: Schema = {
             "description": "absolute URL of the page; a delete may give `id` instead",
         },
         "id": {
-            "anyOf": [
-                {"type": "string", "minLength": 1, "maxLength": MAX_ID},
-                {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST},
-                _NOTHING,
-            ],
+            "anyOf": [*_IDENT, _NOTHING],
             "description": "the CMS's lasting id of the page: it lets pages move",
         },
         "section": {
@@ -50,14 +55,14 @@ EVENT: Schema = {
         "version": {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": MAX_VERSION},
-                {"type": "string", "pattern": _W3C},
+                {"type": "string", "pattern": W3C},
                 _NOTHING,
             ],
             "description": "W3C datetime or ms since 1970; the older loses; default: arrival",
         },
         "lastmod": {
             "type": ["string", "null"],
-            "pattern": _W3C,
+            "pattern": W3C,
             "description": "when the page changed, a W3C date or datetime",
         },
         "changefreq": {"enum": [*sorted(CHANGEFREQS), None]},
@@ -74,6 +79,25 @@ EVENT: Schema = {
             "type": ["string", "null"],
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
             "description": "another URL here: the page is not listed",
+        },
+        "images": _extension(images.IMAGE, "images on the page"),
+        "videos": _extension(videos.VIDEO, "videos that are the page's main content"),
+        "news": _extension(news.NEWS, "an article, in a site with a section for news"),
+        "alternates": alternates.SCHEMA,
+        "group": {
+            "anyOf": [*_IDENT, _NOTHING],
+            "description": "names the page's translations together; needs `lang`",
+        },
+        "lang": members.LANG_SCHEMA,
+        "published": {
+            "type": ["string", "null"],
+            "pattern": W3C,
+            "description": "when the page was first published, for feeds",
+        },
+        "title": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "description": f"of the page, for feeds; at most {members.MAX_TITLE} characters",
         },
     },
     "anyOf": [
@@ -140,6 +164,16 @@ _TEXT = {"type": "string"}
 _IDS = {"type": "array", "items": _TEXT}
 
 
+_FAULT = _object(item={"type": ["integer", "null"]}, field=_TEXT, rule=_TEXT, detail=_TEXT)
+_FAULTS = {"type": "array", "items": _FAULT, "maxItems": MAX_FAULTS}
+
+
+def _warned(found: Schema) -> Schema:
+    """An answer that may carry warnings beside what it always has."""
+    warnings = {**_FAULTS, "description": "what was taken, but changed, left out or is unwise"}
+    return {**found, "properties": {**found["properties"], "warnings": warnings}}
+
+
 def _post_events() -> Schema:
     return {
         "operationId": "sendEvents",
@@ -150,9 +184,12 @@ def _post_events() -> Schema:
         "security": [{"signature": [], "timestamp": []}, {"token": []}],
         "requestBody": {"required": True, "content": _bodies()},
         "responses": {
-            "202": _json(_object(accepted=_COUNT, ids=_IDS), "all events are stored durably"),
+            "202": _json(
+                _warned(_object(accepted=_COUNT, ids=_IDS)), "all events are stored durably"
+            ),
             "200": _json(
-                _object(accepted=_COUNT, duplicate={"const": True}, ids=_IDS), "stored before"
+                _warned(_object(accepted=_COUNT, duplicate={"const": True}, ids=_IDS)),
+                "stored before",
             ),
             **_problems(*(code for code in PROBLEMS if code not in {"not-found", "internal"})),
         },
@@ -172,12 +209,11 @@ def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") 
     return found
 
 
-_FAULT = _object(item={"type": ["integer", "null"]}, field=_TEXT, rule=_TEXT, detail=_TEXT)
 _PROBLEM = _object(
     type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT,
     code={"enum": list(PROBLEMS)}, request_id=_TEXT,
 )  # fmt: skip
-_PROBLEM["properties"]["errors"] = {"type": "array", "items": _FAULT, "maxItems": MAX_FAULTS}
+_PROBLEM["properties"]["errors"] = _FAULTS
 
 _MOMENT = {"type": "string", "format": "date-time"}
 _FLAG = {"type": "boolean"}

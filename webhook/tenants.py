@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 import redis
 
 from shared.errors import StoreDownError
-from shared.events import Rules
 from shared.inbox import Inbox
 from shared.inspector import Inspector
+from shared.members import Rules
 from shared.settings import Settings, Site
 from webhook.auth import STRANGER, Credentials
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from flask import Response, request
 
+from shared.errors import Fault
 from shared.inbox import Accepted
 from webhook import auth, wire
 from webhook.answers import answer, headers, note
@@ -43,7 +44,7 @@ class Events:
         if tenant is None:
             raise UnauthorizedError("site-unknown")
         note(by=sender.by, delivery=sender.delivery)
-        events = native.events(body, media_type, tenant.rules)
+        events, warnings = native.events(body, media_type, tenant.rules)
         digest = hashlib.blake2b(body, digest_size=16).hexdigest()
         note(events=len(events), digest=digest)
         with self._gate.passing():
@@ -54,19 +55,20 @@ class Events:
                 most=self._inbox_limit,
                 rate=tenant.site.rate,
             )
-        response = _answer(accepted)
+        response = _answer(accepted, warnings)
         if accepted.slept:
             # Once the server has the answer: a thread that wakes before takes time from it.
             response.call_on_close(partial(self._waker.wake, tenant.name))
         return response
 
 
-def _answer(accepted: Accepted) -> Response:
+def _answer(accepted: Accepted, warnings: list[Fault]) -> Response:
+    said = {"warnings": [fault._asdict() for fault in warnings]} if warnings else {}
     if accepted.status == "accepted":
-        return answer({"accepted": len(accepted.ids), "ids": accepted.ids}, 202)
+        return answer({"accepted": len(accepted.ids), "ids": accepted.ids, **said}, 202)
     if accepted.status == "duplicate":
         note(code="duplicate")
-        return answer({"accepted": 0, "duplicate": True, "ids": accepted.ids})
+        return answer({"accepted": 0, "duplicate": True, "ids": accepted.ids, **said})
     if accepted.status == "conflict":
         note(stands=accepted.digest)
         raise RefusedError("conflict", "the first body stands: give a new delivery a new id")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from shared import urls, w3c
 from shared.entries import CHANGEFREQS, Entry, priority_text
 from shared.errors import UrlError
+from shared.extensions import alternates
+from shared.extensions.languages import hreflang
 from shared.urls import Base
 
 ROOT = Base.parse("https://www.example.com/")
@@ -32,3 +36,10 @@ entries = st.builds(
     st.none() | st.sampled_from(sorted(CHANGEFREQS)),
     st.none() | priorities,
 )
+
+CODES = ["en", "de", "zh-Hant", "zh-hans-cn", "pt-BR", "en-gb", "sr-Latn-RS", "X-Default"]
+codes = st.sampled_from(CODES).map(hreflang)
+alternate_sets = st.dictionaries(codes, locs, max_size=6).map(
+    lambda d: alternates.ordered(d.items())
+)
+extended_entries = st.builds(replace, entries, alternates=alternate_sets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from shared import events
 from shared.entries import CHANGEFREQS
 from shared.errors import Fault, InvalidError
-from shared.events import FIELDS, MAX_ID, Event, NewerSchemaError, Rules, SchemaError
+from shared.events import FIELDS, Event, NewerSchemaError, SchemaError
 from shared.locator import MAX_VERSION
+from shared.members import MAX_ID, Rules
 from shared.urls import MAX_LENGTH
 from tests.unit.strategies import ROOT, lastmods, locs, priorities
 
@@ -28,7 +30,7 @@ json_values = st.recursive(
 near_values = json_values | st.sampled_from(
     ["upsert", "delete", LOC, "pages", "2026-11-21", "0.5", 10**400, "\ud800", "daily", True, 0.5]
 )
-near_events = st.dictionaries(st.sampled_from([*FIELDS, "images"]), near_values)
+near_events = st.dictionaries(st.sampled_from([*FIELDS, "mobile"]), near_values)
 
 idents = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=MAX_ID)
 valid_events = st.builds(
@@ -104,11 +106,12 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
     item = {
         "type": "update", "loc": "/a", "id": "", "section": "blog", "version": -1,
         "lastmod": "21.11.2026", "changefreq": "often", "priority": 2, "noindex": "yes",
-        "canonical": "/b", "images": [], "news": {},
+        "canonical": "/b", "images": {}, "videos": [1], "news": 1, "alternates": [{}],
+        "group": "", "lang": "gr", "published": "2026", "title": " ", "mobile": [],
     }  # fmt: skip
     found = faults(item, 5)
 
-    assert [*FIELDS, "images", "news"] == [fault.field for fault in found]
+    assert [*FIELDS, "mobile"] == list(dict.fromkeys(re.split(r"\W", f.field)[0] for f in found))
     assert {5} == {fault.item for fault in found}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from lxml import etree
 
 from shared import fragments, urls
 from shared.entries import Entry
+from shared.extensions.alternates import Alternates
 from shared.settings import SMALLEST_SHARD
 from shared.shards import Limits
-from tests.unit.strategies import ROOT, entries, locs
+from shared.xml import escape
+from tests.unit.strategies import ROOT, alternate_sets, entries, extended_entries, locs
 
 SCHEMA = Path(__file__).parents[1] / "schema" / "urlset.rng"
 ORDER = ["loc", "lastmod", "changefreq", "priority"]
@@ -45,7 +48,7 @@ def test_another_parser_reads_the_entry_from_its_fragment(entry: Entry) -> None:
     assert [(n, v) for n, v in values if v is not None] == children(fragments.render(entry))
 
 
-@given(entries)
+@given(extended_entries)
 def test_parsing_undoes_rendering(entry: Entry) -> None:
     fragment = fragments.render(entry)
 
@@ -53,7 +56,7 @@ def test_parsing_undoes_rendering(entry: Entry) -> None:
     assert entry.loc == fragments.loc_of(fragment)
 
 
-@given(entries)
+@given(extended_entries)
 def test_the_marks_by_which_blocks_are_cut_stand_at_both_ends_and_nowhere_else(
     entry: Entry,
 ) -> None:
@@ -71,7 +74,7 @@ def test_no_key_begins_the_key_of_another_page(one: str, other: str) -> None:
     assert (one == other) == fragments.key(one).startswith(fragments.key(other))
 
 
-@given(entries, entries)
+@given(extended_entries, extended_entries)
 def test_fragments_and_digests_differ_exactly_where_entries_do(one: Entry, other: Entry) -> None:
     a, b = fragments.render(one), fragments.render(other)
 
@@ -79,9 +82,19 @@ def test_fragments_and_digests_differ_exactly_where_entries_do(one: Entry, other
     assert len(fragments.digest(a)) == 5
 
 
+@given(extended_entries, alternate_sets)
+def test_alternates_are_replaced_in_a_fragment_as_if_it_had_been_rendered_with_them(
+    entry: Entry, others: Alternates
+) -> None:
+    """PROTOCOL H3: whoever joins or leaves a group changes every member's fragment."""
+    wanted = fragments.render(replace(entry, alternates=others))
+
+    assert wanted == fragments.with_alternates(fragments.render(entry), others)
+
+
 @given(st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cs"])) | st.just("&'\"<>"))
 def test_escaped_text_holds_none_of_the_five_characters_bare_and_reads_back(text: str) -> None:
-    escaped = fragments.escape(text)
+    escaped = escape(text)
 
     assert not set("'\"<>") & set(escaped)
     assert escaped.count("&") == sum(map(text.count, "&'\"<>"))

@@ -1,0 +1,195 @@
+"""The members of an event that every page has, each checked by itself (DESIGN 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from shared import urls, w3c
+from shared.entries import CHANGEFREQS, priority_text
+from shared.errors import DateError, UrlError
+from shared.extensions.report import Report
+from shared.locator import MAX_VERSION
+from shared.urls import Base
+
+TYPES = ("upsert", "delete")
+MAX_ID = 512
+MOST_BYTES = 1_048_576
+"""Of one entry, as it is published: what a request can hold."""
+
+YANDEX, BAIDU = "yandex", "baidu"
+YANDEX_LOC, BAIDU_LOC = 1_024, 256
+"""Characters, and bytes, of a URL that these engines read (PROTOCOL L2, N8)."""
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one site accepts: URLs under `base`, pages in `sections` (names).
+
+    `news` are the sections for news among them; `deprecated` says whether deprecated tags are
+    published; `most_bytes` is what an entry may take at most in the smallest section's files;
+    `engines` are those whose own limits are warned about.
+    """
+
+    base: Base
+    sections: frozenset[str]
+    news: frozenset[str] = frozenset()
+    deprecated: bool = False
+    most_bytes: int = MOST_BYTES
+    engines: frozenset[str] = frozenset()
+
+
+class Members(Report):
+    """The members of one item while they are checked, and what was found so far.
+
+    `loc` is the canonical URL of the page once it has been checked.
+    """
+
+    def __init__(self, item: Mapping[str, object], rules: Rules) -> None:
+        super().__init__()
+        self.item, self.rules = item, rules
+        self.loc: str | None = None
+
+    def text(self, name: str) -> str | None:
+        """The string under `name`, None where it is missing or a fault."""
+        value = self.item.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        self.fault(name, "type", "must be a string")
+        return None
+
+    def refuse(self, names: Iterable[str], known: str) -> None:
+        """Each of `names` is no member of an event."""
+        for name in names:
+            self.fault(name[:64], "unknown-field", f"not a member of an event; known: {known}")
+
+    def require(self, kind: object) -> None:
+        """An event of `kind` says which page it is about."""
+        if kind == "upsert" and self.item.get("loc") is None:
+            self.fault("loc", "PROTOCOL L1", "an upsert needs the absolute URL of the page")
+        if kind == "delete" and self.item.get("loc") is self.item.get("id") is None:
+            self.fault("loc", "required", "a delete needs a loc, an id, or both")
+
+
+def _type(members: Members) -> str:
+    value = members.item.get("type")
+    if value in TYPES:
+        return str(value)
+    members.fault("type", "event-type", f"must be one of {', '.join(TYPES)}")
+    return ""
+
+
+def _loc(members: Members) -> str | None:
+    text = members.text("loc")
+    if text is None:
+        return None
+    try:
+        loc = members.loc = urls.canonical(text, members.rules.base)
+    except UrlError as error:
+        members.fault("loc", f"PROTOCOL {error.rule}", error.detail)
+        return None
+    if members.rules.engines:
+        _warn_of_length(members, loc)
+    return loc
+
+
+def _warn_of_length(members: Members, loc: str) -> None:
+    engines, length = members.rules.engines, len(loc)
+    if YANDEX in engines and length > YANDEX_LOC:
+        members.warn(
+            "loc", "PROTOCOL L2", f"{length} characters; Yandex reads URLs of up to {YANDEX_LOC}"
+        )
+    if BAIDU in engines and length > BAIDU_LOC:  # canonical URLs are ASCII
+        members.warn("loc", "PROTOCOL N8", f"{length} bytes; Baidu reads URLs of up to {BAIDU_LOC}")
+
+
+def _canonical(members: Members) -> str | None:
+    """The canonical URL in the form of loc; one on another site stays as it is: it differs."""
+    text = members.text("canonical")
+    if text is None:
+        return None
+    if not text.lower().startswith(("http://", "https://")):
+        members.fault("canonical", "PROTOCOL L1", "must be an absolute URL, or left out")
+        return None
+    try:
+        return urls.canonical(text, members.rules.base)
+    except UrlError:
+        return text
+
+
+def ident(members: Members, name: str = "id") -> str | None:
+    """A name that the sender gives: 1 to MAX_ID characters, or an integer."""
+    value = members.item.get(name)
+    if type(value) is int and abs(value) < 10 ** (MAX_ID - 1):
+        return str(value)
+    text = members.text(name)
+    if text is not None and not 0 < len(text) <= MAX_ID:
+        members.fault(name, "length", f"must have 1 to {MAX_ID} characters")
+    elif text is not None and _SURROGATE.search(text):
+        members.fault(name, "RELIABILITY T9", "half of a surrogate pair is no text")
+    return text
+
+
+def _section(members: Members) -> str | None:
+    text = members.text("section")
+    if text is None or text in members.rules.sections:
+        return text
+    known = ", ".join(sorted(members.rules.sections))
+    members.fault("section", "section", f"not configured for this site; configured: {known}")
+    return None
+
+
+def _version(members: Members) -> int | None:
+    value = members.item.get("version")
+    try:
+        if isinstance(value, str):
+            value = w3c.epoch_ms(value)
+    except DateError as error:
+        members.fault("version", "PROTOCOL M1", str(error))
+        return None
+    if value is None or (type(value) is int and 0 <= value <= MAX_VERSION):
+        return value
+    members.fault("version", "version", "must be a W3C datetime or milliseconds since 1970")
+    return None
+
+
+def _lastmod(members: Members) -> str | None:
+    text = members.text("lastmod")
+    try:
+        return None if text is None else w3c.canonical(text)
+    except DateError as error:
+        members.fault("lastmod", "PROTOCOL M1", str(error))
+        return None
+
+
+def _changefreq(members: Members) -> str | None:
+    text = members.text("changefreq")
+    if text is not None and text not in CHANGEFREQS:
+        known = ", ".join(sorted(CHANGEFREQS))
+        members.fault("changefreq", "PROTOCOL M8", f"must be one of {known}")
+    return text
+
+
+def _priority(members: Members) -> str | None:
+    value = members.item.get("priority")
+    text = priority_text(value)
+    if value is not None and text is None:
+        members.fault("priority", "PROTOCOL M8", "must be a decimal from 0.0 to 1.0")
+    return text
+
+
+def _noindex(members: Members) -> bool:
+    value = members.item.get("noindex", False)
+    if not isinstance(value, bool):
+        members.fault("noindex", "type", "must be true or false")
+    return value is True
+
+
+CHECKS: Mapping[str, Callable[[Members], object]] = {
+    "type": _type, "loc": _loc, "id": ident, "section": _section, "version": _version,
+    "lastmod": _lastmod, "changefreq": _changefreq, "priority": _priority, "noindex": _noindex,
+    "canonical": _canonical,
+}  # fmt: skip
