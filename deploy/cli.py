@@ -16,7 +16,8 @@ from deploy import cli_backup, cli_events, cli_import, cli_run, cli_state
 from deploy.console import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
 from shared.errors import ConfigError, InvalidError, SitemapdError
-from shared.settings import WEBHOOK_PREFIX, Settings
+from shared.settings import Settings
+from shared.sites import WEBHOOK_PREFIX
 
 EXIT_FAILURE = 1
 EXIT_CONFIG = 78

@@ -17,7 +17,8 @@ from rich.table import Table
 
 from deploy.embedded import EmbeddedServer
 from shared.errors import ConfigError, Fault
-from shared.settings import FILE, Settings, Site, load
+from shared.settings import FILE, Settings, load
+from shared.sites import Site
 from shared.store.redis import connect
 
 out = Console()

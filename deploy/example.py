@@ -10,8 +10,9 @@ from pathlib import Path
 from string import Template
 
 from deploy.processes import replace
-from shared.patch import DEFAULT_SECTION
-from shared.settings import FILE, WEBHOOK_PREFIX, Settings
+from shared.routing import DEFAULT_SECTION
+from shared.settings import FILE, Settings
+from shared.sites import WEBHOOK_PREFIX
 
 SITE = "demo"
 
@@ -41,7 +42,11 @@ secrets = ["$secret"]
 tokens = ["$token"]
 # The `Sitemap:` lines in robots.txt: "off", "edit" an existing file, or "create" one if needed.
 robots = "create"
-# form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml)
+# form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml) | txt
+# pages = true              # sitemap.css and sitemap.html, for people
+# index = true              # false: no index, robots.txt lists every file (Baidu)
+# emit_deprecated = false   # true: publish tags that search engines ignore by now
+# engines = []              # ["yandex", "baidu"]: warn senders of these engines' own limits
 # publish_interval = 1.0    # seconds between two publishes under load; the first is at once
 # rate = 500                # events a second taken for long, two minutes' worth at once (60000);
 #                             more is told 429 and when to try again; 0: no limit
@@ -56,14 +61,19 @@ robots = "create"
 # shrink_minutes = 10.0
 # shrink_least = 50         # fewer pages than that may always go
 
-# Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists.
+# Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists. A page
+# whose event names no section goes to the first that claims its path or language, else to `pages`.
 [sites.$site.sections.posts]
 # shard_urls = 10000        # as above, for this section
+# split = ""                # "month": posts-2025-11.xml, ...; "language": posts-de-1.xml, ...
+# paths = []                # ["/blog/*"]
+# languages = []            # ["de", "de-AT"]
 
 [sites.$site.sections.products]
 
 [sites.$site.sections.news]
-news = true                 # Google News takes 1,000 URLs in one file
+news = true                 # Google News: articles of the last 48 hours, beside their normal entry
+# keep_empty = false        # true: keep the file, without a line, while there is no news
 """)
 
 _SIGNED = Template("""\

@@ -21,7 +21,7 @@ from werkzeug.http import http_date
 from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import wrap_file
 
-from shared.settings import Site
+from shared.sites import Site
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

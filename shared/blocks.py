@@ -26,6 +26,8 @@ _LEVEL = 2
 _RAW_DEFLATE = -15
 _FEW = 4
 _HEAD = struct.Struct(">IIH")
+_URL_BITS = 12
+_MOST_URLS = (1 << _URL_BITS) - 1
 # RFC 1952: magic, deflate, no flags, mtime 0 (equal content, equal bytes: PROTOCOL F9), no
 # extra flags, system unknown.
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -33,22 +35,27 @@ _FINAL_BLOCK = b"\x03\x00"
 
 
 class Block(NamedTuple):
-    """A deflated run of `urls` fragments, `length` bytes raw with checksum `crc`."""
+    """A deflated run of `urls` fragments, `length` bytes raw with checksum `crc`.
+
+    `uses` are the extensions that occur in it (fragments.uses).
+    """
 
     crc: int
     length: int
     urls: int
     segment: bytes
+    uses: int = 0
 
     def pack(self) -> bytes:
         """The form in which a block is stored."""
-        return _HEAD.pack(self.crc, self.length, self.urls) + self.segment
+        return _HEAD.pack(self.crc, self.length, self.uses << _URL_BITS | self.urls) + self.segment
 
     @classmethod
     def unpack(cls, stored: bytes) -> Block:
         """The block of what `pack` gave."""
         crc, length, urls = _HEAD.unpack_from(stored)
-        return cls(crc, length, urls, stored[_HEAD.size :])
+        segment = stored[_HEAD.size :]
+        return cls(crc, length, urls & _MOST_URLS, segment, urls >> _URL_BITS)
 
     def raw(self) -> bytes:
         """The fragments, one after the other; ShardError if the store has damaged them."""
@@ -65,11 +72,11 @@ class Block(NamedTuple):
         return len(raw) == self.length and isal_zlib.crc32(raw) == self.crc
 
 
-def deflate(raw: bytes, urls: int = 0) -> Block:
-    """`raw` as a block; `urls` fragments are in it."""
+def deflate(raw: bytes, urls: int = 0, uses: int = 0) -> Block:
+    """`raw` as a block; `urls` fragments are in it, which use the extensions `uses`."""
     compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW_DEFLATE)
     segment = compressor.compress(raw) + compressor.flush(isal_zlib.Z_FULL_FLUSH)
-    return Block(isal_zlib.crc32(raw), len(raw), urls, segment)
+    return Block(isal_zlib.crc32(raw), len(raw), urls, segment, uses)
 
 
 def split(raw: bytes) -> list[bytes]:

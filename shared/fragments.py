@@ -8,6 +8,8 @@ these two marks alone, so nothing else may ever write fragments.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
 from typing import Any
@@ -20,7 +22,7 @@ from shared.xml import escape
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
-_STYLE = '<?xml-stylesheet type="text/css" href="{}"?>\n'
+_STYLE = '<?xml-stylesheet type="text/css" href="sitemap.css"?>\n'
 
 START = b"<url><loc>"
 LOC_END = b"</loc>"
@@ -31,18 +33,51 @@ INDEX_END = b"</sitemapindex>\n"
 _LINK = b"<xhtml:link "
 _LINK_END = b"/>"  # no value holds one: PROTOCOL F4
 _PREFIXED_OR_END = re.compile(rb"<(?:[a-z]+:|/url>)")
+_LOC = re.compile(re.escape(START) + rb"([^<]*)" + re.escape(LOC_END))
+_LOC_IN_LINE = re.compile(rb"<loc>([^<]*)</loc>")
 _TAG = re.compile(r"<(lastmod|changefreq|priority)>([^<]*)</")
 
 
-def head(root: str, stylesheet: str) -> bytes:
-    """What stands before the first child: declaration (PROTOCOL F3), style, root (F1, F2)."""
-    return f'{_DECLARATION}{_STYLE.format(stylesheet)}<{root} xmlns="{NAMESPACE}">\n'.encode()
+@lru_cache(64)
+def urlset_start(uses: int = 0, *, styled: bool = True) -> bytes:
+    """What stands before the first `<url>`: the namespaces of `uses` and no others (PROTOCOL F6).
+
+    `styled` if the file names the stylesheet.
+    """
+    names = "".join(f' xmlns:{p}="{uri}"' for bit, p, uri in _EXTENSIONS if uses & bit)
+    return _head("urlset", names, styled=styled)
 
 
-URLSET_START = head("urlset", "sitemap.css")
-INDEX_START = head("sitemapindex", "sitemap.css")
-OVERHEAD = len(URLSET_START) + len(URLSET_END)
-"""Bytes of a shard file that are not fragments."""
+@lru_cache(2)
+def index_start(*, styled: bool = True) -> bytes:
+    """What stands before the first `<sitemap>`."""
+    return _head("sitemapindex", "", styled=styled)
+
+
+def _head(root: str, names: str, *, styled: bool) -> bytes:
+    """Declaration (PROTOCOL F3), style, root (F1, F2)."""
+    style = _STYLE if styled else ""
+    return f'{_DECLARATION}{style}<{root} xmlns="{NAMESPACE}"{names}>\n'.encode()
+
+
+def uses(raw: bytes) -> int:
+    """Which extensions the fragments `raw` use: a bit of each, for `urlset_start`.
+
+    Values are escaped, so the marks can be nothing but tags.
+    """
+    if not _EXTENDED.search(raw):
+        return 0
+    return sum(bit for bit, prefix, _ in _EXTENSIONS if b"<%b:" % prefix.encode() in raw)
+
+
+_EXTENSIONS = tuple(
+    (1 << n, module.PREFIX, module.NAMESPACE)
+    for n, module in enumerate((links, images, videos, news))
+)
+_EXTENDED = re.compile(rb"<(?:xhtml|image|video|news):")
+EVERY_USE = (1 << len(_EXTENSIONS)) - 1
+OVERHEAD = len(urlset_start(EVERY_USE)) + len(URLSET_END)
+"""Bytes of a shard file that are not fragments, at most."""
 
 
 def key(loc: str) -> bytes:
@@ -97,6 +132,12 @@ def digest(fragment: bytes) -> bytes:
     return blake2b(fragment, digest_size=5).digest()
 
 
+def find(raw: bytes, loc: str) -> bytes | None:
+    """The fragment of `loc` among the fragments `raw`."""
+    at = raw.find(key(loc))
+    return raw[at : raw.index(END, at) + len(END)] if at >= 0 else None
+
+
 def loc_of(fragment: bytes) -> str:
     """The loc of a fragment that `render` made."""
     return unescape(fragment[len(START) : fragment.index(LOC_END)].decode())
@@ -113,6 +154,19 @@ def parse(fragment: bytes) -> Entry:
             "alternates": links.read(rest),
         }  # fmt: skip
     return Entry(loc_of(fragment), **values)
+
+
+def lines(raw: bytes) -> Iterator[bytes]:
+    """The lines of a text sitemap: the locs of the fragments `raw`, not escaped (PROTOCOL F10)."""
+    for loc in _LOC.findall(raw):
+        yield (unescape(loc.decode()).encode() if b"&" in loc else loc) + b"\n"
+
+
+def listed_url(line: bytes) -> str:
+    """The URL in a line that `index_line` made."""
+    found = _LOC_IN_LINE.search(line)
+    assert found
+    return unescape(found[1].decode())
 
 
 def index_line(url: str, lastmod: str) -> bytes:

@@ -13,13 +13,14 @@ from shared import fragments, shards, urls, w3c
 from shared.entries import Entry
 from shared.inbox import Inbox
 from shared.locator import Located, digest_of
-from shared.settings import Site
 from shared.shards import Shard
+from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.holds import Hold
-from shared.store.pages import Pages
+from shared.store.lookup import Lookup
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
+from shared.store.sections import Sections
 
 
 class Inspector:
@@ -30,12 +31,12 @@ class Inspector:
         self._keys = Keys(name)
         self._name, self._site = name, site
         self._inbox = Inbox(client, name)
-        self._pages = Pages(client, name, site.limits)
+        self._lookup = Lookup(client, name, Sections(client, name, site.limits))
         self._publishing = Publishing(client, name)
 
     def status(self) -> dict[str, Any]:
         """Counts, what waits and for how long (s), what was published when."""
-        files = self._publishing.files(sorted(self._site.limits))
+        files = self._publishing.files(self._publishing.sections())
         since = self._publishing.dirty_since()
         latest = max((file.lastmod for file in files.values()), default=None)
         with answering():
@@ -43,7 +44,7 @@ class Inspector:
         return {
             "site": self._name,
             "base_url": self._site.base_url,
-            "urls": self._pages.count(),
+            "urls": self._lookup.count(),
             "files": len(files),
             "published_urls": sum(file.urls for file in files.values()),
             "last_publish": None if latest is None else w3c.from_epoch_s(latest),
@@ -57,7 +58,7 @@ class Inspector:
     def entry(self, loc: str) -> dict[str, Any]:
         """Where the page `loc` is, or why it is nowhere. UrlError if it cannot be on this site."""
         loc = urls.canonical(loc, self._site.base)
-        page = self._pages.find(loc)
+        page = self._lookup.find(loc)
         answer: dict[str, Any] = {"loc": loc, "listed": bool(page and page.live)}
         if page is None:
             answer["why"] = "no event about this URL was ever accepted, or it was deleted long ago"
@@ -84,7 +85,7 @@ class Inspector:
         assert page.place is not None
         if page.live:
             return f"the shrink guard holds {name} as it was published before"
-        fragment = self._pages.fragment(shard, page.place.block, fragments.key(loc))
+        fragment = self._lookup.fragment(shard, page.place.block, loc)
         if fragment is None:
             return "the latest event about it took it out"
         return (
@@ -94,28 +95,25 @@ class Inspector:
 
     def page(self, loc: str) -> Located | None:
         """What is known of the canonical URL `loc`."""
-        return self._pages.find(loc)
+        return self._lookup.find(loc)
 
     def shard_of(self, page: Located) -> Shard | None:
         """The shard that lists `page`."""
-        if page.place is None:
-            return None
-        names = {number: name for name, number in self._pages.sections().items()}
-        return Shard(names[page.place.section], page.place.shard)
+        return self._lookup.shard_of(page)
 
     def _published(self, loc: str, page: Located) -> Mapping[str, Any]:
         shard = self.shard_of(page)
         assert shard is not None
         assert page.place is not None
         name = shards.file_name(shard, self._site.form)
-        patch = self._pages.waiting_patch(shard, page.place.block, digest_of(loc))
+        patch = self._lookup.waiting_patch(shard, page.place.block, digest_of(loc))
         answer: dict[str, Any] = {
             "section": shard.section,
             "file": name,
             "url": self._site.base.url(name),
             "published": patch is None,
         }
-        fragment = patch or self._pages.fragment(shard, page.place.block, fragments.key(loc))
+        fragment = patch or self._lookup.fragment(shard, page.place.block, loc)
         if fragment:
             entry: Entry = fragments.parse(fragment)
             answer |= {

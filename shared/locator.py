@@ -1,8 +1,8 @@
 """Where a page is: the compact records behind `loc:<bucket>` and `id:<bucket>`.
 
 One record per URL is most of what a large site costs in memory, so they are packed: 22 bytes, 30
-with an owner. Two locs would be taken for one if their 64-bit digests met: 1 in 15,000 for
-50,000,000 URLs.
+with an owner, 38 in a translation group. Two locs would be taken for one if their 64-bit digests
+met: 1 in 15,000 for 50,000,000 URLs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ bytes more (measured)."""
 TOMBSTONE_MS = 7 * 24 * 3600 * 1000
 """How long a deleted page is remembered; longer than any sender's retries (RELIABILITY F13)."""
 
+MAX_SECTIONS = 4_094
+"""Of a site, ever: their numbers have 12 bits, and all of them set means nowhere."""
+
 MAX_VERSION = (1 << 47) - 1
 """The latest version that can be kept, in milliseconds since 1970 (the year 6429)."""
 
@@ -26,7 +29,10 @@ PLACE_BYTES = 6
 """How many bytes of a stored page are its place; what follows is Located.tail."""
 
 _REST = struct.Struct(">Q5s")
-_PLACE = struct.Struct(">BBHH")
+_PLACE = struct.Struct(">IH")
+_SHARD_BITS = 20
+_OWNER_AT, _GROUP_AT = 22, 30
+_NOBODY = bytes(8)
 _NOWHERE = b"\xff" * 6
 
 
@@ -38,8 +44,14 @@ class Place(NamedTuple):
     block: int
 
     def pack(self) -> bytes:
-        """Six bytes: section, shard (24 bit), block."""
-        return _PLACE.pack(self.section, self.shard >> 16, self.shard & 0xFFFF, self.block)
+        """Six bytes: section (12 bit), shard (20 bit), block."""
+        return _PLACE.pack(self.section << _SHARD_BITS | self.shard, self.block)
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> Place:
+        """The place that a record begins with."""
+        both, block = _PLACE.unpack_from(stored)
+        return cls(both >> _SHARD_BITS, both & (1 << _SHARD_BITS) - 1, block)
 
 
 class Located(NamedTuple):
@@ -48,7 +60,7 @@ class Located(NamedTuple):
     `place` is None for a page that was never listed; a deleted page keeps its place, so that it
     returns there. `length` is the size of its fragment, 0 for a tombstone. `stamp` orders events
     (see `stamp`), `digest` tells equal fragments, `owner` is the id that claims the loc, or the one
-    that left it.
+    that left it, `group` the translation group of a listed page (groups.digest_of); empty: none.
     """
 
     place: Place | None
@@ -56,6 +68,7 @@ class Located(NamedTuple):
     stamp: int
     digest: bytes
     owner: bytes
+    group: bytes = b""
 
     @property
     def live(self) -> bool:
@@ -70,11 +83,14 @@ class Located(NamedTuple):
     @staticmethod
     def lists(stored: bytes, digest: bytes, section: int | None) -> bool:
         """Whether `stored` (empty: none) is a listed page with this content in this section."""
-        return stored[17:22] == digest and stored[6:9] > b"\0\0\0" and stored[0] == section
+        live = stored[17:22] == digest and stored[6:9] > b"\0\0\0"
+        return live and Place.unpack(stored).section == section
 
     def tail(self) -> bytes:
         """The record without its place, which only the store can assign."""
-        return self.length.to_bytes(3, "big") + _REST.pack(self.stamp, self.digest) + self.owner
+        owner = self.owner or (_NOBODY if self.group else b"")
+        rest = _REST.pack(self.stamp, self.digest)
+        return self.length.to_bytes(3, "big") + rest + owner + self.group
 
     def pack(self) -> bytes:
         """The record as it is stored."""
@@ -86,9 +102,12 @@ class Located(NamedTuple):
         stamp_, digest = _REST.unpack_from(stored, 9)
         place = None
         if stored[:6] != _NOWHERE:
-            section, high, low, block = _PLACE.unpack_from(stored)
-            place = Place(section, high << 16 | low, block)
-        return cls(place, int.from_bytes(stored[6:9], "big"), stamp_, digest, stored[22:])
+            place = Place.unpack(stored)
+        owner = stored[_OWNER_AT:_GROUP_AT]
+        return cls(
+            place, int.from_bytes(stored[6:9], "big"), stamp_, digest,
+            b"" if owner == _NOBODY else owner, stored[_GROUP_AT:],
+        )  # fmt: skip
 
 
 class Claim(NamedTuple):

@@ -14,8 +14,12 @@ SWEEP = "sitemapd.sweep"
 TIDY = "sitemapd.tidy"
 """No arguments. Forgets old tombstones, drains nearly empty shards."""
 
+REFRESH = "sitemapd.refresh"
+"""No arguments. Checks every news file: each article leaves at its hour (PROTOCOL W4)."""
+
 SWEEP_S = 2.0
 TIDY_S = 600.0
+REFRESH_S = 3600.0
 
 
 def broker_options(timeout: float) -> dict[str, object]:

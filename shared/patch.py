@@ -8,51 +8,21 @@ Not guaranteed: the order of entries across blocks, which is that of first arriv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared import fragments, w3c
+from shared import fragments, groups, w3c
 from shared.entries import Entry
 from shared.events import Event
-from shared.locator import PLACE_BYTES, Claim, Located, digest_of, owner_of, stamp
+from shared.extensions import news, videos
+from shared.groups import Member
+from shared.known import NEWS, Arrival, Known, Policy, subjects
+from shared.locator import Claim, Located, stamp
+from shared.upkeep import is_over
 
-DEFAULT_SECTION = "pages"
 FARTHEST_ZONE_MS = 14 * 3_600_000
 SKEW_MS = 300_000
 """How far ahead of us a sender's clock may be before its lastmod counts as in the future (M5)."""
-
-
-class Arrival(NamedTuple):
-    """When an event was accepted: its id in the inbox, milliseconds and sequence."""
-
-    ms: int
-    sequence: int
-
-    @classmethod
-    def of(cls, stream_id: str) -> Arrival:
-        """The arrival that a stream id `ms-sequence` names."""
-        ms, _, sequence = stream_id.partition("-")
-        return cls(int(ms), int(sequence))
-
-
-@dataclass(slots=True)
-class Known:
-    """What the store knows of the pages that a batch is about, updated decision by decision."""
-
-    sections: Mapping[str, int]
-    pages: dict[str, Located | None] = field(default_factory=dict)
-    claims: dict[bytes, Claim | None] = field(default_factory=dict)
-    fragments: dict[str, bytes] = field(default_factory=dict)
-    placed: dict[str, int] = field(default_factory=dict)
-
-    def section_of(self, loc: str) -> int | None:
-        """The section that lists `loc`, or will once this batch is applied."""
-        if loc in self.placed:
-            return self.placed[loc]
-        page = self.pages.get(loc)
-        return page.place.section if page and page.place else None
 
 
 class Decision(NamedTuple):
@@ -62,18 +32,8 @@ class Decision(NamedTuple):
     reason: str
 
 
-def subjects(event: Event) -> tuple[str | None, bytes]:
-    """What must be known to decide `event`: a loc and an owner (empty: none)."""
-    if event.id is None:
-        return event.loc, b""
-    return event.loc, owner_of(event.source, event.kind, event.id, event.locale)
-
-
-def decide(known: Known, event: Event, arrival: Arrival, *, hints: bool) -> Decision:
-    """Decide `event` and record the outcome in `known`.
-
-    `hints` says whether changefreq and priority are listed (PROTOCOL M8: off unless wanted).
-    """
+def decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Decision:
+    """Decide `event` and record the outcome in `known`. Raises UnknownSectionError."""
     loc, owner = subjects(event)
     when = stamp(event.version, *arrival)
     left = Decision(changed=False, reason="")
@@ -90,7 +50,7 @@ def decide(known: Known, event: Event, arrival: Arrival, *, hints: bool) -> Deci
     if why:
         gone = _remove(known, loc, owner, when, why)
         return left if left.changed and not gone.changed else gone
-    put = _put(known, event, loc, owner, when, arrival, hints=hints)
+    put = _put(known, event, loc, owner, when, arrival, policy)
     if left.changed:
         return Decision(changed=True, reason=f"moved: {put.reason}")
     return put
@@ -121,38 +81,50 @@ def _remove(known: Known, loc: str, owner: bytes, when: int, why: str) -> Decisi
         return Decision(changed=False, reason="older than what is known of this URL")
     if page and page.live and owner and page.owner and page.owner != owner:
         return Decision(changed=False, reason="this URL belongs to another page by now")
+    if page and page.group:
+        known.groups[page.group].pop(loc, None)
     # A tombstone even for a page never seen: an older event may still be under way.
     known.pages[loc] = Located(page.place if page else None, 0, when, bytes(5), owner)
     known.fragments.pop(loc, None)
+    _drop_news(known, loc, when)
     if page and page.live:
         return Decision(changed=True, reason=why)
     return Decision(changed=False, reason=f"{why}, and it was not listed")
 
 
 def _put(
-    known: Known, event: Event, loc: str, owner: bytes, when: int, arrival: Arrival, *, hints: bool
+    known: Known, event: Event, loc: str, owner: bytes, when: int, arrival: Arrival, policy: Policy
 ) -> Decision:
     page = known.pages.get(loc)
     if page and when < page.stamp and not _vacated(page, owner):
         return Decision(changed=False, reason="older than what is known of this URL")
-    fragment = fragments.render(_entry(event, loc, arrival, hints=hints))
-    digest = fragments.digest(fragment)
+    group = _regroup(known, event, loc, page, when)
+    entry = _entry(known, event, loc, group, arrival, policy)
     here = known.section_of(loc)
-    there = known.sections[event.section] if event.section else here
-    if there is None:
-        there = known.sections[DEFAULT_SECTION]
-    new = Located(
-        page.place if page else None, len(fragment), when, digest,
-        owner or (page.owner if page and page.live else b""),
-    )  # fmt: skip
-    known.pages[loc] = new
+    name = None if here is None else known.name(here)
+    there = known.number(policy.routing.section(event, loc, name, arrival.ms))
+    known.expiry[loc] = min(filter(None, map(videos.expires_ms, entry.videos)), default=0)
+    owner = owner or (page.owner if page and page.live else b"")
+    page_is = _list(known, loc, entry, there, Located(None, 0, when, b"", owner, group))
+    news_is = _news(known, event, entry, when, policy)
+    if not page_is.changed and news_is:
+        return Decision(changed=True, reason=news_is)
+    return page_is
+
+
+def _list(known: Known, key: str, entry: Entry, there: int, new: Located) -> Decision:
+    """List `entry` under the name `key` in the section `there`, with stamp and owner of `new`."""
+    page, here = known.pages.get(key), known.section_of(key)
+    fragment = fragments.render(entry)
+    digest = fragments.digest(fragment)
+    known.pages[key] = new._replace(
+        place=page.place if page else None, length=len(fragment), digest=digest
+    )
     if page and page.live and page.digest == digest and here == there:
         return Decision(changed=False, reason="same content")
-    known.fragments[loc] = fragment
-    known.placed[loc] = there
-    if page and page.live:
-        return Decision(changed=True, reason="changed")
-    return Decision(changed=True, reason="added")
+    known.fragments[key] = fragment
+    known.placed[key] = there
+    return Decision(changed=True, reason="changed" if page and page.live else "added")
 
 
 def _vacated(page: Located, owner: bytes) -> bool:
@@ -163,13 +135,59 @@ def _vacated(page: Located, owner: bytes) -> bool:
     return not page.live and bool(owner and page.owner) and page.owner != owner
 
 
-def _entry(event: Event, loc: str, arrival: Arrival, *, hints: bool) -> Entry:
+def _regroup(known: Known, event: Event, loc: str, page: Located | None, when: int) -> bytes:
+    """Enter the page into the translation group it names and out of its former one: its group."""
+    group = groups.digest_of(event.group) if event.group else b""
+    if page and page.group and page.group != group:
+        known.groups[page.group].pop(loc, None)
+    if group:
+        known.groups[group][loc] = Member(when, event.lang)
+    return group
+
+
+def _news(known: Known, event: Event, entry: Entry, when: int, policy: Policy) -> str:
+    """List the page as news as long as it is (PROTOCOL W4), besides its normal entry.
+
+    What changed, in words; empty if nothing did. It has no version of its own: it follows the page.
+    """
+    key = NEWS + entry.loc
+    if key not in known.pages:
+        return ""
+    section = policy.routing.news_section(event) if event.news else None
+    if event.news is None or section is None:
+        return _drop_news(known, entry.loc, when)
+    leaves = news.published_ms(event.news) + news.WINDOW_MS
+    if leaves <= policy.now_ms or leaves - news.WINDOW_MS > policy.now_ms + FARTHEST_ZONE_MS:
+        return _drop_news(known, entry.loc, when)
+    twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
+    known.expiry[key] = leaves
+    listed = _list(known, key, twin, known.number(section), Located(None, 0, when, b"", b""))
+    return f"{listed.reason} as news" if listed.changed else ""
+
+
+def _drop_news(known: Known, loc: str, when: int) -> str:
+    page = known.pages.get(NEWS + loc)
+    if page is None or not page.live:
+        return ""
+    known.pages[NEWS + loc] = Located(page.place, 0, when, bytes(5), b"")
+    known.fragments.pop(NEWS + loc, None)
+    return "no news any more"
+
+
+def _entry(
+    known: Known, event: Event, loc: str, group: bytes, arrival: Arrival, policy: Policy
+) -> Entry:
     lastmod = event.lastmod
     if lastmod is not None and in_future(lastmod, arrival.ms):
         lastmod = None  # PROTOCOL M5: worth less than none
-    if hints:
-        return Entry(loc, lastmod, event.changefreq, event.priority)
-    return Entry(loc, lastmod)
+    changefreq, priority = (event.changefreq, event.priority) if policy.hints else (None, None)
+    if not (event.images or event.videos or event.alternates or group):
+        return Entry(loc, lastmod, changefreq, priority)
+    linked = event.alternates
+    if group:
+        linked = groups.listed_by(loc, groups.alternates(known.groups[group]))
+    shown = tuple(video for video in event.videos if not is_over(video, policy.now_ms))
+    return Entry(loc, lastmod, changefreq, priority, event.images, shown, None, linked)
 
 
 def in_future(lastmod: str, now_ms: int) -> bool:
@@ -185,32 +203,3 @@ def in_future(lastmod: str, now_ms: int) -> bool:
 # The events of a batch arrived within the same few seconds.
 _moment = lru_cache(16)(w3c.from_epoch_s)
 _DATE = len("2026-11-21")
-
-
-class Op(NamedTuple):
-    """One page's net change: from `before` (as stored, empty: unknown) to `after` (Located.tail).
-
-    `fragment` is set when the listed bytes change, `section` is where they belong.
-    """
-
-    loc: str
-    digest: bytes
-    before: bytes
-    after: bytes
-    fragment: bytes | None
-    section: int | None
-
-
-def net(known: Known, before: Mapping[str, bytes]) -> list[Op]:
-    """The net operations of a batch: what `known` has become against what was stored."""
-    ops = []
-    for loc, page in known.pages.items():
-        stored = before[loc]
-        # The place is the store's to give, and no decision changes it.
-        if page is None or (after := page.tail()) == stored[PLACE_BYTES:]:
-            continue
-        fragment, section = known.fragments.get(loc), known.section_of(loc)
-        if fragment is not None and Located.lists(stored, page.digest, section):
-            fragment = None  # changed and changed back within the batch
-        ops.append(Op(loc, digest_of(loc), stored, after, fragment, section))
-    return ops

@@ -2,204 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 import tomllib
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from shared import shards
-from shared.errors import ConfigError, Fault, UrlError
-from shared.members import Rules
-from shared.patch import DEFAULT_SECTION
-from shared.shards import Limits
-from shared.shrink import Rule
-from shared.urls import Base
+from shared.errors import ConfigError, Fault
+from shared.sites import Site
 
 FILE = "sitemapd.toml"
-WEBHOOK_PREFIX = "whsec_"
-MAX_NEWS = 1_000
-SMALLEST_SHARD = 16_384
-"""Bytes: the fragment of one URL comes to 12.4 KB when every character has to be escaped."""
-
-
-def _base_url(text: str) -> str:
-    try:
-        return Base.parse(text).url("")
-    except UrlError as error:
-        raise ValueError(error.detail) from error
-
-
-def _section_name(name: str) -> str:
-    if not shards.SECTION.fullmatch(name) or name in shards.RESERVED:
-        raise ValueError("a section name is [a-z0-9-]{1,32}, and not sitemap, robots or atom")
-    return name
 
 
 def _site_name(name: str) -> str:
     if not shards.SECTION.fullmatch(name):
         raise ValueError("a site name is [a-z0-9-]{1,32}")
     return name
-
-
-class Model(BaseModel):
-    """Unknown keys are refused, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Secret(Model):
-    """One Standard Webhooks secret, `whsec_` and base64 of 24 to 64 bytes."""
-
-    secret: SecretStr
-    until: datetime | None = Field(None, description="no longer accepted from then on (rotation)")
-
-    @model_validator(mode="after")
-    def _decodable(self) -> Secret:
-        text = self.secret.get_secret_value()
-        try:
-            size = len(base64.b64decode(text.removeprefix(WEBHOOK_PREFIX), validate=True))
-        except (binascii.Error, ValueError):
-            size = 0
-        if not text.startswith(WEBHOOK_PREFIX) or not 24 <= size <= 64:
-            raise ValueError(
-                "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
-            )
-        return self
-
-    def key(self, now: datetime) -> bytes | None:
-        """The raw key, None once it has expired."""
-        until = self.until
-        if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
-            return None
-        return base64.b64decode(self.secret.get_secret_value().removeprefix(WEBHOOK_PREFIX))
-
-
-def _secret(value: object) -> object:
-    return {"secret": value} if isinstance(value, str) else value
-
-
-def _token(value: SecretStr) -> SecretStr:
-    if len(value.get_secret_value()) < 16 or not value.get_secret_value().isascii():
-        raise ValueError("a token has at least 16 ASCII characters")
-    return value
-
-
-class Section(Model):
-    """A family of pages with shards of its own."""
-
-    news: bool = Field(False, description="Google News rules: at most 1,000 URLs per file")
-    shard_urls: int | None = Field(None, ge=1, le=shards.MAX_URLS, description="URLs per file")
-
-    @model_validator(mode="after")
-    def _news_is_short(self) -> Section:
-        if self.news and (self.shard_urls or 0) > MAX_NEWS:
-            raise ValueError(f"shard_urls: a news file lists {MAX_NEWS} URLs at most (PROTOCOL W3)")
-        return self
-
-
-class Site(Model):
-    """One site: where its pages are, where its files go, who may speak for it."""
-
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(
-        description="scheme, host, port (and directory) of every loc"
-    )
-    web_root: Path = Field(description="where the files are written; relative to the TOML file")
-    secrets: tuple[Annotated[Secret, BeforeValidator(_secret)], ...] = Field(
-        (), description="Standard Webhooks secrets; every one verifies, for rotation"
-    )
-    tokens: tuple[Annotated[SecretStr, AfterValidator(_token)], ...] = Field(
-        (), description="Bearer tokens: senders without signatures, and the read API"
-    )
-    form: Literal["xml", "xml.gz", "encoded"] = Field("xml", description="form of shard files")
-    publish_interval: float = Field(
-        1.0,
-        ge=0,
-        le=3600,
-        description="seconds between publishes under load; below 1 files are dated ahead of time",
-    )
-    # 500: two dozen sites that run away together are still drained as fast as they send (12,000 a
-    # second on two cores), and saving 60,000 pages at once passes.
-    rate: float = Field(
-        500,
-        ge=0,
-        le=1_000_000,
-        allow_inf_nan=False,
-        description="events a second taken for long, two minutes' worth at once; 0: no limit",
-    )
-    robots: Literal["off", "edit", "create"] = Field("off", description="keep Sitemap: lines")
-    hints: bool = Field(False, description="list changefreq and priority (PROTOCOL M8)")
-    shard_urls: int = Field(shards.DEFAULT_URLS, ge=1, le=shards.MAX_URLS)
-    shard_bytes: int = Field(shards.MAX_BYTES, ge=SMALLEST_SHARD, le=shards.MAX_BYTES)
-    index_shards: int = Field(shards.DEFAULT_INDEX, ge=1, le=shards.MAX_INDEX)
-    emit_deprecated: bool = Field(
-        False, description="publish tags that search engines ignore by now (PROTOCOL I2, V9, W9)"
-    )
-    engines: tuple[Literal["yandex", "baidu"], ...] = Field(
-        (), description="search engines whose own limits are warned about (PROTOCOL L2, N8)"
-    )
-    check_interval: float = Field(
-        60.0, ge=0, le=86_400, description="seconds between looks at the files; 0: never (F23)"
-    )
-    shrink_share: float = Field(
-        0.5, ge=0, le=1, description="share of a file's pages that may go at once; 1: all (T32)"
-    )
-    shrink_minutes: float = Field(10.0, gt=0, le=10_080, description="what `at once` means")
-    shrink_least: int = Field(50, ge=1, description="fewer pages than that may always go")
-    sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
-        {}, description=f"`{DEFAULT_SECTION}` always exists"
-    )
-
-    @model_validator(mode="after")
-    def _somebody_may_speak(self) -> Site:
-        if not self.secrets and not self.tokens:
-            raise ValueError("give at least one of secrets and tokens, or nobody can send events")
-        return self
-
-    @property
-    def base(self) -> Base:
-        """`base_url`, taken apart."""
-        return Base.parse(self.base_url)
-
-    @property
-    def rules(self) -> Rules:
-        """What events of this site may say."""
-        return Rules(
-            self.base,
-            frozenset({DEFAULT_SECTION, *self.sections}),
-            news=frozenset(name for name, section in self.sections.items() if section.news),
-            deprecated=self.emit_deprecated,
-            most_bytes=min(limits.hard for limits in self.limits.values()),
-            engines=frozenset(self.engines),
-        )
-
-    @property
-    def shrink(self) -> Rule:
-        """How much of a file may go at once."""
-        return Rule.of(self.shrink_share, self.shrink_minutes, self.shrink_least)
-
-    @property
-    def limits(self) -> dict[str, Limits]:
-        """How much fits into a shard, by section."""
-        found = {DEFAULT_SECTION: Limits(self.shard_urls, self.shard_bytes)}
-        for name, section in self.sections.items():
-            urls = section.shard_urls or (MAX_NEWS if section.news else self.shard_urls)
-            found[name] = Limits(urls, self.shard_bytes)
-        return found
 
 
 class Settings(BaseSettings):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from shared import blocks
-from shared.fragments import INDEX_END, INDEX_START, OVERHEAD
+from shared.fragments import INDEX_END, OVERHEAD, index_start
 
 MAX_URLS = 50_000
 MAX_BYTES = 52_428_800
@@ -23,8 +23,10 @@ HEADROOM = 16
 """A sixteenth of the bytes is left to edits of the pages that are already there."""
 
 SECTION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
-RESERVED = frozenset({"sitemap", "robots", "atom"})
-FORMS = ("xml", "xml.gz", "encoded")
+NUMBERED = re.compile(r"-[0-9]+$", re.ASCII)
+_MONTHLY = re.compile(r"-[0-9]{4}-[0-9]{2}$", re.ASCII)
+RESERVED = frozenset({"sitemap", "robots", "atom", "rss"})
+FORMS = ("xml", "xml.gz", "encoded", "txt")
 
 _STATE = struct.Struct(">QIQI")
 
@@ -71,13 +73,15 @@ class ShardState(NamedTuple):
 class Limits(NamedTuple):
     """How much fits into one shard: URLs, and bytes of the whole file before compression.
 
-    `block_urls` and `block_size` (bytes) say when a new block is begun.
+    `block_urls` and `block_size` (bytes) say when a new block is begun. `reuse` if new pages go to
+    the first shard with room and not to the tail: what comes and goes keeps its files' names.
     """
 
     urls: int = DEFAULT_URLS
     size: int = MAX_BYTES
     block_urls: int = blocks.MAX_FRAGMENTS
     block_size: int = blocks.MAX_BYTES
+    reuse: bool = False
 
     @property
     def hard(self) -> int:
@@ -95,8 +99,15 @@ class Limits(NamedTuple):
 
 
 def file_name(shard: Shard, form: str) -> str:
-    """The name that the index lists; in the form `encoded` the disk has it with `.gz` added."""
-    return f"{shard.section}-{shard.number}.{'xml.gz' if form == 'xml.gz' else 'xml'}"
+    """The name that the index lists; in the form `encoded` the disk has it with `.gz` added.
+
+    The first file of a month has the month alone (`posts-2025-11.xml`, PROTOCOL F16); no configured
+    section ends in a number, so no other file can have that name.
+    """
+    name = f"{shard.section}-{shard.number}"
+    if shard.number == 1 and _MONTHLY.search(shard.section):
+        name = shard.section
+    return f"{name}.{'xml' if form == 'encoded' else form}"
 
 
 def index_name(page: int) -> str:
@@ -109,6 +120,6 @@ def on_disk(name: str, form: str) -> str:
     return f"{name}.gz" if form == "encoded" else name
 
 
-def render_index(lines: Iterable[bytes]) -> bytes:
+def render_index(lines: Iterable[bytes], *, styled: bool = True) -> bytes:
     """An index file of the given `<sitemap>` lines (fragments.index_line), in their order."""
-    return b"".join((INDEX_START, *lines, INDEX_END))
+    return b"".join((index_start(styled=styled), *lines, INDEX_END))

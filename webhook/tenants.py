@@ -14,7 +14,8 @@ from shared.errors import StoreDownError
 from shared.inbox import Inbox
 from shared.inspector import Inspector
 from shared.members import Rules
-from shared.settings import Settings, Site
+from shared.settings import Settings
+from shared.sites import Site
 from webhook.auth import STRANGER, Credentials
 
 PAUSE_S = 0.5

@@ -48,6 +48,11 @@ def create_worker_app(settings: Settings) -> Celery:
                 "schedule": messages.TIDY_S,
                 "options": {"expires": messages.TIDY_S},
             },
+            "refresh": {
+                "task": messages.REFRESH,
+                "schedule": messages.REFRESH_S,
+                "options": {"expires": messages.REFRESH_S},
+            },
         },
     )
     return app

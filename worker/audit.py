@@ -12,11 +12,12 @@ import redis
 
 from shared import shards
 from shared.errors import PublishError
-from shared.settings import Site
+from shared.fragments import index_start
 from shared.shards import Shard, ShardState
+from shared.sites import Site
 from shared.telemetry import logger
 from worker.files import WebRoot
-from worker.indexes import robots_fault
+from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
 from worker.publisher import PASS_SHARDS, Published, Publisher
 
@@ -24,7 +25,7 @@ BUSY_S = 30
 
 _T = TypeVar("_T")
 _log = logger("audit")
-_OURS = re.compile(r"([a-z0-9-]{1,32})-(\d+)\.xml(?:\.gz)?")
+_OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml(?:\.gz)?|txt)")
 
 
 class Difference(NamedTuple):
@@ -66,7 +67,7 @@ class Audit:
                 seen(1)
             yield from self._robots(root)
             for name in sorted(root.names()):
-                if self._is_ours(name) and name not in expected:
+                if self._is_ours(root, name) and name not in expected:
                     yield Difference(name, "unexpected")
         finally:
             root.close()
@@ -74,7 +75,7 @@ class Audit:
     def files(self) -> int:
         """How many files `verify` compares."""
         pages = self._state.pages(self._site.index_shards)
-        return len(self._state.files(self._sections)) + len(pages)
+        return len(self._state.files(self._sections)) + len(pages) * self._site.index
 
     def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
         """Write every file that differs from the state, pending patches included, each beside the
@@ -123,10 +124,10 @@ class Audit:
         form = self._site.form
         names = {shards.file_name(shard, form) for shard in self._state.files(self._sections)}
         expected = {shards.on_disk(name, form) for name in names}
-        expected |= set(map(shards.index_name, self._state.pages(self._site.index_shards)))
+        expected |= set(map(shards.index_name, self._index_pages()))
         root = WebRoot(self._site.web_root)
         try:
-            stray = [n for n in root.names() if self._is_ours(n) and n not in expected]
+            stray = [n for n in root.names() if self._is_ours(root, n) and n not in expected]
             removed = [name for name in stray if root.remove(name)]
             root.sync()
         finally:
@@ -138,19 +139,33 @@ class Audit:
         for shard in files:
             (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
             name = shards.file_name(shard, self._site.form)
-            content = render(unpatched(taken), self._site.form)
+            content = render(unpatched(taken), self._site)
             yield shards.on_disk(name, self._site.form), b"".join(content)
-        for page in self._state.pages(self._site.index_shards):
+        for page in self._index_pages():
             lines = self._state.lines(page)
-            yield shards.index_name(page), shards.render_index(lines[n] for n in sorted(lines))
+            listed = (lines[n] for n in sorted(lines))
+            yield (
+                shards.index_name(page),
+                shards.render_index(listed, styled=self._site.pages),
+            )
 
-    def _is_ours(self, name: str) -> bool:
+    def _index_pages(self) -> list[int]:
+        return self._state.pages(self._site.index_shards) if self._site.index else []
+
+    def _is_ours(self, root: WebRoot, name: str) -> bool:
         found = _OURS.fullmatch(name)
-        return found is not None and found[1] in {"sitemap", *self._sections}
+        if found is None:
+            return False
+        if name == shards.index_name(0):
+            # Somebody else's may lie there from before us.
+            content = root.read_own(name) or b""
+            return any(content.startswith(index_start(styled=styled)) for styled in (True, False))
+        ours = {"sitemap", *self._sections}
+        whole = f"{found[1]}-{found[2]}"  # posts-2025-11: the month, or the eleventh file
+        return whole in ours or (found[1] in ours and found[2] is not None)
 
     def _robots(self, root: WebRoot) -> Iterator[Difference]:
-        pages = self._state.pages(self._site.index_shards)
-        if what := robots_fault(root, self._site, pages):
+        if what := robots_fault(root, self._site, named(self._state, self._site)):
             yield Difference("robots.txt", what)
 
     def _publish(self, chunk: list[Shard]) -> Published:

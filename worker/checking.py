@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from shared import shards
 from shared.errors import PublishError, ShardError
-from shared.settings import Site
 from shared.shards import Shard, ShardState
 from shared.shrink import Peak
+from shared.sites import Site
 from shared.store.contract import PublishedFile
 from shared.store.publishing import Publishing
 from shared.telemetry import logger
 from worker import marker
 from worker.files import Look, Piece, WebRoot
-from worker.indexes import robots_fault
+from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
 from worker.ownership import STYLESHEET, path_of, stylesheet
 
@@ -121,7 +121,7 @@ class Checker:
     def _targets(self, files: Mapping[Shard, PublishedFile]) -> dict[str, _Target]:
         form = self._site.form
         targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
-        for page in self._state.pages(self._site.index_shards):
+        for page in self._state.pages(self._site.index_shards) if self._site.index else ():
             targets[shards.index_name(page)] = _Target(page=page)
         return targets | {STYLESHEET: _Target(), "robots.txt": _Target()}
 
@@ -140,7 +140,7 @@ class Checker:
             look, target = looks[name], targets[name]
             left, read = left - (look.size if look else 0), read + 1
             self._cursor = self._cursor if name in changed else name
-            fault = self._fault(root, name, target, targets)
+            fault = self._fault(root, name, target)
             if fault is None:
                 self._doubts.pop(name, None)
                 if look is not None and look == root.look(name):
@@ -175,12 +175,9 @@ class Checker:
         yield from (name for name in names if name > self._cursor)
         yield from (name for name in names if name <= self._cursor)
 
-    def _fault(
-        self, root: WebRoot, name: str, target: _Target, targets: Mapping[str, _Target]
-    ) -> str | None:
+    def _fault(self, root: WebRoot, name: str, target: _Target) -> str | None:
         if name == "robots.txt":
-            pages = [each.page for each in targets.values() if each.page is not None]
-            return robots_fault(root, self._site, pages)
+            return robots_fault(root, self._site, named(self._state, self._site))
         if root.look(name) is None:
             return "missing"
         try:
@@ -199,10 +196,11 @@ class Checker:
         """What the file has to hold: what was published last, whatever waits or is held."""
         if target.shard is not None:
             (taken,), _ = self._state.load([target.shard], [ShardState(0, 0, 0, 0)])
-            return render(unpatched(taken), self._site.form)
+            return render(unpatched(taken), self._site)
         if target.page is not None:
             lines = self._state.lines(target.page)
-            return [shards.render_index(lines[ordinal] for ordinal in sorted(lines))]
+            listed = (lines[ordinal] for ordinal in sorted(lines))
+            return [shards.render_index(listed, styled=self._site.pages)]
         return [stylesheet()]
 
     def _have_put_right(

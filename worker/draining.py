@@ -5,30 +5,29 @@ Pages never move otherwise, and the numbers of shards are never used again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from shared import blocks
-from shared.shards import Limits, Shard
+from shared.shards import Shard
 from shared.store.pages import Pages
 from shared.store.publishing import Publishing
 
 
-def drain_emptiest(pages: Pages, state: Publishing, limits: Mapping[str, Limits]) -> Shard | None:
+def drain_emptiest(pages: Pages, state: Publishing) -> Shard | None:
     """Move the pages of the emptiest shard under a quarter to the tail of its section.
 
     The shard, which leaves index and disk when that is published; None if there is no such.
     Pages with a change that waits to be published stay until the next time. So does a shard that
     the shrink guard holds: its file would go on to list what has moved.
     """
-    every = state.shards(sorted(limits))
+    every = state.shards(sorted(pages.sections.numbers()))
     tails = {shard.section: shard.number for shard in every}
     held = state.shrink.held()
     candidates = [
         shard
         for shard, counted in every.items()
         if shard.number < tails[shard.section]
-        and limits[shard.section].nearly_empty(counted)
+        and pages.limits_of(shard.section).nearly_empty(counted)
         and shard not in held
+        and not pages.limits_of(shard.section).reuse
     ]
     if not candidates:
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from shared.settings import Site
 from shared.shards import Shard
 from shared.shrink import Peak
+from shared.sites import Site
 from shared.telemetry import logger
 from worker.merging import Merged, unpatched
 

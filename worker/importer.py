@@ -21,7 +21,7 @@ from shared.errors import Fault, InvalidError, StoreError
 from shared.events import Event, parse
 from shared.inbox import Inbox
 from shared.patch import in_future
-from shared.settings import Site
+from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
 from worker.sources import Item, Note, Record, Refusal

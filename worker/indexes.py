@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from shared import robots, shards
+from shared import fragments, robots, shards
 from shared.errors import PublishError, RobotsError
-from shared.settings import Site
 from shared.shards import ShardState
+from shared.sites import Site
 from shared.store.publishing import Publishing
 from shared.store.work import Done
 from shared.telemetry import logger
@@ -30,7 +31,25 @@ class Change(NamedTuple):
         return shards.index_name(self.page)
 
 
-def robots_fault(root: WebRoot, site: Site, pages: Iterable[int]) -> str | None:
+def named(
+    state: Publishing, site: Site, lines: Mapping[int, Mapping[int, bytes]] = MappingProxyType({})
+) -> list[str]:
+    """The URLs that robots.txt names: of the index files, or of all shards where there are none.
+
+    `lines` are those of index files that are about to change.
+    """
+    pages = {*state.pages(site.index_shards), *(page for page, after in lines.items() if after)}
+    listed = sorted(page for page in pages if lines.get(page, True))
+    if site.index:
+        return [site.base.url(shards.index_name(page)) for page in listed]
+    found = []
+    for page in listed:
+        after = lines[page] if page in lines else state.lines(page)
+        found += [fragments.listed_url(after[ordinal]) for ordinal in sorted(after)]
+    return found
+
+
+def robots_fault(root: WebRoot, site: Site, urls: Sequence[str]) -> str | None:
     """Whether our lines in robots.txt are `missing`, or it `differs`; None if they are right.
 
     None, too, where it is left alone on purpose: with an alarm in the log whenever a line should
@@ -38,7 +57,6 @@ def robots_fault(root: WebRoot, site: Site, pages: Iterable[int]) -> str | None:
     """
     if site.robots == "off":
         return None
-    urls = [site.base.url(shards.index_name(page)) for page in sorted(pages)]
     try:
         content = root.read("robots.txt")
         if content is None:
@@ -76,9 +94,10 @@ class Indexes:
 
     def stage(self, root: WebRoot, changes: Sequence[Change], *, again: bool) -> Iterator[Staged]:
         """Write beside them the index files whose lines changed (`again`: whose file differs)."""
-        for change in changes:
+        for change in changes if self._site.index else ():
             if change.after and (again or change.after != change.before):
-                content = shards.render_index(change.after[n] for n in sorted(change.after))
+                lines = (change.after[n] for n in sorted(change.after))
+                content = shards.render_index(lines, styled=self._site.pages)
                 if not again or root.read_own(change.name) != content:
                     yield root.stage(change.name, [content])
 
@@ -92,8 +111,11 @@ class Indexes:
         """
         written = []
         gone = [change for change in changes if not change.after]
-        appeared = any(change.after and not change.before for change in changes)
-        if appeared or gone or again or not self._robots_checked:
+        if self._site.index:
+            moved = gone or any(change.after and not change.before for change in changes)
+        else:
+            moved = any(change.after.keys() != change.before.keys() for change in changes)
+        if moved or again or not self._robots_checked:
             written = self._write_robots(root, changes)
             self._robots_checked = True
         for change in gone:
@@ -103,10 +125,7 @@ class Indexes:
     def _write_robots(self, root: WebRoot, changes: Sequence[Change]) -> list[str]:
         if self._site.robots == "off":
             return []
-        listed = set(self._state.pages(self._site.index_shards))
-        listed -= {change.page for change in changes if not change.after}
-        listed |= {change.page for change in changes if change.after}
-        urls = [self._site.base.url(shards.index_name(page)) for page in sorted(listed)]
+        urls = named(self._state, self._site, {each.page: each.after for each in changes})
         try:
             before = root.read("robots.txt")
             if before is None and (self._site.robots == "edit" or not urls):

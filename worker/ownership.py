@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from shared import shards
-from shared.settings import Site
 from shared.shards import Shard, ShardState
+from shared.sites import Site
 from shared.store.publishing import Publishing
 from shared.store.work import Run
 from shared.telemetry import logger
@@ -78,7 +78,7 @@ class Ownership:
             if root.mtime(path) >= file.lastmod:
                 continue
             (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
-            content = render(unpatched(taken), self._site.form)
+            content = render(unpatched(taken), self._site)
             if root.read_own(path) != b"".join(content):
                 root.place(root.stage(path, content, since=file.lastmod))
             keep_lease()

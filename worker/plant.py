@@ -10,15 +10,17 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from shared.errors import StoreError
-from shared.messages import SWEEP_S, TIDY_S
+from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
 from shared.store.redis import answering, connect
 from shared.telemetry import logger
 from worker.checking import Checker
 from worker.draining import drain_emptiest
-from worker.pump import Pump
+from worker.pump import Pump, now_ms
+from worker.refreshing import refresh
 
 HEARTBEAT = "{sitemapd}:worker:"
 HEARTBEAT_S = 10
@@ -42,12 +44,13 @@ class Plant:
     The name must be the same after a restart, and no two processes may have it at once.
     """
 
-    def __init__(self, settings: Settings, consumer: str) -> None:
+    def __init__(
+        self, settings: Settings, consumer: str, clock: Callable[[], int] = now_ms
+    ) -> None:
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer = consumer
-        self._limits = {name: site.limits for name, site in settings.sites.items()}
         self._pumps = {
-            name: Pump(settings, self._client, name, consumer) for name in settings.sites
+            name: Pump(settings, self._client, name, consumer, clock) for name in settings.sites
         }
         self._checkers = {
             name: Checker(self._pumps[name].publisher.state, name, site)
@@ -56,7 +59,7 @@ class Plant:
         self._stopping = threading.Event()
         self._beater = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
         self._sweeper = threading.Thread(target=self._sweep_for_ever, name="sweep", daemon=True)
-        self._tidied_at = time.monotonic()
+        self._tidied_at = self._refreshed_at = time.monotonic()
 
     def wake(self, site: str) -> None:
         """There may be work for `site`."""
@@ -85,7 +88,7 @@ class Plant:
         for name, pump in self._pumps.items():
             try:
                 self._adopt(pump)
-                if pump.inbox.waiting() or pump.publisher.state.dirty(1):
+                if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
                     busy |= pump.run(SLICE_S)
             except StoreError as error:
                 _log.error("sweep failed", site=name, reason=str(error))
@@ -110,9 +113,16 @@ class Plant:
         for name, pump in self._pumps.items():
             while pump.pages.forget(time.time_ns() // 1_000_000) and not self._stopping.is_set():
                 pass
-            drained = drain_emptiest(pump.pages, pump.publisher.state, self._limits[name])
+            drained = drain_emptiest(pump.pages, pump.publisher.state)
             if drained is not None:
                 _log.info("drained a nearly empty shard", site=name, shard=str(drained))
+
+    def refresh(self) -> None:
+        """Check every news entry against its hour."""
+        for name, pump in self._pumps.items():
+            seen = refresh(pump.pages, pump.publisher.state)
+            if seen:
+                _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
     def _adopt(self, pump: Pump) -> None:
         if not pump.inbox.waiting():
@@ -145,6 +155,9 @@ class Plant:
                 if time.monotonic() - self._tidied_at > TIDY_S:
                     self._tidied_at = time.monotonic()
                     self.tidy()
+                if time.monotonic() - self._refreshed_at > REFRESH_S:
+                    self._refreshed_at = time.monotonic()
+                    self.refresh()
             except StoreError as error:
                 _log.error("sweep failed", reason=str(error))
             except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread

@@ -16,8 +16,8 @@ import redis
 
 from shared import fragments, shards, w3c
 from shared.errors import ShardError
-from shared.settings import Site
 from shared.shards import Shard
+from shared.sites import Site
 from shared.store.contract import LEASE_MS, PublishedFile
 from shared.store.publishing import Publishing
 from shared.store.redis import Errand
@@ -63,6 +63,7 @@ class Publisher:
         self._token = self._me + secrets.token_hex(8)
         self._ownership = Ownership(self.state, name, site)
         self._guard = Guard(name, site)
+        self._kept = {name for name, section in site.sections.items() if section.keep_empty}
         self._damaged: dict[Shard, tuple[float, str]] = {}
         self._holder: tuple[str, float] = ("", 0.0)
         self._held_at = 0.0
@@ -207,15 +208,20 @@ class Publisher:
     def _stage(
         self, root: WebRoot, merged: Merged, staged: dict[Shard, Staged], *, again: bool
     ) -> None:
-        if not merged.urls:
+        if not self._stands(merged):
             return
         shard, file = merged.taken.shard, merged.taken.file
         path = self._path(shard)
         before = root.read_own(path) if again or self._site.form == "xml" else None
-        content = render(merged, self._site.form, b"" if again else before or b"")
+        content = render(merged, self._site, b"" if again else before or b"")
         if not again or before != b"".join(content):
             since = file.lastmod + 1 if file else 0
             staged[shard] = root.stage(path, content, since=since)
+
+    def _stands(self, merged: Merged) -> bool:
+        """Whether the shard has a file: if it lists anything, or is to be kept without."""
+        section, number = merged.taken.shard
+        return merged.urls > 0 or (number == 1 and section in self._kept)
 
     def _keep_lease(self) -> None:
         """Writing may take long on a slow disk."""
@@ -226,7 +232,7 @@ class Publisher:
     def _done(self, root: WebRoot, merged: Merged, staged: Staged | None) -> Done:
         shard, state, before = merged.taken.shard, merged.taken.state, merged.taken.file
         page = state.ordinal // self._site.index_shards
-        if not merged.urls:
+        if not self._stands(merged):
             return Done(merged.taken, merged.edited, None, page, b"")
         # A file that stays may be that of a publisher which died before it could say so.
         lastmod = staged.mtime if staged else root.mtime(self._path(shard))
@@ -234,7 +240,9 @@ class Publisher:
         if before and merged.held:
             file = before._replace(lastmod=lastmod)
         else:
-            file = PublishedFile(state.generation, lastmod, merged.urls, merged.size, *merged.peak)
+            file = PublishedFile(
+                state.generation, lastmod, merged.urls, merged.size(self._site), *merged.peak
+            )
         url = self._site.base.url(shards.file_name(shard, self._site.form))
         line = fragments.index_line(url, w3c.from_epoch_s(lastmod))
         return Done(merged.taken, merged.edited, file, page, line, merged.held)

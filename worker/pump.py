@@ -10,15 +10,17 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import redis
 
 from shared.errors import PublishError, StoreDownError, StoreError
 from shared.events import Event, NewerSchemaError
 from shared.inbox import Inbox, Received
-from shared.patch import Arrival, decide
+from shared.known import Arrival, Known, Policy, UnknownSectionError
+from shared.patch import decide
 from shared.settings import Settings
+from shared.store.lookup import loc_of
 from shared.store.pages import Pages
 from shared.store.redis import Errand
 from shared.telemetry import logger
@@ -31,16 +33,30 @@ AWAKE_EVERY_S = 2.0
 _log = logger("pump")
 
 
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 class Pump:
     """Moves the events of one site from its inbox into its files."""
 
-    def __init__(self, settings: Settings, client: redis.Redis, name: str, consumer: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        name: str,
+        consumer: str,
+        now_ms: Callable[[], int] = now_ms,
+    ) -> None:
+        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970."""
         site = settings.sites[name]
         self.name = name
         self.inbox = Inbox(client, name)
         self.pages = Pages(client, name, site.limits)
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
+        self._routing, self._now_ms = site.routing, now_ms
         self._running = threading.Lock()
         self._stopping = threading.Event()
         self._published_at = float("-inf")
@@ -168,20 +184,43 @@ class Pump:
     def _apply(self, batch: Sequence[Received], errand: Errand | None) -> None:
         events = [(received, Event.load(received.payload)) for received in batch]
         while True:
-            known, pages, claims = self.pages.know([event for _, event in events])
-            decisions = []
-            for received, event in events:
-                arrival = Arrival.of(received.id)
-                decision = decide(known, event, arrival, hints=self._site.hints)
-                subject = event.loc or f"id {event.id}"
-                decisions.append((received.id, subject, decision.reason, decision.changed))
+            read = self.pages.know([event for _, event in events])
+            try:
+                decisions = self._decide(events, read.known)
+            except UnknownSectionError as error:
+                self.pages.sections.numbers([error.name])
+                continue
             settled = [received.id for received, _ in events]
-            if self.pages.apply(known, pages, claims, settled, decisions, errand):
+            relinked = self.pages.relink(read)
+            if relinked and self.pages.apply(read, settled, decisions, errand):
                 break
         for ident, subject, reason, changed in decisions:
             _log.debug(
                 "decided", site=self.name, id=ident, page=subject, reason=reason, changed=changed
             )
+
+    def _decide(
+        self, events: Sequence[tuple[Received, Event]], known: Known
+    ) -> list[tuple[str, str, str, bool]]:
+        policy = Policy(self._routing, self._site.hints, self._now_ms())
+        decisions = []
+        for received, event in events:
+            decision = decide(known, event, Arrival.of(received.id), policy)
+            subject = event.loc or f"id {event.id}"
+            decisions.append((received.id, subject, decision.reason, decision.changed))
+        return decisions
+
+    def expire(self) -> int:
+        """Take out the news and videos whose time is over; how many were looked at."""
+        looked_at = 0
+        while batch := self.pages.due(self._now_ms()):
+            left = [(key, "expired", True) for key in sorted(batch.known.expired)]
+            said = [("", loc_of(key), reason, changed) for key, reason, changed in left]
+            if self.pages.apply(batch, decisions=said):
+                looked_at += len(batch.known.expiry)
+            if not batch.known.expiry:
+                break  # all of them are being published this moment
+        return looked_at
 
     def _failed(self, received: Received, error: Exception) -> None:
         self._left = True

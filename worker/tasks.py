@@ -33,6 +33,10 @@ def register(app: Celery, plant: Plant) -> None:
     def tidy() -> None:
         plant.tidy()
 
+    @app.task(name=messages.REFRESH)
+    def refresh() -> None:
+        plant.refresh()
+
     @signals.worker_ready.connect(weak=False)
     def ready(**_: object) -> None:
         plant.start()

@@ -11,12 +11,15 @@
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
 -- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
--- <section>:taking:<n>, held, allowed
+-- <section>:taking:<n>, held, allowed, expiry, cluster:<group>
 -- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
---        sections = {[number] = {name, urls, hard, soft, block_urls, block_size}},
---        pages = {{field, before, after, op, payload, section, digest}..},
---              op: P put, D delete, T touch, M move to the tail
---        claims = {{field, before, after}..}, settled = {event id..}}
+--        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
+--        pages = {{field, before, after, op, payload, section, digest, counts}..},
+--              op: P put, D delete, E delete because its time is over, T touch, M move to the tail,
+--              N nothing, only compared; counts: 0 for news, which lists a page a second time
+--        claims = {{field, before, after}..}, settled = {event id..}
+--        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
+--        expiry = {{name, when}..}, 0: never}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns;
 --      digests are bucket-wide fields, 8 byte digests stand in `digest`
 -- Returns the number of records that had changed; 0: applied.
@@ -24,6 +27,7 @@ local a = cmsgpack.unpack(ARGV[1])
 local FIRST = 7
 local NOWHERE = string.rep('\255', 6)
 local LAST_BLOCK = 65535
+local SHARDS = 1048576
 
 local conflicts = 0
 for i, page in ipairs(a.pages) do
@@ -33,6 +37,11 @@ for i, page in ipairs(a.pages) do
 end
 for i, claim in ipairs(a.claims) do
   if (redis.call('HGET', KEYS[FIRST + #a.pages + i - 1], claim[1]) or '') ~= claim[2] then
+    conflicts = conflicts + 1
+  end
+end
+for _, group in ipairs(a.groups) do
+  if (redis.call('HGET', a.prefix .. 'cluster:' .. group[1], '') or '') ~= group[2] then
     conflicts = conflicts + 1
   end
 end
@@ -71,9 +80,25 @@ local function tail_of(section)
   return tails[section]
 end
 
+-- The first shard with room: news comes and goes, and its files keep their names (PROTOCOL W5).
+local function reuse(section, length)
+  local limits, number = a.sections[section], 1
+  while true do
+    local shard = shard_of(section, number)
+    if shard.count == 0 or (shard.count < limits[2] and shard.size + length <= limits[4]) then
+      return shard, 0
+    end
+    number = number + 1
+  end
+end
+
 -- The place of a new page: the tail block, the next block, or the next shard.
 local function place(section, length)
-  local tail, limits = tail_of(section), a.sections[section]
+  local limits = a.sections[section]
+  if limits[7] == 1 then
+    return reuse(section, length)
+  end
+  local tail = tail_of(section)
   local shard = shard_of(section, tail.shard)
   local full = tail.count >= limits[5] or (tail.count > 0 and tail.size + length > limits[6])
   if shard.count >= limits[2] or (shard.count > 0 and shard.size + length > limits[4])
@@ -109,19 +134,25 @@ local function still_published(shard, block, digest)
 end
 
 for i, page in ipairs(a.pages) do
-  local field, before, after, op, payload, section, digest = unpack(page)
+  local field, before, after, op, payload, section, digest, counts = unpack(page)
   local old_place, old_length = NOWHERE, 0
   if before ~= '' then
     old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
   end
   local old_section, old_number, old_block
   if old_place ~= NOWHERE then
-    old_section, old_number, old_block = struct.unpack('>I1I3I2', old_place)
+    local both
+    both, old_block = struct.unpack('>I4I2', old_place)
+    old_section, old_number = math.floor(both / SHARDS), both % SHARDS
   end
   local new_place = old_place
-  if op == 'D' then
+  if op == 'D' or op == 'E' then
     local shard = shard_of(old_section, old_number)
-    shard.count, shard.size, listed = shard.count - 1, shard.size - old_length, listed - 1
+    shard.count, shard.size = shard.count - 1, shard.size - old_length
+    listed = listed - counts
+    if op == 'E' then
+      shard.moved = shard.moved + 1
+    end
     patch(shard, old_block, digest, 'D', payload)
   elseif op == 'P' or op == 'M' then
     local length = struct.unpack('>I3', after)
@@ -150,19 +181,21 @@ for i, page in ipairs(a.pages) do
         end
       end
       shard, block = place(section, length)
-      new_place = struct.pack('>I1I3I2', section, shard.number, block)
+      new_place = struct.pack('>I4I2', section * SHARDS + shard.number, block)
     end
     if not (stays and old_length > 0) then
       shard.count = shard.count + 1
     end
     shard.size = shard.size + length - (stays and old_length or 0)
     if old_length == 0 then
-      listed = listed + 1
+      listed = listed + counts
     end
     patch(shard, block, digest, 'U', payload)
   end
-  redis.call('HSET', KEYS[FIRST + i - 1], field, new_place .. after)
-  if string.sub(after, 1, 3) == '\0\0\0' then
+  if op ~= 'N' then
+    redis.call('HSET', KEYS[FIRST + i - 1], field, new_place .. after)
+  end
+  if op ~= 'N' and string.sub(after, 1, 3) == '\0\0\0' then
     redis.call('ZADD', KEYS[3], a.forget, digest)
   end
 end
@@ -171,6 +204,28 @@ for i, claim in ipairs(a.claims) do
   redis.call('HSET', KEYS[FIRST + #a.pages + i - 1], claim[1], claim[3])
   if #claim[3] == 8 then
     redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[4])
+  end
+end
+
+for _, group in ipairs(a.groups) do
+  local key = a.prefix .. 'cluster:' .. group[1]
+  if #group[4] > 0 then
+    redis.call('HDEL', key, unpack(group[4]))
+  end
+  if #group[3] > 0 then
+    redis.call('HSET', key, unpack(group[3]))
+  end
+  redis.call('HSET', key, '', redis.call('HINCRBY', KEYS[4], 'clusters', 1))
+  if redis.call('HLEN', key) == 1 then
+    redis.call('DEL', key)
+  end
+end
+
+for _, entry in ipairs(a.expiry) do
+  if entry[2] == 0 then
+    redis.call('ZREM', a.prefix .. 'expiry', entry[1])
+  else
+    redis.call('ZADD', a.prefix .. 'expiry', entry[2], entry[1])
   end
 end
 

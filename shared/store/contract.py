@@ -36,6 +36,9 @@ PERMANENT = (
     "held",  # hash: shard -> since (s), pages it would list, pages before; commit.lua (T32)
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`; store/holds.py
+    "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
+    "cluster:",  # hash per translation group: loc -> Member, `` -> a number that grows with each
+    # change, from `counters` `clusters`; apply.lua
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
@@ -60,6 +63,7 @@ class Keys:
         self.tails = self.prefix + "tails"
         self.dirty = self.prefix + "dirty"
         self.held = self.prefix + "held"
+        self.expiry = self.prefix + "expiry"
         self.allowed = self.prefix + "allowed"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
@@ -75,6 +79,10 @@ class Keys:
     def id(self, owner: bytes) -> str:
         """The bucket that holds the claim of `owner`."""
         return f"{self.prefix}id:{bucket_of(owner):x}"
+
+    def cluster(self, group: bytes) -> str:
+        """The members of a translation group."""
+        return f"{self.prefix}cluster:{group.hex()}"
 
     def shards(self, section: str) -> str:
         """The states of a section's shards."""

@@ -18,8 +18,11 @@ import redis
 
 from deploy.embedded import EmbeddedServer
 from shared.events import Event
-from shared.patch import Arrival, decide
-from shared.settings import Settings, Site
+from shared.known import Arrival, Policy
+from shared.patch import decide
+from shared.routing import Routing
+from shared.settings import Settings
+from shared.sites import Site
 from shared.store.pages import Pages
 from shared.store.redis import connect
 from tests.bench.corpus import BASE
@@ -59,14 +62,14 @@ class Bed:
         kept, source, sequence = [], iter(events), 0
         self.client.config_set("appendfsync", "no")
         while batch := list(islice(source, LOAD)):
-            known, pages, claims = self.pages.know(batch)
+            read = self.pages.know(batch)
             told = []
             for event in batch:
                 sequence += 1
                 arrival = Arrival(1_700_000_000_000 + sequence, 0)
-                decision = decide(known, event, arrival, hints=False)
+                decision = decide(read.known, event, arrival, Policy(Routing({})))
                 told.append((f"{arrival.ms}-0", str(event.loc), decision.reason, decision.changed))
-            assert self.pages.apply(known, pages, claims, ["1-0"], told)
+            assert self.pages.apply(read, ["1-0"], told)
             kept += batch[::50]
         while self.publisher.publish():
             pass

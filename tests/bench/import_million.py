@@ -61,7 +61,7 @@ def measure(client: redis.Redis, source: str, root: Path) -> dict[str, float]:
         "urls": done.sent,
         "seconds": round(seconds, 2),
         "urls_per_s": round(done.sent / seconds),
-        "listed": pump.pages.count(),
+        "listed": pump.pages.lookup.count(),
         "files": len(list(root.glob("pages-*.xml"))),
         "peak_mib_before": before,
         "peak_mib": peak_mib(),

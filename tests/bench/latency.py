@@ -66,8 +66,8 @@ def cost(
         _, much, _ = one_event(large[0], corpus.changed(one))
         _, little, _ = one_event(small[0], corpus.changed(other))
         pairs.append((much * 1e3, little * 1e3))
-    name = f"cost of one event, {large[0].pages.count():,} URLs"
-    against = f"{small[0].pages.count():,} URLs"
+    name = f"cost of one event, {large[0].pages.lookup.count():,} URLs"
+    against = f"{small[0].pages.lookup.count():,} URLs"
     report.add(compared(name, "ms", pairs[5:], against, at_most=1.25))
 
 
@@ -107,7 +107,7 @@ def _fragment(page: Event) -> bytes:
 
 def memory(report: Report, bed: Bed, empty: int) -> None:
     """Bytes of Redis per URL after publishing, with nothing pending; `empty`: before any URL."""
-    count = bed.pages.count()
+    count = bed.pages.lookup.count()
     used = int(bed.client.info("memory")["used_memory"]) - empty
     name = bed.name
     per_url = used / count

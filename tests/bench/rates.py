@@ -10,8 +10,10 @@ import redis
 from shared import fragments
 from shared.entries import Entry
 from shared.events import Event
+from shared.known import Arrival, Policy
 from shared.locator import bucket_of, digest_of, field_of
-from shared.patch import Arrival, decide
+from shared.patch import decide
+from shared.routing import Routing
 from tests.bench.bed import LOAD, Bed
 from tests.bench.corpus import Corpus
 from tests.bench.report import Figure, Report, compared
@@ -45,11 +47,11 @@ def applied(report: Report, bed: Bed, events: Sequence[Event]) -> None:
     pairs = []
     arrived = time.time_ns() // 1_000_000
     for batch in batches(events, APPLIED):
-        known, pages, claims = bed.pages.know(batch)
+        read = bed.pages.know(batch)
         for place, event in enumerate(batch):
-            decide(known, event, Arrival(arrived, place), hints=False)
+            decide(read.known, event, Arrival(arrived, place), Policy(Routing({})))
         began = time.perf_counter()
-        assert bed.pages.apply(known, pages, claims, [])
+        assert bed.pages.apply(read)
         took = time.perf_counter() - began
         pairs.append((len(batch) / took, len(batch) / _bare(bed.client, batch)))
     name = f"applied, batches of {APPLIED}"

@@ -11,7 +11,8 @@ import redis
 
 from shared.events import parse
 from shared.inbox import Inbox
-from shared.settings import Settings, Site
+from shared.settings import Settings
+from shared.sites import Site
 from tests.integration.logs import silence
 from worker.importer import Importer, Progress, Said
 from worker.pump import Pump

@@ -140,7 +140,7 @@ def test_only_the_sites_asked_for_are_in_it(rig: Rig, tmp_path: Path) -> None:
     before = state(rig.client)
     rig.do(upsert("c"))
     put_back(rig.client, tmp_path / "both", "two", replace=True)
-    assert rig.pages.count() == 2
+    assert rig.pages.lookup.count() == 2
     assert {k: v for k, v in state(rig.client).items() if k.startswith(b"{two}")} == {
         k: v for k, v in before.items() if k.startswith(b"{two}")
     }
@@ -245,7 +245,7 @@ def test_of_two_restores_one_wins_and_the_other_changes_nothing(rig: Rig, saved:
         with pytest.raises(BackupError, match="taken over"):
             first.run(replace=True, alone=False, seen=meanwhile)
 
-    assert rig.pages.count() == 9
+    assert rig.pages.lookup.count() == 9
 
 
 def test_an_older_state_publishes_nothing_until_the_files_are_adopted(
@@ -361,7 +361,7 @@ def test_a_server_killed_in_the_swap_has_all_of_it_or_nothing(
         found = {k: v for k, v in state(client).items() if not k.startswith(b"{demo}~")}
         assert found == newer
         put_back(client, tmp_path / "backup", replace=True)
-        assert Rig(client, tmp_path / "public").pages.count() == 20
+        assert Rig(client, tmp_path / "public").pages.lookup.count() == 20
     server.stop()
 
 

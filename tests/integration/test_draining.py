@@ -16,8 +16,7 @@ ORIGIN = "https://www.example.com"
 
 
 def drain(site: Pipeline) -> Shard | None:
-    limits = site.settings.sites[NAME].limits
-    return drain_emptiest(site.pump.pages, site.pump.publisher.state, limits)
+    return drain_emptiest(site.pump.pages, site.pump.publisher.state)
 
 
 def upsert(n: int, lastmod: str = "2026-11-01") -> dict[str, object]:

@@ -10,11 +10,13 @@ import pytest
 import redis
 
 from shared.errors import ConfigError
-from shared.locator import TOMBSTONE_MS
-from shared.patch import Arrival, decide
+from shared.known import Arrival, Policy
+from shared.locator import MAX_SECTIONS, TOMBSTONE_MS
+from shared.patch import decide
+from shared.routing import Routing
 from shared.shards import Limits, Shard
-from shared.store.contract import AWAKE_MS
-from shared.store.pages import MAX_SECTIONS, Pages
+from shared.store.contract import AWAKE_MS, Keys
+from shared.store.pages import Pages
 from tests.integration.rig import BASE, Rig
 
 SEVEN_DAYS_MS = 7 * 24 * 3600 * 1000
@@ -42,7 +44,7 @@ def hold_back(rig: Rig, *items: dict[str, Any]) -> None:
 
 
 def place(rig: Rig, loc: str) -> tuple[int, int]:
-    page = rig.pages.find(BASE + loc)
+    page = rig.pages.lookup.find(BASE + loc)
     assert page is not None
     assert page.place is not None
     return page.place.shard, page.place.block
@@ -50,13 +52,13 @@ def place(rig: Rig, loc: str) -> tuple[int, int]:
 
 def test_a_record_that_changed_meanwhile_refuses_the_whole_batch(rig: Rig) -> None:
     events = [rig.parse(upsert(BASE + loc)) for loc in ("a", "b")]
-    known, pages, claims = rig.pages.know(events)
+    batch = rig.pages.know(events)
     for event in events:
-        decide(known, event, Arrival(2, 0), hints=False)
+        decide(batch.known, event, Arrival(2, 0), Policy(Routing({})))
     rig.do(upsert("b", lastmod="2020-01-01"))
 
-    assert not rig.pages.apply(known, pages, claims, [])
-    assert rig.pages.find(BASE + "a") is None
+    assert not rig.pages.apply(batch)
+    assert rig.pages.lookup.find(BASE + "a") is None
     assert rig.quiet()
 
 
@@ -157,10 +159,10 @@ def test_deleted_pages_and_ids_are_forgotten_after_seven_days_and_not_before(rig
     assert TOMBSTONE_MS == SEVEN_DAYS_MS
 
     assert rig.pages.forget(int(first) - 1) == 0
-    assert rig.pages.find(BASE + "a") is not None
+    assert rig.pages.lookup.find(BASE + "a") is not None
     assert rig.pages.forget(int(first) + 60_000) == 4
-    assert [rig.pages.find(BASE + loc) for loc in "ab"] == [None, None]
-    assert rig.pages.find(BASE + "c") is not None, "it is back and stays"
+    assert [rig.pages.lookup.find(BASE + loc) for loc in "ab"] == [None, None]
+    assert rig.pages.lookup.find(BASE + "c") is not None, "it is back and stays"
     assert not list(rig.client.scan_iter("*:id:*"))
     rig.check()
 
@@ -177,9 +179,9 @@ def test_a_delete_that_is_repeated_is_remembered_for_longer(rig: Rig) -> None:
 
 
 def test_sections_keep_their_numbers(store: redis.Redis) -> None:
-    first = Pages(store, "demo", {"a": Limits(), "b": Limits()}).sections()
+    first = Pages(store, "demo", {"a": Limits(), "b": Limits()}).sections.numbers()
 
-    again = Pages(store, "demo", {"c": Limits(), "a": Limits()}).sections()
+    again = Pages(store, "demo", {"c": Limits(), "a": Limits()}).sections.numbers()
 
     assert first.items() <= again.items()
     assert len(set(again.values())) == 3
@@ -189,7 +191,9 @@ def test_workers_that_number_a_section_at_once_agree(store: redis.Redis) -> None
     found: list[dict[str, int]] = []
     limits = {f"s{n}": Limits() for n in range(20)}
     workers = [
-        threading.Thread(target=lambda: found.append(Pages(store, "demo", limits).sections()))
+        threading.Thread(
+            target=lambda: found.append(Pages(store, "demo", limits).sections.numbers())
+        )
         for _ in range(4)
     ]
     for worker in workers:
@@ -202,10 +206,10 @@ def test_workers_that_number_a_section_at_once_agree(store: redis.Redis) -> None
 
 
 def test_sections_are_bounded(store: redis.Redis) -> None:
-    limits = {f"s{n}": Limits() for n in range(MAX_SECTIONS + 1)}
+    store.hset(Keys("demo").counters, "sections", MAX_SECTIONS)
 
-    with pytest.raises(ConfigError, match="at most 255"):
-        Pages(store, "demo", limits).sections()
+    with pytest.raises(ConfigError, match="at most 4094"):
+        Pages(store, "demo", {"a": Limits()}).sections.numbers()
 
 
 def test_a_page_of_a_section_that_a_worker_does_not_know_yet_is_no_failure(

@@ -136,4 +136,4 @@ def test_tidying_forgets_what_is_long_deleted(config: Settings, rigs: dict[str, 
 
     Plant(config, "w1").tidy()
 
-    assert rig.pages.find(BASE + "a") is None
+    assert rig.pages.lookup.find(BASE + "a") is None

@@ -126,7 +126,7 @@ def test_two_workers_at_one_site_at_once_make_no_wrong_entry(
     }
     assert expected == rig.listed()
     for loc, event in latest.items():
-        page = rig.pages.find(BASE + loc)
+        page = rig.pages.lookup.find(BASE + loc)
         assert page is not None
         assert event["version"] == page.stamp >> 16
     rig.check()

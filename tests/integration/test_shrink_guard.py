@@ -293,12 +293,12 @@ def test_draining_a_nearly_empty_shard_is_no_loss(store: redis.Redis, tmp_path: 
     rig = Rig(store, tmp_path, shard_urls=300)
     rig.do(*map(upsert, range(350)))
     rig.do(*map(delete, range(240)))
-    held = drain_emptiest(rig.pages, rig.state, rig.site.limits)
+    held = drain_emptiest(rig.pages, rig.state)
     assert held is None, "its file would list what has moved"
     confirm(rig)
     rig.settle()
 
-    assert drain_emptiest(rig.pages, rig.state, rig.site.limits) == ONE
+    assert drain_emptiest(rig.pages, rig.state) == ONE
     rig.settle()
 
     assert not rig.state.shrink.held()

@@ -87,7 +87,7 @@ class Machine(Senders):
     def drain(self) -> None:
         """What is nearly empty is emptied into the tail, as upkeep does."""
         self.settle()
-        drained = drain_emptiest(self.rig.pages, self.rig.state, self.rig.site.limits)
+        drained = drain_emptiest(self.rig.pages, self.rig.state)
         assert self.model.drain() == (drained and (drained.section, drained.number))
         self.rig.settle()
         self._check()

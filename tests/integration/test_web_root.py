@@ -11,7 +11,7 @@ import pytest
 from werkzeug.test import Client, TestResponse
 
 from deploy.webroot import Files, open_below
-from shared.settings import Site
+from shared.sites import Site
 
 XML = b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset/>\n'
 

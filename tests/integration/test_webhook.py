@@ -12,7 +12,9 @@ import redis
 from shared.errors import StoreDownError
 from shared.events import Event
 from shared.inbox import Inbox
-from shared.patch import Arrival, decide
+from shared.known import Arrival, Policy
+from shared.patch import decide
+from shared.routing import Routing
 from shared.store.pages import Pages
 from webhook.app import create_app
 
@@ -154,9 +156,9 @@ class TestAddresses:
 
 
 def apply(pages: Pages, event: Event) -> None:
-    known, stored_pages, claims = pages.know([event])
-    decide(known, event, Arrival(1_795_000_002_000, 0), hints=False)
-    assert pages.apply(known, stored_pages, claims, [])
+    batch = pages.know([event])
+    decide(batch.known, event, Arrival(1_795_000_002_000, 0), Policy(Routing({})))
+    assert pages.apply(batch)
 
 
 class Broken(redis.Redis):

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from shared import settings
 from shared.errors import ConfigError
 from shared.settings import Settings
+from shared.sites import WEBHOOK_PREFIX
 
 CANARY = "canary-4f1d-tweet-tweet"
-SECRET = settings.WEBHOOK_PREFIX + base64.b64encode(CANARY.encode() * 2).decode()
+SECRET = WEBHOOK_PREFIX + base64.b64encode(CANARY.encode() * 2).decode()
 
 SITE = f"""
 [sites.demo]

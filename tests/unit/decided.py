@@ -9,8 +9,10 @@ from typing import Any
 from shared import fragments
 from shared.entries import Entry
 from shared.events import Event
+from shared.known import Arrival, Known, Op, Policy, net, subjects
 from shared.locator import PLACE_BYTES, Claim, Located, Place
-from shared.patch import Arrival, Decision, Known, Op, decide, net, subjects
+from shared.patch import Decision, decide
+from shared.routing import Routing
 
 SECTIONS = {"pages": 1, "posts": 2}
 NOW = 1_795_256_430_000
@@ -54,7 +56,7 @@ class Site:
         for event in events:
             self.clock += 1_000
             arrival = at or Arrival(self.clock, 0)
-            decisions.append(decide(known, event, arrival, hints=self.hints))
+            decisions.append(decide(known, event, arrival, Policy(Routing({}), self.hints)))
         self.ops = net(known, before)
         for op in self.ops:
             self._apply(op)

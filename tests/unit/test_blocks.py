@@ -88,16 +88,16 @@ def test_a_block_falls_apart_into_its_fragments(listed: dict[str, str]) -> None:
     assert listing(listed) == b"".join(parts)
 
 
-@given(raws, st.integers(0, 0xFFFF))
+@given(raws, st.integers(0, 0xFFF), st.integers(0, fragments.EVERY_USE))
 def test_a_block_gives_back_what_was_deflated_also_after_it_was_stored(
-    raw: bytes, urls: int
+    raw: bytes, urls: int, uses: int
 ) -> None:
-    block = blocks.deflate(raw, urls)
+    block = blocks.deflate(raw, urls, uses)
 
     assert block == Block.unpack(block.pack())
     assert raw == block.raw()
     assert (zlib.crc32(raw), len(raw), urls) == block[:3]
-    assert block == blocks.deflate(raw, urls)
+    assert block == blocks.deflate(raw, urls, uses)
 
 
 @given(raws)

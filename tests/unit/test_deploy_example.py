@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from deploy import example
-from shared.settings import FILE, Section, Settings, Site, load
+from shared.settings import FILE, Settings, load
+from shared.sites import Section, Site
 
 ADDRESS = "http://127.0.0.1:8080"
 
@@ -57,7 +58,9 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
                 continue
             assert name in shown
             if f"# {name} = " in text and name != "shard_urls":
-                assert tomllib.loads(f"x = {shown[name]}")["x"] == field.default
+                default = field.default
+                plain = list(default) if isinstance(default, tuple) else default
+                assert tomllib.loads(f"x = {shown[name]}")["x"] == plain
     assert int(shown["shard_urls"]) == Site.model_fields["shard_urls"].default
 
 

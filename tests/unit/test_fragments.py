@@ -13,8 +13,8 @@ from lxml import etree
 from shared import fragments, urls
 from shared.entries import Entry
 from shared.extensions.alternates import Alternates
-from shared.settings import SMALLEST_SHARD
 from shared.shards import Limits
+from shared.sites import SMALLEST_SHARD
 from shared.xml import escape
 from tests.unit.strategies import ROOT, alternate_sets, entries, extended_entries, locs
 
@@ -102,19 +102,25 @@ def test_escaped_text_holds_none_of_the_five_characters_bare_and_reads_back(text
         assert text == (etree.fromstring(f"<a>{escaped}</a>").text or "")
 
 
-@given(st.lists(entries, min_size=1, max_size=5, unique_by=lambda entry: entry.loc))
+@given(
+    st.lists(entries | extended_entries, min_size=1, max_size=5, unique_by=lambda entry: entry.loc)
+)
 def test_a_file_of_fragments_is_valid_by_the_schema(listed: list[Entry]) -> None:
+    """PROTOCOL F5, F6, C0: namespaces are declared where they are used, and only there."""
     content = b"".join(map(fragments.render, listed))
-    data = fragments.URLSET_START + content + fragments.URLSET_END
+    start = fragments.urlset_start(fragments.uses(content))
+    data = start + content + fragments.URLSET_END
     schema = etree.RelaxNG(etree.parse(SCHEMA))
 
-    schema.assertValid(etree.fromstring(data))
-    assert len(data) - len(content) == fragments.OVERHEAD
+    parsed = etree.fromstring(data)
+    schema.assertValid(parsed)
+    assert {child.prefix for child in parsed.iter()} == set(parsed.nsmap)
+    assert len(data) - len(content) <= fragments.OVERHEAD
 
 
 @pytest.mark.parametrize(
     ("head", "root"),
-    [(fragments.URLSET_START, "urlset"), (fragments.INDEX_START, "sitemapindex")],
+    [(fragments.urlset_start(), "urlset"), (fragments.index_start(), "sitemapindex")],
 )
 def test_a_file_begins_with_its_declaration_and_the_root_in_the_http_namespace(
     head: bytes, root: str

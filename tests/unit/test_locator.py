@@ -10,6 +10,7 @@ from shared import fragments
 from shared.entries import Entry
 from shared.locator import (
     BUCKETS,
+    MAX_SECTIONS,
     MAX_VERSION,
     PLACE_BYTES,
     Claim,
@@ -23,10 +24,18 @@ from shared.locator import (
 )
 from tests.unit.strategies import locs
 
-MAX_SHARD = (1 << 24) - 2
+MAX_SHARD = (1 << 20) - 1
 LATEST_MS = (1 << 47) - 1
 
-places = st.builds(Place, st.integers(0, 255), st.integers(0, MAX_SHARD), st.integers(0, 0xFFFF))
+
+def _not_nobody(owner: bytes) -> bool:
+    return owner != bytes(8)
+
+
+digests = st.just(b"") | st.binary(min_size=8, max_size=8).filter(_not_nobody)
+places = st.builds(
+    Place, st.integers(0, MAX_SECTIONS), st.integers(0, MAX_SHARD), st.integers(0, 0xFFFF)
+)
 lengths = st.just(0) | st.integers(0, (1 << 24) - 1)
 located = st.builds(
     Located,
@@ -34,7 +43,8 @@ located = st.builds(
     lengths,
     st.integers(0, (1 << 64) - 1),
     st.binary(min_size=5, max_size=5),
-    st.just(b"") | st.binary(min_size=8, max_size=8),
+    digests,
+    digests,
 )
 times = st.integers(0, LATEST_MS)
 
@@ -45,7 +55,7 @@ def test_unpacking_undoes_packing(page: Located) -> None:
 
     assert page == Located.unpack(stored)
     assert stored[PLACE_BYTES:] == page.tail()
-    assert len(stored) == 22 + len(page.owner)
+    assert len(stored) == (38 if page.group else 22 + len(page.owner))
 
 
 @given(places)

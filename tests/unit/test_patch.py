@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from shared.events import Event
-from shared.patch import FARTHEST_ZONE_MS, Arrival, Decision
+from shared.known import Arrival
+from shared.patch import FARTHEST_ZONE_MS, Decision
 from tests.unit.decided import NOW, PREFIX, Site, gone, up
 
 HISTORIES = {

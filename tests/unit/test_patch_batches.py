@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shared.patch import Arrival
+from shared.known import Arrival
 from tests.unit.decided import NOW, Site, gone, up
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from shared import settings
 from shared.errors import ConfigError
-from shared.settings import Secret, Settings
+from shared.settings import Settings
 from shared.shards import Limits
+from shared.sites import SMALLEST_SHARD, Secret
 from tests.unit.configured import CANARY, SITE, Load, faults, with_site
 
 
@@ -104,8 +105,8 @@ def test_a_base_url_that_no_page_can_lie_below_is_refused(load: Load, url: str) 
         ("shard_urls = 50_001", False),
         ("shard_bytes = 52_428_800", True),
         ("shard_bytes = 52_428_801", False),
-        (f"shard_bytes = {settings.SMALLEST_SHARD}", True),
-        (f"shard_bytes = {settings.SMALLEST_SHARD - 1}", False),
+        (f"shard_bytes = {SMALLEST_SHARD}", True),
+        (f"shard_bytes = {SMALLEST_SHARD - 1}", False),
         ("index_shards = 50_000", True),
         ("index_shards = 50_001", False),
         ("publish_interval = 0", True),

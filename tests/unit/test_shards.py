@@ -10,7 +10,11 @@ from lxml import etree
 from shared import fragments, shards
 from shared.shards import Limits, Shard, ShardState
 
-sections = st.from_regex(shards.SECTION, fullmatch=True).filter(lambda s: s not in shards.RESERVED)
+families = st.from_regex(shards.SECTION, fullmatch=True).filter(
+    lambda name: name not in shards.RESERVED and not shards.NUMBERED.search(name)
+)
+months = st.builds("{}-{:04}-{:02}".format, families, st.integers(1990, 9999), st.integers(1, 12))
+sections = families | months
 numbers = st.integers(1, 1_000_000)
 any_shard = st.builds(Shard, sections, numbers)
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -44,6 +48,7 @@ def test_the_state_of_a_shard_is_read_as_it_was_stored(state: ShardState) -> Non
         ("xml", "posts-12.xml", "posts-12.xml"),
         ("xml.gz", "posts-12.xml.gz", "posts-12.xml.gz"),
         ("encoded", "posts-12.xml", "posts-12.xml.gz"),
+        ("txt", "posts-12.txt", "posts-12.txt"),
     ],
 )
 def test_each_form_has_its_names(form: str, listed: str, stored: str) -> None:
@@ -69,11 +74,18 @@ def test_two_shards_never_share_a_file(one: Shard, other: Shard, form: str) -> N
     assert (one == other) == (names[0] == names[1])
 
 
-@given(numbers, numbers, st.sampled_from(shards.FORMS))
-def test_sections_that_end_in_a_number_do_not_collide(a: int, b: int, form: str) -> None:
-    one, other = Shard("a", b), Shard(f"a-{a}", b)
+@given(
+    families, st.integers(1990, 9999), st.integers(1, 12), numbers, st.sampled_from(shards.FORMS)
+)
+def test_no_month_takes_the_name_of_a_numbered_file(
+    family: str, year: int, month: int, number: int, form: str
+) -> None:
+    """PROTOCOL F16: posts-2025-11.xml is the month, and nothing else can be called that."""
+    first = shards.file_name(Shard(f"{family}-{year}-{month:02}", 1), form)
 
-    assert shards.file_name(one, form) != shards.file_name(other, form)
+    assert first.startswith(f"{family}-{year}-{month:02}.")
+    assert first != shards.file_name(Shard(f"{family}-{year}-{month:02}", number + 1), form)
+    assert first != shards.file_name(Shard(f"{family}", number), form)
 
 
 @given(any_shard, st.integers(0, 1_000), st.sampled_from(shards.FORMS))
@@ -82,10 +94,10 @@ def test_no_shard_takes_the_name_of_an_index_or_of_another_file_of_ours(
 ) -> None:
     name = shards.file_name(shard, form)
 
-    assert name not in {shards.index_name(page), "sitemap.css", "robots.txt", "atom.xml"}
+    assert name not in {shards.index_name(page), "sitemap.css", "robots.txt", "atom.xml", "rss.xml"}
 
 
-@pytest.mark.parametrize("name", ["sitemap", "robots", "atom"])
+@pytest.mark.parametrize("name", ["sitemap", "robots", "atom", "rss"])
 def test_names_of_other_files_in_the_web_root_are_reserved(name: str) -> None:
     assert name in shards.RESERVED
 

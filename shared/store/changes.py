@@ -1,0 +1,85 @@
+"""What a batch was read from, and the rows in which apply.lua is told what it has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from shared import fragments
+from shared.groups import Member
+from shared.known import NEWS, Known, Op, net
+from shared.locator import PLACE_BYTES, Located, digest_of
+from shared.store.contract import field
+from shared.store.lookup import loc_of
+
+_NOT_LISTED = bytes(3)
+
+
+class Batch(NamedTuple):
+    """What is known of the pages of a batch, and the records it was read from: of pages, claims,
+    and of groups the number of the last change and the members.
+    """
+
+    known: Known
+    pages: dict[str, bytes]
+    claims: dict[bytes, bytes]
+    groups: dict[bytes, tuple[bytes, dict[str, Member]]]
+
+
+class Changes(NamedTuple):
+    """What apply.lua is to write: see there."""
+
+    pages: Sequence[Sequence[Any]]
+    claims: Sequence[tuple[bytes, bytes, bytes]] = ()
+    groups: Sequence[Sequence[Any]] = ()
+    expiry: Sequence[tuple[str, int]] = ()
+
+
+def changes_of(batch: Batch) -> Changes:
+    """What `batch.known` has become against what was stored."""
+    known = batch.known
+    claims = [
+        (owner, batch.claims[owner], after)
+        for owner, claim in known.claims.items()
+        if claim is not None and (after := claim.pack()) != batch.claims[owner]
+    ]
+    return Changes(
+        [*map(_page, net(known, batch.pages)), *_compared(batch)],
+        claims,
+        [*_group_changes(known, batch.groups)],
+        [*known.expiry.items()],
+    )
+
+
+def _page(op: Op) -> list[Any]:
+    if op.fragment is not None:
+        kind, payload = "P", op.fragment
+    elif op.after.startswith(_NOT_LISTED) and Located.was_live(op.before):
+        kind, payload = "E" if op.expired else "D", fragments.key(loc_of(op.loc))
+    else:
+        kind, payload = "T", b""
+    counts = int(not op.loc.startswith(NEWS))
+    return [
+        field(op.digest), op.before, op.after, kind, payload, op.section or 0, op.digest, counts,
+    ]  # fmt: skip
+
+
+def _compared(batch: Batch) -> Iterator[list[Any]]:
+    """Entries that are not looked at again, and have to be as they were when that was found."""
+    for key, when in batch.known.expiry.items():
+        page, stored = batch.known.pages[key], batch.pages[key]
+        if when == 0 and (page.tail() if page else b"") == stored[PLACE_BYTES:]:
+            digest = digest_of(key)
+            yield [field(digest), stored, stored[PLACE_BYTES:], "N", b"", 0, digest, 0]
+
+
+def _group_changes(
+    known: Known, stored: Mapping[bytes, tuple[bytes, Mapping[str, Member]]]
+) -> Iterator[list[Any]]:
+    """What changes in each group: its name and number, members to set, members that left."""
+    for group, (number, before) in stored.items():
+        after = known.groups[group]
+        if after != before:
+            new = [(loc, m.pack()) for loc, m in after.items() if before.get(loc) != m]
+            left = [loc for loc in before if loc not in after]
+            yield [group.hex(), number, [part for pair in new for part in pair], left]

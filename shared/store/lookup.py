@@ -1,0 +1,113 @@
+"""Where a page is by now, and the bytes that list it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import redis
+
+from shared import fragments
+from shared.blocks import Block
+from shared.known import NEWS
+from shared.locator import Located, Place, digest_of
+from shared.shards import Shard
+from shared.store.contract import Keys
+from shared.store.redis import Scripts, answering
+from shared.store.sections import Sections
+
+
+class Lookup:
+    """Reads what the store knows of one site's pages."""
+
+    def __init__(self, client: redis.Redis, site: str, sections: Sections) -> None:
+        self._client, self._sections = client, sections
+        self._keys = Keys(site)
+        self._scripts = Scripts(client)
+
+    def records(
+        self, keys: Sequence[str], owners: Sequence[bytes] = ()
+    ) -> tuple[dict[str, bytes], dict[bytes, bytes]]:
+        """The stored records of pages and claims, empty where nothing is known."""
+        replies = self._scripts(
+            "know", [self._keys.inbox],
+            self._keys.prefix, b"".join(map(digest_of, keys)), b"".join(owners),
+        )  # fmt: skip
+        return dict(zip(keys, replies, strict=False)), dict(
+            zip(owners, replies[len(keys) :], strict=True)
+        )
+
+    def find(self, key: str) -> Located | None:
+        """What is known of the page or news entry `key`."""
+        return unpacked(self.records([key])[0])[key]
+
+    def shard_of(self, page: Located) -> Shard | None:
+        """The shard that lists `page`."""
+        if page.place is None:
+            return None
+        return Shard(self._sections.names()[page.place.section], page.place.shard)
+
+    def current(self, pages: Mapping[str, Located]) -> dict[str, bytes]:
+        """The fragments of those of `pages` that are listed, waiting patches before what is merged.
+
+        One that a publisher is just committing may be missing.
+        """
+        names = self._sections.names()
+        live = {key: page for key, page in pages.items() if page.live and page.place}
+        places = {key: Place(*page.place) for key, page in live.items() if page.place}
+        shards = {key: Shard(names[at.section], at.shard) for key, at in places.items()}
+        blocks = list(dict.fromkeys((shards[key], places[key].block) for key in live))
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            for key, shard in shards.items():
+                patch = digest_of(key) + places[key].block.to_bytes(2, "big")
+                # In the order in which a patch goes its way.
+                pipe.hget(self._keys.pending(shard), patch)
+                pipe.hget(self._keys.taking(shard), patch)
+            for shard, block in blocks:
+                pipe.hget(self._keys.blocks(shard), str(block))
+            replies = pipe.execute()
+        stored = dict(zip(blocks, replies[2 * len(live) :], strict=True))
+        raws = {at: Block.unpack(block).raw() if block else b"" for at, block in stored.items()}
+        found = {}
+        for n, (key, page) in enumerate(live.items()):
+            waiting = [patch[3:] for patch in replies[2 * n : 2 * n + 2] if patch]
+            merged = fragments.find(raws[shards[key], places[key].block], loc_of(key))
+            for fragment in (*waiting, merged):
+                if fragment and fragments.digest(fragment) == page.digest:
+                    found[key] = fragment
+        return found
+
+    def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
+        """The pending fragment of one page of a block, empty if it is to go, None if none waits."""
+        patch = digest + block.to_bytes(2, "big")
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hget(self._keys.pending(shard), patch)
+            pipe.hget(self._keys.taking(shard), patch)
+            found = [patch for patch in pipe.execute() if patch]
+        if not found:
+            return None
+        return found[0][3:] if found[0][2:3] == b"U" else b""
+
+    def fragment(self, shard: Shard, block: int, loc: str) -> bytes | None:
+        """The published fragment of the page `loc` of one block."""
+        with answering():
+            stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
+        raw = Block.unpack(stored).raw() if stored else b""
+        return fragments.find(raw, loc)
+
+    def count(self) -> int:
+        """How many pages are listed, patches not yet published included."""
+        with answering():
+            return int(self._client.hget(self._keys.counters, "urls") or 0)
+
+
+def loc_of(key: str) -> str:
+    """The loc of the page or news entry that is known as `key`."""
+    return key.removeprefix(NEWS)
+
+
+def unpacked(pages: Mapping[str, bytes]) -> dict[str, Located | None]:
+    """Stored records as values, None where nothing is known."""
+    return {key: Located.unpack(stored) if stored else None for key, stored in pages.items()}

@@ -1,0 +1,55 @@
+"""The numbers that stand for sections in the records of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import redis
+
+from shared.errors import ConfigError, Fault
+from shared.locator import MAX_SECTIONS
+from shared.store.contract import Keys
+from shared.store.redis import answering
+
+
+class Sections:
+    """The numbers of one site's sections."""
+
+    def __init__(self, client: redis.Redis, site: str, configured: Iterable[str]) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._configured = frozenset(configured)
+        self._numbers: dict[str, int] = {}
+
+    def numbers(self, named: Iterable[str] = ()) -> dict[str, int]:
+        """The number of each section that ever was, given at first use and never changed.
+
+        Those that are configured or `named` get one now. ConfigError if there are too many.
+        """
+        wanted = {*self._configured, *named}
+        if not wanted <= self._numbers.keys():
+            self.forget()
+            with answering():
+                known: Any = self._client.hgetall(self._keys.sections)
+            self._numbers = {name.decode(): int(number) for name, number in known.items()}
+            for name in sorted(wanted - self._numbers.keys()):
+                self._number(name)
+        return self._numbers
+
+    def names(self) -> dict[int, str]:
+        """The sections by their numbers."""
+        return {number: name for name, number in self.numbers().items()}
+
+    def forget(self) -> None:
+        """Read all anew at the next use: another process has added some."""
+        self._numbers = {}
+
+    def _number(self, name: str) -> None:
+        with answering():
+            number = int(self._client.hincrby(self._keys.counters, "sections", 1))
+            if number > MAX_SECTIONS:
+                detail = f"at most {MAX_SECTIONS} ever per site"
+                raise ConfigError(Fault("sections", "limit", detail))
+            self._client.hsetnx(self._keys.sections, name, str(number))
+            stored: Any = self._client.hget(self._keys.sections, name)
+        self._numbers[name] = int(stored)
