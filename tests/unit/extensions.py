@@ -72,7 +72,7 @@ video_values = some(
         "content_segment_loc": st.lists(
             links | some({"loc": links}, {"duration": st.integers(1, 28_800)}), max_size=3
         ),
-        "view_count": st.integers(0, 2**63 - 1),
+        "view_count": st.integers(0, 10**18 - 1),
         "publication_date": dates,
         "tags": st.lists(texts, max_size=4),
         "category": texts,
