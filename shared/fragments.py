@@ -35,6 +35,9 @@ _LINK_END = b"/>"  # no value holds one: PROTOCOL F4
 _PREFIXED_OR_END = re.compile(rb"<(?:[a-z]+:|/url>)")
 _LOC = re.compile(re.escape(START) + rb"([^<]*)" + re.escape(LOC_END))
 _LOC_IN_LINE = re.compile(rb"<loc>([^<]*)</loc>")
+_PLAIN_ENDS = (
+    b"</loc></url>\n", b"</lastmod></url>\n", b"</changefreq></url>\n", b"</priority></url>\n",
+)  # fmt: skip
 _TAG = re.compile(r"<(lastmod|changefreq|priority)>([^<]*)</")
 
 
@@ -145,10 +148,9 @@ def loc_of(fragment: bytes) -> str:
 
 def parse(fragment: bytes) -> Entry:
     """The entry of a fragment that `render` made."""
-    core = _after_core(fragment)
-    values: dict[str, Any] = dict(_TAG.findall(fragment[fragment.index(LOC_END) : core].decode()))
-    if core + len(END) < len(fragment):
-        rest = fragment[core:].decode()
+    rest = fragment[fragment.index(LOC_END) :].decode()
+    values: dict[str, Any] = dict(_TAG.findall(rest))
+    if not fragment.endswith(_PLAIN_ENDS):
         values |= {
             "images": images.read(rest), "videos": videos.read(rest), "news": news.read(rest),
             "alternates": links.read(rest),

@@ -24,6 +24,7 @@ from shared.patch import in_future
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
+from worker.pruning import CUTS, SOFT, is_soft, without
 from worker.sources import Item, Note, Record, Refusal
 
 BATCH = 1000
@@ -31,7 +32,7 @@ BACKLOG = 20_000
 """Events that may wait before the import does: so its memory and Redis's stay bounded."""
 
 KEEP_S = 7 * 24 * 3600
-_SOFT = frozenset({"lastmod", "changefreq", "priority"})
+_STATED = ("loc", *SOFT)
 
 
 class Said(NamedTuple):
@@ -111,33 +112,39 @@ class Importer:
         return blake2b(f"{source}\0{self._section}".encode(), digest_size=8).hexdigest()
 
     def _event(self, item: Item, began: int, say: Callable[[Said], None]) -> Event | None:
-        """The event of one item; a page with a bad date or hint comes without it."""
+        """The event of one item; a page with a bad date, hint or extension comes without it."""
         if isinstance(item, Refusal):
             say(Said("refused", item.where, item.rule, item.detail, item.loc))
             return None
         if isinstance(item, Note):
             say(Said("noted", item.where, item.rule, item.detail, times=item.count))
             return None
-        members = self._members(item, began)
-        try:
-            return _dated(parse(members, self._rules), item, say)
-        except InvalidError as error:
-            soft = [fault for fault in error.faults if fault.field in _SOFT]
-            if len(soft) < len(error.faults):
-                fault = next(fault for fault in error.faults if fault.field not in _SOFT)
-                say(Said("refused", item.where, _rule(fault), fault.detail, item.loc))
-                return None
-        for fault in soft:
-            members.pop(fault.field)
-            detail = f"{fault.field} left out: {fault.detail}"
-            say(Said("noted", item.where, _rule(fault), detail, item.loc))
+        members = self._members(item, began, say)
+        for cut in CUTS:
+            try:
+                return _dated(parse(members, self._rules), item, say)
+            except InvalidError as error:
+                hard = [fault for fault in error.faults if not is_soft(fault, members)]
+                if hard:
+                    say(Said("refused", item.where, _rule(hard[0]), hard[0].detail, item.loc))
+                    return None
+                members, gone = without(members, error.faults, cut)
+            for name, fault in gone.items():
+                detail = f"{name} left out: {fault.detail}"
+                say(Said("noted", item.where, _rule(fault), detail, item.loc))
         return _dated(parse(members, self._rules), item, say)
 
-    def _members(self, record: Record, began: int) -> dict[str, object]:
+    def _members(
+        self, record: Record, began: int, say: Callable[[Said], None]
+    ) -> dict[str, object]:
         members: dict[str, object] = {"type": "upsert", "version": began, "section": self._section}
-        for name in ("loc", "lastmod", "changefreq", "priority"):
-            if (value := getattr(record, name)) is not None:
+        for name in _STATED:
+            if value := getattr(record, name):
                 members[name] = value
+        if "news" in members and not self._rules.news:
+            del members["news"]
+            detail = "news left out: no section of this site is for news (news = true)"
+            say(Said("noted", record.where, "W11", detail, record.loc))
         members |= record.extra or {}
         version = members["version"]
         if isinstance(version, str) and version.isascii() and version.isdigit():

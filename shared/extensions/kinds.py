@@ -24,8 +24,8 @@ _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 W3C = f"^{_DATE}(T{_TIME})?$"
 
-LARGEST = 2**63 - 1
-"""Whole numbers without a limit of their own end here, where 64 bits do."""
+LARGEST = 10**18 - 1
+"""Numbers without a limit of their own end here: more digits no request can hold."""
 
 STRIPPED = "characters that XML cannot hold were removed (PROTOCOL F4)"
 
@@ -90,14 +90,14 @@ class Text:
 class Integer:
     """A whole number from `least` to `most`, as a number or its digits."""
 
-    _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
+    _DIGITS = re.compile(r"[0-9]{1,18}", re.ASCII)
 
     def __init__(self, least: int, most: int = LARGEST) -> None:
         self._least, self._most = least, most
         self.schema: Schema = {
             "anyOf": [
                 {"type": "integer", "minimum": least, "maximum": most},
-                {"type": "string", "pattern": "^[0-9]{1,19}$"},
+                {"type": "string", "pattern": "^[0-9]{1,18}$"},
             ]
         }
 

@@ -46,6 +46,7 @@ _MAX_TEXT = 2_048  # ours, where the schema has no limit
 _MAX_OLD = 100  # ours, where the schema has no limit
 _LONGEST_S = 28_800
 _DAY_MS = 86_400_000
+_PLACES = ("content_loc", "player_loc")
 _DATE = len("2026-11-21")
 
 Video = Mapping[str, Any]
@@ -176,21 +177,18 @@ def take(value: object, report: Report, *, loc: str | None, deprecated: bool) ->
     """The videos of a JSON value on the page at `loc`; what is wrong goes to `report`."""
     if value is None:
         return ()
-    before = len(report.faults)
     found = elements.take(VIDEO, value, report, VIDEO.name, deprecated=deprecated) or ()
-    # Faulty ones are left out of `found`: their places are those of the value only without any.
-    if len(found) == len(value if isinstance(value, (list, tuple)) else ()):
-        for number, video in enumerate(found):
-            _check(video, report, f"{VIDEO.name}[{number}]", loc)
-    else:
-        assert len(report.faults) > before
+    # What is no video at all is left out of `found`: then places there are others.
+    if found and isinstance(value, (list, tuple)) and len(found) == len(value):
+        for number, (given, video) in enumerate(zip(value, found, strict=True)):
+            _check(given, video, report, f"{VIDEO.name}[{number}]", loc)
     return tuple(found)
 
 
-def _check(video: Video, report: Report, where: str, loc: str | None) -> None:
-    if not {"content_loc", "player_loc"} & video.keys():
+def _check(given: Video, video: Video, report: Report, where: str, loc: str | None) -> None:
+    if all(given.get(name) is None for name in _PLACES):
         report.fault(where, "PROTOCOL V1", "give content_loc, or player_loc, or both")
-    for name in ("content_loc", "player_loc"):
+    for name in _PLACES:
         if loc is not None and _text(video.get(name), "loc") == loc:
             detail = "is the address of the page: give that of the video or of its player"
             report.fault(f"{where}.{name}", "PROTOCOL V8", detail)

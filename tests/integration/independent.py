@@ -106,12 +106,35 @@ def _feed(text: str) -> Iterator[Raw]:
         yield Raw(number, entry.link, when)
 
 
-def extension_elements(path: Path) -> int:
-    """Children of entries that are none of the protocol's own four."""
+KNOWN = {
+    "{http://www.google.com/schemas/sitemap-image/1.1}image",
+    "{http://www.google.com/schemas/sitemap-video/1.1}video",
+    "{http://www.google.com/schemas/sitemap-news/0.9}news",
+    "{http://www.w3.org/1999/xhtml}link",
+}
+OLD = {
+    "image": ("I2", {"caption", "geo_location", "title", "license"}),
+    "video": ("V9", {"category", "gallery_loc", "price", "tvshow", "allow_embed", "autoplay"}),
+    "news": ("W9", {"access", "genres", "keywords", "stock_tickers"}),
+}
+
+
+def extension_elements(path: Path) -> Counter[str]:
+    """What is not read of extensions, and what is old in them, by the rule that says so."""
     root = ET.fromstring(text_of(path).encode())
     space = root.tag.rpartition("}")[0]
     own = {f"{space}}}{name}" for name in FIELDS}
-    return sum(child.tag not in own for entry in root for child in entry)
+    found: Counter[str] = Counter()
+    for child in (child for entry in root for child in entry if child.tag not in own):
+        if child.tag not in KNOWN:
+            found["C0"] += 1
+            continue
+        rule, old = OLD.get(child.tag.rpartition("}")[2], ("", set()))
+        names = [
+            name.rpartition("}")[2] for each in child.iter() for name in (each.tag, *each.keys())
+        ]
+        found[rule] += sum(name in old for name in names[1:])
+    return +found
 
 
 def likely_origin(raws: list[Raw]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from shared.events import FIELDS, Event, NewerSchemaError, SchemaError
 from shared.locator import MAX_VERSION
 from shared.members import MAX_ID, Rules
 from shared.urls import MAX_LENGTH
+from tests.unit.extensions import NEWS
 from tests.unit.strategies import ROOT, lastmods, locs, priorities
 
 RULES = Rules(ROOT, frozenset({"pages", "posts", "news"}))
@@ -278,3 +280,107 @@ def test_any_bytes_are_an_event_or_a_schema_error(stored: bytes) -> None:
         return
 
     assert isinstance(event, Event)
+
+
+NEWS_RULES = replace(RULES, news=frozenset({"news"}))
+
+
+def warned(rules: Rules, **members: Any) -> list[tuple[str, str]]:
+    """Field and rule of each warning about an event that is taken."""
+    found: list[Fault] = []
+    events.parse({**UPSERT, **members}, rules, 7, found)
+    assert all(fault.item == 7 and fault.detail for fault in found)
+    return [(fault.field, fault.rule) for fault in found]
+
+
+def test_a_group_needs_a_language_and_excludes_alternates() -> None:
+    """PROTOCOL H1, H2."""
+    links = [{"hreflang": "en", "href": LOC}]
+
+    assert events.parse({**UPSERT, "group": 7, "lang": "en-gb"}, RULES).group == "7"
+    assert only_fault(group="g").field == "lang"
+    assert only_fault(group="g", lang=[]).field == "lang"
+    assert only_fault(group="g", lang="en", alternates=links).field == "group"
+    assert only_fault(group="", lang="en").field == "group"
+    assert only_fault(group="g" * (MAX_ID + 1), lang="en").rule == "length"
+
+
+@pytest.mark.parametrize(
+    ("value", "codes"),
+    [
+        ("EN", ("en",)),
+        (["x-default", "en"], ("en", "x-default")),
+        (["en", "EN", "de"], ("de", "en")),
+        ([], ()),
+        (None, ()),
+    ],
+)
+def test_a_page_is_the_version_for_one_language_or_several(
+    value: object, codes: tuple[str, ...]
+) -> None:
+    """PROTOCOL H4, H8: one page may be that for `en` and for everybody else."""
+    assert events.parse({**UPSERT, "lang": value}, RULES).lang == codes
+
+
+@pytest.mark.parametrize("value", ["gr", "", 1, ["en", 1], {}, ["en"] * 33])
+def test_what_is_no_language_is_a_fault(value: object) -> None:
+    """PROTOCOL H4."""
+    assert only_fault(lang=value).field == "lang"
+
+
+def test_title_and_first_publication_are_kept_for_feeds() -> None:
+    event = events.parse(
+        {**UPSERT, "title": " A\ntitle ", "published": "2026-11-21T10:20+01:00"}, RULES
+    )
+
+    assert (event.title, event.published) == ("A title", "2026-11-21T09:20:00Z")
+    assert event == Event.load(event.dump())
+    assert events.parse({**UPSERT, "title": "t" * 500}, RULES).title == "t" * 500
+    assert only_fault(title="t" * 501).field == "title"
+    assert only_fault(published="2026").rule == "PROTOCOL M1"
+    assert warned(RULES, title="a\x00b") == [("title", "PROTOCOL F4")]
+
+
+def test_news_need_a_section_for_news() -> None:
+    """PROTOCOL W11."""
+    fault = only_fault(news=NEWS)
+
+    assert (fault.field, fault.rule) == ("news", "PROTOCOL W11")
+    assert "news = true" in fault.detail
+    assert events.parse({**UPSERT, "news": NEWS}, NEWS_RULES).news == NEWS
+
+
+def test_a_page_in_a_news_section_needs_its_news() -> None:
+    """PROTOCOL W1."""
+    page = {**UPSERT, "section": "news"}
+    with pytest.raises(InvalidError) as caught:
+        events.parse(page, NEWS_RULES)
+
+    assert [(f.field, f.rule) for f in caught.value.faults] == [("news", "PROTOCOL W1")]
+    for sound in ({"news": NEWS}, {"noindex": True}, {"type": "delete"}, {"section": "posts"}):
+        assert events.parse({**page, **sound}, NEWS_RULES)
+
+
+def test_urls_that_an_engine_does_not_read_are_warned_about_where_it_is_named() -> None:
+    """PROTOCOL L2, N8: 1,024 characters for Yandex, 256 bytes for Baidu."""
+    both = replace(RULES, engines=frozenset({"yandex", "baidu"}))
+
+    def long(length: int) -> str:
+        return ROOT.prefix + "a" * (length - len(ROOT.prefix))
+
+    assert warned(both, loc=long(256)) == []
+    assert warned(both, loc=long(257)) == [("loc", "PROTOCOL N8")]
+    assert warned(both, loc=long(1_024)) == [("loc", "PROTOCOL N8")]
+    assert warned(both, loc=long(1_025)) == [("loc", "PROTOCOL L2"), ("loc", "PROTOCOL N8")]
+    assert warned(replace(RULES, engines=frozenset({"yandex"})), loc=long(1_025)) == [
+        ("loc", "PROTOCOL L2")
+    ]
+    assert warned(RULES, loc=long(2_047)) == []
+
+
+def test_warnings_of_an_event_with_faults_are_not_given() -> None:
+    found: list[Fault] = []
+    with pytest.raises(InvalidError):
+        events.parse({**UPSERT, "title": "a\x00", "priority": 2}, RULES, None, found)
+
+    assert found == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker.sources.documents import LINE_LIMIT, lines
-from worker.sources.pages import XML_SPACE, check_loc
+from worker.sources.extensions import XML_SPACE
+from worker.sources.pages import check_loc
 from worker.sources.records import Record, Refusal
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared.errors import SourceError
 from worker.sources.documents import LINE_LIMIT, Body, Document, Line, lines
-from worker.sources.pages import XML_SPACE
+from worker.sources.extensions import XML_SPACE
 from worker.sources.records import Item, Record, Refusal, Tally
 from worker.sources.tables import EXTRAS, FIELDS, UTF16_BOMS, record
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 from lxml import etree
 
+from worker.sources.extensions import XML_SPACE, Extensions, label
 from worker.sources.records import Record, Refusal, Tally
 
 if TYPE_CHECKING:
     from worker.sources.markup import Element, Entry
 
-XML_SPACE: Final = " \t\r\n"
 _ATOM = "http://www.w3.org/2005/Atom"
-_LABELS: Final = {
-    "http://www.google.com/schemas/sitemap-image/1.1": "image",
-    "http://www.google.com/schemas/sitemap-video/1.1": "video",
-    "http://www.google.com/schemas/sitemap-news/0.9": "news",
-    "http://www.w3.org/1999/xhtml": "xhtml",
-    "http://www.google.com/schemas/sitemap-mobile/1.0": "mobile",
-    "http://www.google.com/schemas/sitemap-pagemap/1.0": "pagemap",
-}
 _SINGLE: Final = frozenset({"loc", "lastmod", "changefreq", "priority"})
 
 
@@ -31,10 +24,12 @@ def from_urlset(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
     namespace = entry.element.tag.rpartition("}")[0]
     values: dict[str, str] = {}
     conflicts: set[str] = set()
+    extensions = Extensions(where, tally)
     for child in entry.element:
         owner, _, name = child.tag.rpartition("}")
         if owner != namespace or name not in _SINGLE:
-            tally.drop(_label(owner, name))
+            if not extensions.add(child, owner.removeprefix("{"), name):
+                tally.drop(label(owner, name))
             continue
         if len(child):
             return Refusal(where, "F13", f"{name} contains other tags")
@@ -42,7 +37,10 @@ def from_urlset(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
         if name in values and (name == "loc" or values[name] != text):
             conflicts.add(name)
         values.setdefault(name, text)
-    return _from_values(entry, where, tally, values, conflicts)
+    record = _from_values(entry, where, tally, values, conflicts)
+    if extensions.members and isinstance(record, Record):
+        return replace(record, **extensions.members)
+    return record
 
 
 def _from_values(
@@ -122,9 +120,3 @@ def w3c_from_rfc822(text: str) -> str | None:
 def _text(element: Element, name: str, namespace: str = "") -> str | None:
     child = element.find(f"{{{namespace}}}{name}" if namespace else name)
     return None if child is None else (child.text or "").strip(XML_SPACE)
-
-
-def _label(owner: str, name: str) -> str:
-    space = owner.removeprefix("{")
-    prefix = _LABELS.get(space, space[:80])
-    return f"{prefix}:{name[:40]}" if prefix else name[:40]

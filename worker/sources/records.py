@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class Record:
 
     `where` is the source's name and the entry's 1-based number in it (`posts.xml#17`); in text
     lists and NDJSON that is the line. `extra` holds `id`, `section` and `version` where a CSV or
-    NDJSON source states them, else None.
+    NDJSON source states them, else None. `images` to `alternates` are members of an event as a
+    sitemap states them.
     """
 
     loc: str
@@ -24,6 +25,10 @@ class Record:
     changefreq: str | None = None
     priority: str | None = None
     extra: Mapping[str, str] | None = None
+    images: Sequence[Mapping[str, Any]] = ()
+    videos: Sequence[Mapping[str, Any]] = ()
+    news: Mapping[str, Any] | None = None
+    alternates: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from shared.errors import SourceError
 from worker.sources.documents import LINE_LIMIT, Body, Document, lines
-from worker.sources.pages import XML_SPACE, check_loc
+from worker.sources.extensions import XML_SPACE
+from worker.sources.pages import check_loc
 from worker.sources.records import Item, Record, Refusal, Tally
 
 if TYPE_CHECKING:

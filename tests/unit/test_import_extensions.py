@@ -1,0 +1,205 @@
+"""What real and broken sitemaps say of images, videos, news and languages becomes an event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from lxml import etree
+
+from shared import urls, w3c
+from shared.errors import Fault, InvalidError
+from shared.events import Event, parse
+from shared.extensions import alternates, images, news, videos
+from shared.extensions.languages import hreflang
+from shared.members import Rules
+from shared.urls import Base
+from tests.unit.extensions import LOC, NAMESPACES
+from tests.unit.sources import Put
+from worker.pruning import CUTS, is_soft, without
+from worker.sources import Note, Record, read
+
+FILES = {
+    "image-01-suzuka.xml": 1_079, "video-01-suzuka.xml": 77 * 5 + 41 + 36 + 27,
+    "video-02-hebdenbridge.xml": 94 + 6 * 5 + 23, "news-01-debatesylhet.xml": 60 * 4,
+    "news-02-360sports-crlf.xml": 2 * 4, "news-03-boxofficeindia.xml": 89 * 4,
+    "hreflang-01-eauenergie.xml": 25,
+}  # fmt: skip
+"""Each with its current fields, as grep counts them."""
+
+TEXTS = {(videos.NAMESPACE, name) for name in ("title", "description", "duration", "tag")} | {
+    (news.NAMESPACE, name) for name in ("name", "language", "title")
+}
+LINKS = {(images.NAMESPACE, "loc")} | {
+    (videos.NAMESPACE, name) for name in ("thumbnail_loc", "content_loc", "player_loc")
+}
+DATES = {(videos.NAMESPACE, "publication_date"), (news.NAMESPACE, "publication_date")}
+
+
+def pages(source: str) -> list[Record]:
+    return [item for item in read(source) if isinstance(item, Record)]
+
+
+def members_of(record: Record) -> dict[str, Any]:
+    names = ("loc", "images", "videos", "news", "alternates")
+    return {"type": "upsert"} | {n: v for n in names if (v := getattr(record, n))}
+
+
+def rules(loc: str) -> Rules:
+    parts = urlsplit(loc)
+    base = Base.parse(f"{parts.scheme}://{parts.netloc}/")
+    return Rules(base, frozenset({"pages", "news"}), news=frozenset({"news"}))
+
+
+def leaves(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in leaves(each)]
+    if isinstance(value, (list, tuple)):
+        return [leaf for each in value for leaf in leaves(each)]
+    return [value] if isinstance(value, str) else []
+
+
+def stated(path: Path) -> list[list[str]]:
+    """What another parser finds in each page's current fields, in the form we publish."""
+    root = etree.parse(
+        path, etree.XMLParser(resolve_entities=False, remove_comments=True)
+    ).getroot()
+    return [[said for node in url.iter() if (said := published(node))] for url in root]
+
+
+def published(node: Any) -> str | None:
+    name = etree.QName(node)
+    key, text = (name.namespace, name.localname), " ".join((node.text or "").split())
+    if key in LINKS:
+        return urls.absolute(text)
+    if key in DATES:
+        return w3c.canonical(text)
+    if key == (alternates.NAMESPACE, "link"):
+        return hreflang(node.get("hreflang")) + " " + urls.absolute(node.get("href"))
+    return text if key in TEXTS else None
+
+
+def came(event: Event) -> list[str]:
+    links = [f"{code} {href}" for code, href in event.alternates]
+    return links + leaves([*event.images, *event.videos, event.news or {}])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_current_field_of_a_real_file_comes_out_in_its_event(corpus: Path, name: str) -> None:
+    """PROTOCOL H1, I1, V1, W1."""
+    found = pages(str(corpus / name))
+    wanted = stated(corpus / name)
+    events = [
+        parse(members_of(record), rules(record.loc)) for record in found if record.loc[0] == "h"
+    ]
+
+    assert sum(map(len, wanted)) == FILES[name]
+    for said, event in zip(wanted, events, strict=True):
+        assert sorted(said) == sorted(came(event))
+
+
+def one(put: Put, xml: str) -> tuple[Record, list[Note]]:
+    root = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {NAMESPACES}>'
+    items = list(read(put(f"{root}<url><loc>{LOC}</loc>{xml}</url></urlset>")))
+    (record,) = [item for item in items if isinstance(item, Record)]
+    return record, [item for item in items if isinstance(item, Note)]
+
+
+FULL = (
+    "<video:video><video:thumbnail_loc>https://c.example/t</video:thumbnail_loc>"
+    "<video:title>T &amp; t</video:title><video:description><![CDATA[<b>]]></video:description>"
+    '<video:player_loc allow_embed="yes">https://c.example/p</video:player_loc>'
+    "<video:duration></video:duration><video:tag>a</video:tag><video:tag>b</video:tag>"
+    '<video:restriction relationship="allow">DE AT</video:restriction>'
+    '<video:uploader info="https://example.com/u">U</video:uploader></video:video>'
+)
+
+
+def test_attributes_lists_and_texts_are_read(put: Put) -> None:
+    record, _ = one(put, FULL)
+
+    assert parse(members_of(record), rules(LOC)).videos == (
+        {
+            "thumbnail_loc": "https://c.example/t", "title": "T & t", "description": "<b>",
+            "player_loc": "https://c.example/p", "tags": ["a", "b"],
+            "restriction": {"countries": "AT DE", "relationship": "allow"},
+            "uploader": {"name": "U", "info": "https://example.com/u"},
+        },
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("xml", "rule", "detail"),
+    [
+        (FULL, "V9", "video:allow_embed has no effect any more"),
+        ("<image:image><image:title>T</image:title></image:image>", "I2", "image:title has no"),
+        ("<news:news><news:amp>1</news:amp></news:news>", "W9", "news:amp has no effect"),
+        ("<news:news/><news:news/>", "W3", "more than one news:news"),
+        ("<image:image><image:size>1</image:size></image:image>", "C0", "image:size=1"),
+        ("<image:gallery/>", "C0", "image:gallery=1"),
+        ('<xhtml:link rel="stylesheet" href="x"/>', "C0", "xhtml:link=1"),
+        (
+            "<image:image><image:loc>a</image:loc><image:loc>b</image:loc></image:image>",
+            "F13", "several image:loc in one image: the first was taken",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_old_unknown_or_doubled_is_noted_by_name(
+    put: Put, xml: str, rule: str, detail: str
+) -> None:
+    """PROTOCOL I2, V9, W9, C0."""
+    _, notes = one(put, xml)
+
+    assert any(note.rule == rule and detail in note.detail for note in notes)
+
+
+GOOD, BAD = {"loc": "https://c.example/1"}, {"loc": "/1"}
+VIDEO = {
+    "thumbnail_loc": "https://c.example/t", "title": "T", "description": "D",
+    "content_loc": "https://c.example/v",
+}  # fmt: skip
+
+
+def pruned(members: dict[str, Any]) -> tuple[Event, list[str]]:
+    said: list[str] = []
+    members = {"type": "upsert", "loc": LOC, **members}
+    for cut in CUTS:
+        try:
+            parse(members, rules(LOC))
+        except InvalidError as error:
+            members, gone = without(members, error.faults, cut)
+            said += gone
+    return parse(members, rules(LOC)), said
+
+
+@pytest.mark.parametrize(
+    ("members", "kept", "gone"),
+    [
+        ({"images": [BAD, GOOD, BAD]}, {"images": (GOOD,)}, "images[0]"),
+        ({"videos": [{**VIDEO, "duration": "0"}]}, {"videos": (VIDEO,)}, "videos[0].duration"),
+        ({"videos": [{**VIDEO, "title": ""}, VIDEO]}, {"videos": (VIDEO,)}, "videos[0]"),
+        ({"videos": [{**VIDEO, "tags": ["a", "t" * 3_000]}]},
+         {"videos": ({**VIDEO, "tags": ["a"]},)}, "videos[0].tags[1]"),
+        ({"news": {"title": "T"}}, {"news": None}, "news"),
+        ({"alternates": [{"hreflang": "gr", "href": LOC}, {"hreflang": "en", "href": LOC}]},
+         {"alternates": (("en", LOC),)}, "alternates[0]"),
+        ({"images": [GOOD] * 1_001}, {"images": ()}, "images"),
+        ({"lastmod": "1/1/26", "images": [GOOD]}, {"lastmod": None, "images": (GOOD,)}, "lastmod"),
+    ],
+)  # fmt: skip
+def test_the_least_part_that_is_wrong_is_left_out_and_the_page_comes(
+    members: dict[str, Any], kept: dict[str, Any], gone: str
+) -> None:
+    """PROTOCOL C0: a page is never lost for its extensions."""
+    event, said = pruned(members)
+
+    assert {name: getattr(event, name) for name in kept} == kept
+    assert gone in said
+
+
+@pytest.mark.parametrize("field", ["loc", "news", ""])
+def test_what_a_page_cannot_be_without_is_not_left_out(field: str) -> None:
+    """PROTOCOL W1: a page without news cannot come into a section for news."""
+    assert not is_soft(Fault(field, "x", "y"), {"loc": LOC, "images": [GOOD]})
