@@ -45,6 +45,7 @@ robots = "create"
 # publish_interval = 1.0    # seconds between two publishes under load; the first is at once
 # rate = 500                # events a second taken for long, two minutes' worth at once (60000);
 #                             more is told 429 and when to try again; 0: no limit
+# pages = true              # write sitemap.css and sitemap.html: the sitemap readable for people
 # hints = false             # true: list changefreq and priority, which Yandex reads
 # shard_urls = 10000        # URLs in one file, at most 50000
 # shard_bytes = 52428800    # bytes of one file before compression

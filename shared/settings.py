@@ -142,6 +142,7 @@ class Site(Model):
         description="events a second taken for long, two minutes' worth at once; 0: no limit",
     )
     robots: Literal["off", "edit", "create"] = Field("off", description="keep Sitemap: lines")
+    pages: bool = Field(True, description="write sitemap.css and sitemap.html, for people")
     hints: bool = Field(False, description="list changefreq and priority (PROTOCOL M8)")
     shard_urls: int = Field(shards.DEFAULT_URLS, ge=1, le=shards.MAX_URLS)
     shard_bytes: int = Field(shards.MAX_BYTES, ge=SMALLEST_SHARD, le=shards.MAX_BYTES)
