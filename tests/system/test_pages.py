@@ -287,15 +287,15 @@ def test_extensions_are_counted_and_shown_and_nothing_hostile_runs(
     ]  # fmt: skip
     assert page.locator("tbody img, tbody script").count() == 0
     expect(page.locator("tbody")).to_contain_text("javascript:alert(4)")
-    expect(page.locator("#about")).to_contain_text("the pages are on https://a.example")
+    expect(page.get_by_role("contentinfo")).to_contain_text("the pages are on https://a.example")
 
 
 def test_every_form_of_a_file_is_read_and_looked_through(page: Page, static: Static) -> None:
     (static.root / "robots.txt").write_text(
-        f"Sitemap: {static.address}/sitemap.xml\nSitemap: {static.address}/sitemap-2.xml\n"
+        f"Sitemap: {static.address}/sitemap.xml\nSitemap: {static.address}/sitemap-3.xml\n"
     )
     static.index("a-1.xml.gz", "b.txt")
-    static.index("c-1.xml", name="sitemap-2.xml")
+    static.index("c-1.xml", name="sitemap-3.xml")
     static.write("a-1.xml.gz", "<url><loc>https://a.example/packed</loc></url>")
     (static.root / "b.txt").write_text("https://a.example/one\r\nhttps://a.example/two\r\n")
     static.write("c-1.xml", "<url><loc>https://a.example/last</loc></url>")
@@ -313,6 +313,15 @@ def test_every_form_of_a_file_is_read_and_looked_through(page: Page, static: Sta
     expect(page.get_by_text("Looking in c-1.xml: file 3 of 3")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped after 2 of 3 files: not found in these.")).to_be_visible()
+
+
+def test_further_indexes_are_found_though_robots_names_none(page: Page, static: Static) -> None:
+    static.index("a-1.xml")
+    static.index("b-1.xml", name="sitemap-2.xml")
+
+    page.goto(f"{static.address}/sitemap.html")
+
+    expect(page.get_by_text("2 files list")).to_be_visible()
 
 
 def test_what_cannot_be_read_is_said_in_a_sentence(page: Page, static: Static) -> None:
@@ -356,7 +365,7 @@ def test_the_xml_reads_well_on_any_screen(page: Page, static: Static) -> None:
                  part => getComputedStyle(document.documentElement, part).content)"""
         )
         assert said[0] == f'"{heading}"'
-        assert "open sitemap.html" in said[1]
+        assert "open sitemap.html beside this file" in said[1]
         for scheme, ground in GROUNDS.items():
             page.emulate_media(color_scheme=scheme)
             expect(page.locator(":root")).to_have_css("background-color", ground)
