@@ -43,13 +43,13 @@ tokens = ["$token"]
 # The `Sitemap:` lines in robots.txt: "off", "edit" an existing file, or "create" one if needed.
 robots = "create"
 # form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml) | txt
-# pages = true              # sitemap.css and sitemap.html, for people
 # index = true              # false: no index, robots.txt lists every file (Baidu)
 # emit_deprecated = false   # true: publish tags that search engines ignore by now
 # engines = []              # ["yandex", "baidu"]: warn senders of these engines' own limits
 # publish_interval = 1.0    # seconds between two publishes under load; the first is at once
 # rate = 500                # events a second taken for long, two minutes' worth at once (60000);
 #                             more is told 429 and when to try again; 0: no limit
+# pages = true              # write sitemap.css and sitemap.html: the sitemap readable for people
 # hints = false             # true: list changefreq and priority, which Yandex reads
 # shard_urls = 10000        # URLs in one file, at most 50000
 # shard_bytes = 52428800    # bytes of one file before compression

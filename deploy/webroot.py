@@ -37,6 +37,8 @@ OTHER_TYPE = "application/octet-stream"
 
 _CHUNK = 65536
 _CACHE = "max-age=0, must-revalidate"
+_UNFRAMED = "frame-ancestors 'none'"
+"""Only a header can say this; the rest of its policy `sitemap.html` says itself (T28)."""
 
 
 class Files:
@@ -99,6 +101,8 @@ def _answer(request: Request, file: IO[bytes], kind: str, *, packed: bool = Fals
     headers["Cache-Control"] = _CACHE
     headers["Last-Modified"] = http_date(found.st_mtime)
     headers["X-Content-Type-Options"] = "nosniff"
+    if kind == TYPES[".html"]:
+        headers["Content-Security-Policy"] = _UNFRAMED
     response.set_etag(f"{found.st_mtime_ns:x}-{found.st_size:x}{'-plain' if unpack else ''}")
     if packed:
         headers["Vary"] = "Accept-Encoding"

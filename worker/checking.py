@@ -21,11 +21,11 @@ from shared.sites import Site
 from shared.store.contract import PublishedFile
 from shared.store.publishing import Publishing
 from shared.telemetry import logger
-from worker import marker
+from worker import marker, readable
 from worker.files import Look, Piece, WebRoot
 from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
-from worker.ownership import STYLESHEET, path_of, stylesheet
+from worker.ownership import path_of
 
 ROUND_BYTES = 8 * 1024 * 1024
 """What a round reads of the files, and the rest of one file at most."""
@@ -123,7 +123,7 @@ class Checker:
         targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
         for page in self._state.pages(self._site.index_shards) if self._site.index else ():
             targets[shards.index_name(page)] = _Target(page=page)
-        return targets | {STYLESHEET: _Target(), "robots.txt": _Target()}
+        return targets | dict.fromkeys((*readable.NAMES, "robots.txt"), _Target())
 
     def _compare(self, root: WebRoot, targets: Mapping[str, _Target]) -> Checked:
         looks = {name: root.look(name) for name in targets}
@@ -178,6 +178,8 @@ class Checker:
     def _fault(self, root: WebRoot, name: str, target: _Target) -> str | None:
         if name == "robots.txt":
             return robots_fault(root, self._site, named(self._state, self._site))
+        if name in readable.NAMES:
+            return readable.fault(root, self._site, name)
         if root.look(name) is None:
             return "missing"
         try:
@@ -197,11 +199,10 @@ class Checker:
         if target.shard is not None:
             (taken,), _ = self._state.load([target.shard], [ShardState(0, 0, 0, 0)])
             return render(unpatched(taken), self._site)
-        if target.page is not None:
-            lines = self._state.lines(target.page)
-            listed = (lines[ordinal] for ordinal in sorted(lines))
-            return [shards.render_index(listed, styled=self._site.pages)]
-        return [stylesheet()]
+        assert target.page is not None
+        lines = self._state.lines(target.page)
+        listed = (lines[ordinal] for ordinal in sorted(lines))
+        return [shards.render_index(listed, styled=self._site.pages)]
 
     def _have_put_right(
         self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from importlib.resources import files
 
 from shared import shards
 from shared.shards import Shard, ShardState
@@ -12,18 +11,11 @@ from shared.sites import Site
 from shared.store.publishing import Publishing
 from shared.store.work import Run
 from shared.telemetry import logger
-from worker import marker
+from worker import marker, readable
 from worker.files import WebRoot
 from worker.merging import render, unpatched
 
-STYLESHEET = "sitemap.css"
-
 _log = logger("publisher")
-
-
-def stylesheet() -> bytes:
-    """The bytes of the stylesheet that every file names."""
-    return files("worker").joinpath(STYLESHEET).read_bytes()
 
 
 def path_of(shard: Shard, form: str) -> str:
@@ -39,22 +31,16 @@ class Ownership:
         self._root: WebRoot | None = None
 
     def open(self) -> WebRoot:
-        """The web root; at first swept, and given the stylesheet."""
+        """The web root; at first swept, and made readable."""
         if self._root is not None and not self._root.stands():
             self._root.close()  # a deployment has put another directory in its place
             self._root = None
         if self._root is None:
             root = WebRoot(self._site.web_root)
             root.sweep()
-            self.style(root)
+            readable.place(root, self._site)
             self._root = root
         return self._root
-
-    def style(self, root: WebRoot) -> None:
-        """Put the stylesheet there, if it is not."""
-        style = stylesheet()
-        if root.read_own(STYLESHEET) != style:
-            root.place(root.stage(STYLESHEET, [style]))
 
     def check(self, root: WebRoot, run: Run, keep_lease: Callable[[], None]) -> bool:
         """Whether files were lost and are put back; PublishError if they are not of this state."""

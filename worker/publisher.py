@@ -23,7 +23,7 @@ from shared.store.publishing import Publishing
 from shared.store.redis import Errand
 from shared.store.work import Begun, Done, Run, Taken
 from shared.telemetry import logger
-from worker import marker
+from worker import marker, readable
 from worker.files import Staged, WebRoot
 from worker.guarding import Guard
 from worker.indexes import Indexes
@@ -129,7 +129,7 @@ class Publisher:
             done = [self._done(root, each, staged.get(each.taken.shard)) for each in sound]
             changes = self._indexes.changes(done, lines)
             if again:
-                self._ownership.style(root)
+                readable.place(root, self._site)
             for index in self._indexes.stage(root, changes, again=again):
                 # One by one: the next may fail, and all that were written are discarded then.
                 indexes.append(index)  # noqa: PERF402

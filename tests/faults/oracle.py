@@ -76,7 +76,7 @@ class Files:
 
     def stray(self) -> Iterator[str]:
         """Files that nothing names and that are not known to belong here."""
-        known = self._named | {"robots.txt", "sitemap.css", ".sitemapd"}
+        known = self._named | {"robots.txt", "sitemap.css", "sitemap.html", ".sitemapd"}
         for path in self._root.iterdir():
             if path.name not in known:
                 yield f"(b) {path.name} is named by nothing"

@@ -109,7 +109,7 @@ def test_a_shard_file_changed_by_hand_is_put_right(
 
 
 @pytest.mark.parametrize("hurt", [unlink, edit, without_a_trace])
-@pytest.mark.parametrize("name", ["sitemap.xml", "sitemap-2.xml", "sitemap.css"])
+@pytest.mark.parametrize("name", ["sitemap.xml", "sitemap-2.xml", "sitemap.css", "sitemap.html"])
 def test_another_file_of_ours_changed_by_hand_is_put_right(
     rig: Rig, name: str, hurt: Callable[[Path], None]
 ) -> None:

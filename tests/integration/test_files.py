@@ -50,12 +50,12 @@ def mounted(root: Path, *options: str) -> Iterator[None]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A directory with room for 64 KiB."""
+    """A directory with room for 128 KiB."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
     root = tmp_path / "small"
     root.mkdir()
-    with mounted(root, "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs"):
+    with mounted(root, "-t", "tmpfs", "-o", "size=128k,mode=755", "tmpfs"):
         yield root
 
 

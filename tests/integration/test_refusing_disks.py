@@ -38,10 +38,10 @@ def temps(rig: Rig) -> list[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
+    """A file system of 128 KiB."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k,mode=755", "none", str(place)]
     if os.geteuid() != 0 or not shutil.which("mount"):
         pytest.skip("only root can mount a small file system to fill")
     if subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -125,6 +125,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         ("/packed/pages-1.xml", "application/xml", "gzip"),
         ("/robots.txt", "text/plain; charset=utf-8", None),
         ("/sitemap.css", "text/css; charset=utf-8", None),
+        ("/sitemap.html", "text/html; charset=utf-8", None),
+        ("/packed/sitemap.html", "text/html; charset=utf-8", None),
     ],
 )
 def test_each_form_has_its_type_and_its_tag(
