@@ -15,8 +15,10 @@ from shared.extensions import members as extensions
 from shared.extensions.alternates import Alternates
 from shared.members import TYPES, Members, Rules
 
-SCHEMA = 1
-"""Version of the stored form; a worker leaves what it does not know pending for a newer one."""
+SCHEMA = 2
+PLAIN_SCHEMA = 1
+"""Versions of the stored form: a worker leaves what it does not know pending for a newer one, so an
+event is written in the oldest that can hold it. 2 has the members of shared.extensions."""
 
 FIELDS = (*members.CHECKS, *extensions.CHECKS)
 
@@ -66,7 +68,8 @@ class Event:
     def dump(self) -> bytes:
         """The stored form: JSON, members with their default left out."""
         members = {name: v for name, v in vars(self).items() if v != _DEFAULTS[name]}
-        return _encode({"v": SCHEMA, **members}).encode()
+        schema = PLAIN_SCHEMA if _EXTENDED.isdisjoint(members) else SCHEMA
+        return _encode({"v": schema, **members}).encode()
 
     @classmethod
     def load(cls, stored: bytes) -> Event:

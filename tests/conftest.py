@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.corpus import CORPUS
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# No test depends on how fast it runs: the machine may be busy, or reading what is read once.
+settings.register_profile("sitemapd", deadline=None)
+settings.load_profile("sitemapd")
 
 
 @pytest.fixture(scope="session")

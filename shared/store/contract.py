@@ -23,7 +23,8 @@ PERMANENT = (
     "loc:",  # hash per bucket: digest -> Located; apply.lua, forget.lua
     "id:",  # hash per bucket: owner -> Claim; apply.lua, forget.lua
     "tombs",  # zset: digest or `i` + owner -> when it may be forgotten (ms); apply.lua, forget.lua
-    "counters",  # hash: `shards`, `urls`; apply.lua. `publishes`; commit.lua. `run`, `sections`
+    "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`; commit.lua. `run`
+    # `form`, `sections`; store/sections.py
     "sections",  # hash: name -> number; store/pages.py
     "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
     ":shards",  # hash: number -> ShardState, pending patches included; apply.lua

@@ -7,10 +7,13 @@ from typing import Any
 
 import redis
 
-from shared.errors import ConfigError, Fault
+from shared.errors import ConfigError, Fault, StoreError
 from shared.locator import MAX_SECTIONS
 from shared.store.contract import Keys
 from shared.store.redis import answering
+
+FORM = 2
+"""Of the records of pages: 1 had sections of 8 bits and shards of 24."""
 
 
 class Sections:
@@ -24,13 +27,22 @@ class Sections:
     def numbers(self, named: Iterable[str] = ()) -> dict[str, int]:
         """The number of each section that ever was, given at first use and never changed.
 
-        Those that are configured or `named` get one now. ConfigError if there are too many.
+        Those that are configured or `named` get one now. ConfigError if there are too many,
+        StoreError if the state is that of another version.
         """
         wanted = {*self._configured, *named}
         if not wanted <= self._numbers.keys():
             self.forget()
             with answering():
                 known: Any = self._client.hgetall(self._keys.sections)
+                form: Any = self._client.hget(self._keys.counters, "form")
+                if not known:
+                    self._client.hset(self._keys.counters, "form", FORM)
+            if known and form != str(FORM).encode():
+                raise StoreError(
+                    f"this state is of an older version of sitemapd (form {FORM} is read): keep "
+                    "the published files, empty Redis, and `sitemapd import` them"
+                )
             self._numbers = {name.decode(): int(number) for name, number in known.items()}
             for name in sorted(wanted - self._numbers.keys()):
                 self._number(name)

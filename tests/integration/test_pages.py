@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from shared.errors import ConfigError
+from shared.errors import ConfigError, StoreError
 from shared.known import Arrival, Policy
 from shared.locator import MAX_SECTIONS, TOMBSTONE_MS
 from shared.patch import decide
@@ -140,7 +140,7 @@ def test_a_page_whose_hole_was_filled_meanwhile_goes_to_the_tail(rig: Rig) -> No
 
 def test_the_last_number_of_a_block_ends_its_shard(rig: Rig, store: redis.Redis) -> None:
     """A shard of pages that come and go all the time: the number has 16 bits."""
-    number = rig.pages.sections()["pages"]
+    number = rig.pages.sections.numbers()["pages"]
     tail = b"".join(n.to_bytes(4, "big") for n in (1, 65_535, 1, 100))
     store.hset(rig.keys.tails, str(number), tail)
 
@@ -203,6 +203,15 @@ def test_workers_that_number_a_section_at_once_agree(store: redis.Redis) -> None
 
     assert all(each == found[0] for each in found)
     assert len(set(found[0].values())) == 20
+
+
+def test_the_state_of_an_older_version_is_left_alone(rig: Rig) -> None:
+    rig.do(upsert("a"))
+    rig.client.hdel(rig.keys.counters, "form")
+
+    sections = Pages(rig.client, rig.name, rig.site.limits).sections
+    with pytest.raises(StoreError, match="sitemapd import"):
+        sections.numbers()
 
 
 def test_sections_are_bounded(store: redis.Redis) -> None:

@@ -94,7 +94,16 @@ def test_the_inbox_gives_back_what_was_put_in(
 def test_members_with_their_default_take_no_room_in_the_inbox() -> None:
     event = events.parse(UPSERT, RULES)
 
-    assert json.loads(event.dump()) == {"v": events.SCHEMA, **UPSERT}
+    assert json.loads(event.dump()) == {"v": events.PLAIN_SCHEMA, **UPSERT}
+
+
+def test_an_event_is_stored_in_the_oldest_form_that_can_hold_it() -> None:
+    """RELIABILITY F21: older workers go on with what they know, and leave the rest to newer."""
+    plain = events.parse(UPSERT, RULES)
+    titled = events.parse(UPSERT | {"title": "About us"}, RULES)
+
+    assert json.loads(plain.dump())["v"] == 1
+    assert json.loads(titled.dump())["v"] == events.SCHEMA == 2
 
 
 @pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
