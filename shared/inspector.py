@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import redis
@@ -12,12 +12,13 @@ import redis
 from shared import fragments, shards, urls, w3c
 from shared.entries import Entry
 from shared.inbox import Inbox
+from shared.known import NEWS
 from shared.locator import Located, digest_of
 from shared.shards import Shard
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.holds import Hold
-from shared.store.lookup import Lookup
+from shared.store.lookup import Lookup, loc_of
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
 from shared.store.sections import Sections
@@ -66,6 +67,8 @@ class Inspector:
             answer["since"] = w3c.from_epoch_s((page.stamp >> 16) // 1000)
             if page.live:
                 answer |= self._published(loc, page)
+                if (news := self._lookup.find(NEWS + loc)) is not None and news.live:
+                    answer["as_news"] = self._published(NEWS + loc, news)
             else:
                 answer["why"] = "the latest event about it took it out"
             shard = self.shard_of(page)
@@ -101,26 +104,22 @@ class Inspector:
         """The shard that lists `page`."""
         return self._lookup.shard_of(page)
 
-    def _published(self, loc: str, page: Located) -> Mapping[str, Any]:
+    def _published(self, key: str, page: Located) -> Mapping[str, Any]:
+        """Where the page or news entry `key` is listed, and as what."""
         shard = self.shard_of(page)
         assert shard is not None
         assert page.place is not None
         name = shards.file_name(shard, self._site.form)
-        patch = self._lookup.waiting_patch(shard, page.place.block, digest_of(loc))
+        patch = self._lookup.waiting_patch(shard, page.place.block, digest_of(key))
         answer: dict[str, Any] = {
             "section": shard.section,
             "file": name,
             "url": self._site.base.url(name),
             "published": patch is None,
         }
-        fragment = patch or self._lookup.fragment(shard, page.place.block, loc)
+        fragment = patch or self._lookup.fragment(shard, page.place.block, loc_of(key))
         if fragment:
-            entry: Entry = fragments.parse(fragment)
-            answer |= {
-                member: value
-                for member in ("lastmod", "changefreq", "priority")
-                if (value := getattr(entry, member)) is not None
-            }
+            answer |= dict(_members(fragments.parse(fragment)))
         file = self._publishing.files([shard.section]).get(shard)
         if file is not None:
             answer["file_written"] = w3c.from_epoch_s(file.lastmod)
@@ -138,6 +137,16 @@ class Inspector:
             if b"decided" in fields
             for decision in json.loads(fields[b"decided"])
         ]
+
+
+def _members(entry: Entry) -> Iterator[tuple[str, Any]]:
+    """What an entry lists besides its loc, as an event says it."""
+    for name in ("lastmod", "changefreq", "priority", "images", "videos", "news"):
+        if value := getattr(entry, name):
+            yield name, value
+    if entry.alternates:
+        pairs = entry.alternates
+        yield "alternates", [{"hreflang": code, "href": href} for code, href in pairs]
 
 
 def _held(shard: Shard, hold: Hold) -> dict[str, Any]:

@@ -233,6 +233,10 @@ _ENTRY = {
         "lastmod": _TEXT,
         "changefreq": _TEXT,
         "priority": _TEXT,
+        "images": EVENT["properties"]["images"],
+        "videos": EVENT["properties"]["videos"],
+        "alternates": EVENT["properties"]["alternates"],
+        "as_news": {"type": "object", "description": "the same of its entry in a news file"},
         "lately": {"type": "array", "items": _object(event=_TEXT, decision=_TEXT)},
     },
 }

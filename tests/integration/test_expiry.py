@@ -10,6 +10,7 @@ import redis
 from lxml import etree
 
 from shared import w3c
+from shared.inspector import Inspector
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, NS, Rig, as_written
 from worker.plant import Plant
@@ -89,6 +90,18 @@ def test_an_article_is_listed_as_news_and_as_a_page(rig: Newsroom) -> None:
     assert b"news:" not in rig.shard_files()["posts-1"]
     assert rig.pages.lookup.count() == 2
     rig.check()
+
+
+def test_the_inspector_says_where_an_article_is_and_where_as_news(rig: Newsroom) -> None:
+    image = {"loc": f"{BASE}i.png"}
+    rig.do(article("a", images=[image]))
+
+    found = Inspector(rig.client, rig.name, rig.site).entry(f"{BASE}a")
+
+    assert (found["file"], found["images"]) == ("posts-1.xml", (image,))
+    assert found["as_news"]["file"] == "news-1.xml"
+    assert found["as_news"]["news"]["title"] == "About a"
+    assert found["as_news"]["published"] is True
 
 
 def test_an_article_leaves_the_news_at_its_hour_and_stays_a_page(rig: Newsroom) -> None:
