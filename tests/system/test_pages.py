@@ -262,7 +262,7 @@ def static(tmp_path: Path) -> Iterator[Static]:
 
 
 RICH = f"""\
-<url><loc>https://a.example/rich</loc><lastmod>2026-11-20T08:00:00Z</lastmod><priority>0.8</priority>
+<url><loc>https://a.example/rich</loc><lastmod>2026-11-20T08:00:00+00:00</lastmod><priority>0.8</priority>
 <xhtml:link rel="alternate" hreflang="de" href="https://a.example/de"/>
 <image:image><image:loc>https://img.example/1.jpg</image:loc></image:image>
 <image:image><image:loc>javascript:alert(3)</image:loc></image:image>
@@ -290,6 +290,8 @@ def test_extensions_are_counted_and_shown_and_nothing_hostile_runs(
     ]  # fmt: skip
     assert page.locator("tbody img, tbody script").count() == 0
     expect(page.locator("tbody")).to_contain_text("javascript:alert(4)")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     expect(page.get_by_role("contentinfo")).to_contain_text("the pages are on https://a.example")
 
 
