@@ -147,6 +147,13 @@ def test_each_form_has_its_type_and_its_tag(
     assert host.ask("HEAD", path, Accept_Encoding="gzip").body == b""
 
 
+def test_the_page_for_people_may_not_be_framed(host: Host) -> None:
+    found = host.ask("GET", "/gz/sitemap.html")
+
+    assert found.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert found.headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_who_takes_no_gzip_gets_an_encoded_file_unpacked(host: Host) -> None:
     found = host.ask("GET", "/packed/pages-1.xml", Accept_Encoding="identity")
 
