@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,32 @@ def test_a_hundred_articles_that_leave_at_once_are_no_alarm(rig: Newsroom) -> No
 
     assert rig.news() == {}
     assert not rig.state.shrink.held()
+
+
+def test_any_order_of_events_ends_in_the_same_news(store: redis.Redis, tmp_path: Path) -> None:
+    """DESIGN 8.3, for what leaves by the clock: events and the time decide, not the order."""
+    dice, events = random.Random(5), list[dict[str, Any]]()
+    for version in range(150):
+        item = {"loc": f"p/{dice.randrange(12)}", "version": NOW - 1000 + version}
+        if dice.random() < 0.2:
+            events.append({"type": "delete", **item})
+        elif dice.random() < 0.3:
+            events.append({"type": "upsert", **item})
+        else:
+            events.append(article("", NOW - dice.randrange(60) * HOUR, **item))
+    found = []
+    for seed in range(3):
+        random.Random(seed).shuffle(events)
+        sections: dict[str, Any] = {"posts": {}, "news": {"news": True}}
+        rig = Newsroom(store, tmp_path / f"p{seed}", name=f"s{seed}", sections=sections)
+        for at in range(0, len(events), 17):
+            rig.do(*events[at : at + 17])
+        rig.at(NOW + HOUR)
+        rig.check()
+        found.append((rig.news(), rig.listed()))
+
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][0]) > 2
 
 
 def video(title: str, expires_ms: int | None) -> dict[str, Any]:
