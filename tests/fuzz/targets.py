@@ -22,6 +22,7 @@ from shared import fragments, robots, urls, w3c
 from shared.entries import CHANGEFREQS, Entry
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
 from shared.events import Event, SchemaError
+from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
 from tests.fuzz import sources
@@ -31,7 +32,10 @@ from webhook.problems import MAX_FAULTS, RefusedError
 from webhook.sources import native
 
 BASE = Base.parse("https://www.example.com/d/")
-RULES = Rules(BASE, frozenset({"pages", "posts"}))
+RULES = Rules(BASE, frozenset({"pages", "posts", "news"}), news=frozenset({"news"}))
+ROOT = "<urlset " + " ".join(
+    f'xmlns:{module.PREFIX}="{module.NAMESPACE}"' for module in (alternates, images, videos, news)
+)
 KEY, TOKEN = b"k" * 32, b"a-token-of-the-site"
 NOW = 1_795_000_000.0
 _MARKER = re.compile(rb"[ \t]*# (?:BEGIN|END) sitemapd(?![A-Za-z0-9_-])")
@@ -61,9 +65,12 @@ def events(data: bytes) -> None:
         assert Event.load(event.dump()) == event
         if event.loc is not None:
             assert urls.canonical(event.loc, BASE) == event.loc
-            entry = Entry(event.loc, event.lastmod, event.changefreq, event.priority)
-            element = etree.fromstring(fragments.render(entry))
-            said = {child.tag: child.text for child in element}
+            entry = Entry(
+                event.loc, event.lastmod, event.changefreq, event.priority, event.images,
+                event.videos, event.news, event.alternates,
+            )  # fmt: skip
+            (element,) = etree.fromstring(f"{ROOT}>{fragments.render(entry).decode()}</urlset>")
+            said = {child.tag: child.text for child in element if "{" not in child.tag}
             names = ("loc", "lastmod", "changefreq", "priority")
             wanted = {name: v for name in names if (v := getattr(entry, name))}
             assert said == wanted
