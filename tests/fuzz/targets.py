@@ -21,7 +21,7 @@ from lxml import etree
 from shared import fragments, robots, urls, w3c
 from shared.entries import CHANGEFREQS, Entry
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
-from shared.events import Event, SchemaError
+from shared.events import Event, SchemaError, parse
 from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
@@ -238,11 +238,27 @@ FULL = {
     "id": "7", "section": "posts", "version": 1_795_000_000_000, "lastmod": "2026-11-21T10:00Z",
     "changefreq": "daily", "priority": "0.5", "noindex": False, "canonical": BASE.url("a"),
 }  # fmt: skip
+LINK = {"hreflang": "en", "href": BASE.url("a")}
+VIDEO = {"thumbnail_loc": LINK["href"], "title": "T", "description": "D", "player_loc": "ftp://a/"}
+EXTENDED = {
+    "images": [{"loc": LINK["href"], "title": "old"}], "alternates": [LINK], "videos": [VIDEO],
+    "lang": ["en"], "title": "T", "published": "2026-11-21", "section": "news",
+    "news": {
+        "publication": {"name": "N", "language": "en"}, "publication_date": "2026-11-21",
+        "title": "T",
+    },
+}  # fmt: skip
 OURS = b"# BEGIN sitemapd\nSitemap: https://www.example.com/sitemap.xml\n# END sitemapd\n"
 
 TARGETS = {
     "events": Target(
-        events, (b"\xff" + _event(**FULL), b"\xff[" + _event() + b"]", b"\n" + _event() + b"\n")
+        events,
+        (
+            b"\xff" + _event(**FULL),
+            b"\xff[" + _event() + b"]",
+            b"\n" + _event() + b"\n",
+            b"\xff" + _event(**EXTENDED),
+        ),
     ),
     "decoding": Target(decoding, (b'{"a": [1, -2.5e3, "\\ud83d\\ude00", null]}', b"[{},{}]\n{}")),
     "signature": Target(
@@ -263,7 +279,13 @@ TARGETS = {
     "addresses": Target(
         addresses, (BASE.url("a%41?q=%c3%a9#f").encode(), b"HTTP://www.\xc3\xa9x\xc3.com:443/../")
     ),
-    "stored": Target(stored, (Event("upsert", BASE.url("a"), "7", version=1).dump(),)),
+    "stored": Target(
+        stored,
+        (
+            Event("upsert", BASE.url("a"), "7", version=1).dump(),
+            parse(json.loads(_event(**EXTENDED)), RULES).dump(),
+        ),
+    ),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),
