@@ -24,7 +24,7 @@ from shared.patch import in_future
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
-from worker.pruning import CUTS, SOFT, is_soft, without
+from worker.pruning import SOFT, salvage
 from worker.sources import Item, Note, Record, Refusal
 
 BATCH = 1000
@@ -120,19 +120,16 @@ class Importer:
             say(Said("noted", item.where, item.rule, item.detail, times=item.count))
             return None
         members = self._members(item, began, say)
-        for cut in CUTS:
-            try:
-                return _dated(parse(members, self._rules), item, say)
-            except InvalidError as error:
-                hard = [fault for fault in error.faults if not is_soft(fault, members)]
-                if hard:
-                    say(Said("refused", item.where, _rule(hard[0]), hard[0].detail, item.loc))
-                    return None
-                members, gone = without(members, error.faults, cut)
-            for name, fault in gone.items():
-                detail = f"{name} left out: {fault.detail}"
-                say(Said("noted", item.where, _rule(fault), detail, item.loc))
-        return _dated(parse(members, self._rules), item, say)
+        try:
+            event, gone = salvage(members, lambda given: parse(given, self._rules))
+        except InvalidError as error:
+            fault = error.faults[0]
+            say(Said("refused", item.where, _rule(fault), fault.detail, item.loc))
+            return None
+        for name, fault in gone.items():
+            detail = f"{name} left out: {fault.detail}"
+            say(Said("noted", item.where, _rule(fault), detail, item.loc))
+        return _dated(event, item, say)
 
     def _members(
         self, record: Record, began: int, say: Callable[[Said], None]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.errors import Fault
+from shared.errors import Fault, InvalidError
+from shared.events import Event
 
 SOFT = (
     "lastmod", "changefreq", "priority", "images", "videos", "news", "alternates",
@@ -35,24 +36,41 @@ def _member(path: Path) -> Path:
     return path[:1]
 
 
-CUTS: tuple[Callable[[Path], Path], ...] = (_value, _item, _member)
+_CUTS: tuple[Callable[[Path], Path], ...] = (_value, _item, _member)
 """What to leave out at the first, second and third attempt."""
 
 
-def is_soft(fault: Fault, members: Mapping[str, Any]) -> bool:
+def salvage(
+    members: Mapping[str, Any], take: Callable[[Mapping[str, Any]], Event]
+) -> tuple[Event, dict[str, Fault]]:
+    """What `take` makes of `members`, and each part that had to be left out, with its fault.
+
+    Raises InvalidError with the faults that no page can be without.
+    """
+    gone: dict[Path, Fault] = {}
+    for cut in _CUTS:
+        try:
+            return take(members), _named(gone)
+        except InvalidError as error:
+            hard = [fault for fault in error.faults if not _is_soft(fault, members)]
+            if hard:
+                raise InvalidError(*hard) from None
+            faults = error.faults
+        new: dict[Path, Fault] = {}
+        for fault in faults:
+            path = cut(_path(fault.field))
+            # An image without its address goes for what was wrong with that.
+            first = [gone.pop(part) for part in list(gone) if part[: len(path)] == path]
+            new.setdefault(path, first[0] if first else fault)
+        members = _pruned(members, (), new)
+        gone |= new
+    return take(members), _named(gone)
+
+
+def _is_soft(fault: Fault, members: Mapping[str, Any]) -> bool:
     """Whether the page of `members` would be right without what is at fault."""
     name = _path(fault.field)[:1]
     return bool(name) and name[0] in SOFT and name[0] in members
-
-
-def without(
-    members: Mapping[str, Any], faults: Iterable[Fault], cut: Callable[[Path], Path]
-) -> tuple[dict[str, Any], dict[str, Fault]]:
-    """`members` without what is at fault, and the name of each part left out, with its fault."""
-    gone: dict[Path, Fault] = {}
-    for fault in faults:
-        gone.setdefault(cut(_path(fault.field)), fault)
-    return _pruned(members, (), gone), {_name(path): fault for path, fault in gone.items()}
 
 
 def _pruned(value: Any, path: Path, gone: Mapping[Path, Fault]) -> Any:
@@ -69,6 +87,10 @@ def _pruned(value: Any, path: Path, gone: Mapping[Path, Fault]) -> Any:
             if (*path, place) not in gone
         ]
     return value
+
+
+def _named(gone: Mapping[Path, Fault]) -> dict[str, Fault]:
+    return {_name(path): fault for path, fault in gone.items()}
 
 
 def _name(path: Path) -> str:

@@ -113,12 +113,11 @@ def _parts(
             continue
         if part.never:
             report.warn(path, part.rule, f"{name} is not in the schema: it is never published")
-            continue
         if part.deprecated:
             done = "published, as emit_deprecated is set" if deprecated else "left out"
             report.warn(path, part.rule, f"{name} is deprecated and has no effect: {done}")
         taken = take(part, given, report, path, deprecated=deprecated)
-        if taken is not None:
+        if taken is not None and not part.never:
             found[name] = taken
     return found
 
@@ -194,19 +193,16 @@ def schema(element: Element) -> Schema:
     found = element.kind.schema if element.kind is not None else _object(element)
     if element.most:
         found = {"type": "array", "items": found, "maxItems": element.most}
-    if element.deprecated or element.never:
-        found = {**found, "deprecated": True}
     return found
 
 
 def _object(element: Element) -> Schema:
-    nothing = {"type": "null"}
     found: Schema = {
         "type": "object",
         "additionalProperties": False,
         "required": [name for name, part in element.parts.items() if part.required],
         "properties": {
-            name: _described(part, {} if part.never else schema(part), nothing)
+            name: schema(part) if part.required else _optional(part)
             for name, part in element.parts.items()
         },
     }
@@ -216,10 +212,7 @@ def _object(element: Element) -> Schema:
     return found
 
 
-def _described(part: Element, found: Schema, nothing: Schema) -> Schema:
-    if part.never:
-        return {"deprecated": True, "description": f"never published ({part.rule})"}
-    if part.required:
-        return found
-    gone = {"deprecated": True} if part.deprecated else {}
-    return {"anyOf": [found, nothing], "description": part.rule, **gone}
+def _optional(part: Element) -> Schema:
+    """What is null is not there."""
+    old = {"deprecated": True} if part.deprecated or part.never else {}
+    return {"anyOf": [schema(part), {"type": "null"}], "description": part.rule, **old}

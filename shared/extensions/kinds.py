@@ -144,13 +144,14 @@ class Decimal:
 class YesNo:
     """True or false, published as `yes` or `no`."""
 
-    schema: Schema = {"enum": [True, False, "yes", "no", "Yes", "No", "YES", "NO"]}
+    _TEXTS = ("yes", "no", "Yes", "No", "YES", "NO")
+    schema: Schema = {"enum": [True, False, *_TEXTS]}
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
         """`yes` or `no`."""
         if isinstance(value, bool):
             return "yes" if value else "no"
-        if isinstance(value, str) and value.lower() in {"yes", "no"}:
+        if isinstance(value, str) and value in self._TEXTS:
             return value.lower()
         raise ValueRefusedError("must be true or false, or the text yes or no")
 

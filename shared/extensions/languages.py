@@ -15,7 +15,7 @@ X_DEFAULT = "x-default"
 HREFLANG_PATTERN = (
     r"^([A-Za-z]{2}(-[A-Za-z]{4})?(-[A-Za-z]{2})?|[Xx]-[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$"
 )
-NEWS_PATTERN = r"^([a-z]{2,3}|zh-cn|zh-tw)$"
+NEWS_PATTERN = r"^([A-Za-z]{2,3}|[Zz][Hh]-([Cc][Nn]|[Tt][Ww]))$"
 _SHOWN = 40  # characters of a refused code that its message repeats
 
 _MEANT = {

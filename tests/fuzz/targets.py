@@ -21,7 +21,8 @@ from lxml import etree
 from shared import fragments, robots, urls, w3c
 from shared.entries import CHANGEFREQS, Entry
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
-from shared.events import Event, SchemaError
+from shared.events import Event, SchemaError, parse
+from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
 from tests.fuzz import sources
@@ -31,7 +32,10 @@ from webhook.problems import MAX_FAULTS, RefusedError
 from webhook.sources import native
 
 BASE = Base.parse("https://www.example.com/d/")
-RULES = Rules(BASE, frozenset({"pages", "posts"}))
+RULES = Rules(BASE, frozenset({"pages", "posts", "news"}), news=frozenset({"news"}))
+ROOT = "<urlset " + " ".join(
+    f'xmlns:{module.PREFIX}="{module.NAMESPACE}"' for module in (alternates, images, videos, news)
+)
 KEY, TOKEN = b"k" * 32, b"a-token-of-the-site"
 NOW = 1_795_000_000.0
 _MARKER = re.compile(rb"[ \t]*# (?:BEGIN|END) sitemapd(?![A-Za-z0-9_-])")
@@ -61,9 +65,12 @@ def events(data: bytes) -> None:
         assert Event.load(event.dump()) == event
         if event.loc is not None:
             assert urls.canonical(event.loc, BASE) == event.loc
-            entry = Entry(event.loc, event.lastmod, event.changefreq, event.priority)
-            element = etree.fromstring(fragments.render(entry))
-            said = {child.tag: child.text for child in element}
+            entry = Entry(
+                event.loc, event.lastmod, event.changefreq, event.priority, event.images,
+                event.videos, event.news, event.alternates,
+            )  # fmt: skip
+            (element,) = etree.fromstring(f"{ROOT}>{fragments.render(entry).decode()}</urlset>")
+            said = {child.tag: child.text for child in element if "{" not in child.tag}
             names = ("loc", "lastmod", "changefreq", "priority")
             wanted = {name: v for name in names if (v := getattr(entry, name))}
             assert said == wanted
@@ -231,11 +238,27 @@ FULL = {
     "id": "7", "section": "posts", "version": 1_795_000_000_000, "lastmod": "2026-11-21T10:00Z",
     "changefreq": "daily", "priority": "0.5", "noindex": False, "canonical": BASE.url("a"),
 }  # fmt: skip
+LINK = {"hreflang": "en", "href": BASE.url("a")}
+VIDEO = {"thumbnail_loc": LINK["href"], "title": "T", "description": "D", "player_loc": "ftp://a/"}
+EXTENDED = {
+    "images": [{"loc": LINK["href"], "title": "old"}], "alternates": [LINK], "videos": [VIDEO],
+    "lang": ["en"], "title": "T", "published": "2026-11-21", "section": "news",
+    "news": {
+        "publication": {"name": "N", "language": "en"}, "publication_date": "2026-11-21",
+        "title": "T",
+    },
+}  # fmt: skip
 OURS = b"# BEGIN sitemapd\nSitemap: https://www.example.com/sitemap.xml\n# END sitemapd\n"
 
 TARGETS = {
     "events": Target(
-        events, (b"\xff" + _event(**FULL), b"\xff[" + _event() + b"]", b"\n" + _event() + b"\n")
+        events,
+        (
+            b"\xff" + _event(**FULL),
+            b"\xff[" + _event() + b"]",
+            b"\n" + _event() + b"\n",
+            b"\xff" + _event(**EXTENDED),
+        ),
     ),
     "decoding": Target(decoding, (b'{"a": [1, -2.5e3, "\\ud83d\\ude00", null]}', b"[{},{}]\n{}")),
     "signature": Target(
@@ -256,7 +279,13 @@ TARGETS = {
     "addresses": Target(
         addresses, (BASE.url("a%41?q=%c3%a9#f").encode(), b"HTTP://www.\xc3\xa9x\xc3.com:443/../")
     ),
-    "stored": Target(stored, (Event("upsert", BASE.url("a"), "7", version=1).dump(),)),
+    "stored": Target(
+        stored,
+        (
+            Event("upsert", BASE.url("a"), "7", version=1).dump(),
+            parse(json.loads(_event(**EXTENDED)), RULES).dump(),
+        ),
+    ),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),

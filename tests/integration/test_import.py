@@ -13,10 +13,12 @@ import pytest
 import redis
 
 from shared.errors import SourceError
+from shared.events import Event
 from tests.integration.conftest import RedisServer
 from tests.integration.independent import Page, Published
 from tests.integration.pipeline import NAME, Pipeline
-from worker.importer import Progress, Said
+from worker.importer import Importer, Progress, Said
+from worker.sources import read
 
 ORIGIN = "https://www.example.com"
 PAGES = 5_500
@@ -194,3 +196,43 @@ def test_memory_does_not_grow_with_the_source(
     figures = json.loads(ran.stdout)
     assert 100_000 == figures["urls"] == figures["listed"]
     assert figures["peak_mib"] - figures["peak_mib_before"] < 32
+
+
+IMAGE = "http://www.google.com/schemas/sitemap-image/1.1"
+NEWS_SPACE = "http://www.google.com/schemas/sitemap-news/0.9"
+ARTICLE = (
+    "<news:news><news:publication><news:name>N</news:name><news:language>en</news:language>"
+    "</news:publication><news:publication_date>2026-11-21</news:publication_date>"
+    "<news:title>T</news:title></news:news>"
+)
+EXTENDED = (
+    f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="{IMAGE}"'
+    f' xmlns:news="{NEWS_SPACE}"><url><loc>{ORIGIN}/a</loc><image:image><image:loc>{ORIGIN}/1.png'
+    "</image:loc><image:title>old</image:title></image:image><image:image><image:loc>2.png"
+    f"</image:loc></image:image>{ARTICLE}</url></urlset>"
+)
+
+
+@pytest.mark.parametrize("news", [False, True])
+def test_extensions_come_with_their_pages_and_what_cannot_is_said(
+    store: redis.Redis, tmp_path: Path, *, news: bool
+) -> None:
+    """PROTOCOL I1, I2, W11: no page is lost for an image or for news."""
+    path = tmp_path / "s.xml"
+    path.write_text(EXTENDED)
+    options = {"sections": {"news": {"news": True}}} if news else {}
+    settings = Pipeline(store, tmp_path / "public", ORIGIN, **options).settings
+    said: list[Said] = []
+    site = settings.sites[NAME]
+
+    Importer(store, NAME, site, None).run(
+        str(path), read(str(path)), say=said.append, report=lambda _: None, drain=lambda: None
+    )
+
+    ((_, fields),) = store.xrange(f"{{{NAME}}}:inbox")
+    event = Event.load(fields[b"e"])
+    left_out = {(each.rule, each.detail.partition(":")[0]) for each in said}
+    assert event.images == ({"loc": f"{ORIGIN}/1.png"},)
+    assert (event.news is not None) == news
+    assert {("L1", "images[1] left out"), ("I2", "image")} <= left_out
+    assert (("W11", "news left out") in left_out) == (not news)

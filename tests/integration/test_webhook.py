@@ -32,6 +32,37 @@ def stored(store: redis.Redis, site: str = "demo") -> list[dict[str, Any]]:
     return [json.loads(fields[b"e"]) for _, fields in store.xrange(f"{{{site}}}:inbox")]
 
 
+def titled(title: str) -> bytes:
+    return json.dumps(
+        [{"type": "upsert", "loc": LOC}, {**json.loads(UPSERT), "title": title}]
+    ).encode()
+
+
+class TestWarning:
+    def test_what_was_taken_and_changed_is_said_to_its_sender(self, web, store, signed):
+        """PROTOCOL F4: a title with a character that no XML can hold is taken without it."""
+        body = titled("a\u0000b")
+        first = web.post(ADDRESS, data=body, headers=signed(body, ident="w"))
+        again = web.post(ADDRESS, data=body, headers=signed(body, ident="w"))
+
+        (warning,) = first.json["warnings"]
+        assert (first.status_code, warning["item"], warning["field"]) == (202, 1, "title")
+        assert warning["rule"] == "PROTOCOL F4"
+        assert warning["detail"]
+        assert (again.status_code, again.json["warnings"]) == (200, first.json["warnings"])
+        assert stored(store)[1]["title"] == "ab"
+
+    def test_there_are_no_warnings_where_there_is_nothing_to_say(self, web, signed):
+        body = titled("ab")
+
+        assert "warnings" not in web.post(ADDRESS, data=body, headers=signed(body)).json
+
+    def test_a_hundred_warnings_are_the_most(self, web, signed):
+        body = json.dumps([json.loads(titled("a\u0000b"))[1]] * 101).encode()
+
+        assert len(web.post(ADDRESS, data=body, headers=signed(body)).json["warnings"]) == 100
+
+
 class TestAccepting:
     def test_a_signed_event_is_stored_before_it_is_answered_202(self, web, store, signed):
         response = web.post(ADDRESS, data=UPSERT, headers=signed(UPSERT))

@@ -18,7 +18,7 @@ from shared.members import Rules
 from shared.urls import Base
 from tests.unit.extensions import LOC, NAMESPACES
 from tests.unit.sources import Put
-from worker.pruning import CUTS, is_soft, without
+from worker.pruning import salvage
 from worker.sources import Note, Record, read
 
 FILES = {
@@ -162,16 +162,10 @@ VIDEO = {
 }  # fmt: skip
 
 
-def pruned(members: dict[str, Any]) -> tuple[Event, list[str]]:
-    said: list[str] = []
-    members = {"type": "upsert", "loc": LOC, **members}
-    for cut in CUTS:
-        try:
-            parse(members, rules(LOC))
-        except InvalidError as error:
-            members, gone = without(members, error.faults, cut)
-            said += gone
-    return parse(members, rules(LOC)), said
+def brought(members: dict[str, Any]) -> tuple[Event, dict[str, Fault]]:
+    return salvage(
+        {"type": "upsert", "loc": LOC, **members}, lambda given: parse(given, rules(LOC))
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,13 +187,26 @@ def test_the_least_part_that_is_wrong_is_left_out_and_the_page_comes(
     members: dict[str, Any], kept: dict[str, Any], gone: str
 ) -> None:
     """PROTOCOL C0: a page is never lost for its extensions."""
-    event, said = pruned(members)
+    event, said = brought(members)
 
     assert {name: getattr(event, name) for name in kept} == kept
     assert gone in said
 
 
-@pytest.mark.parametrize("field", ["loc", "news", ""])
-def test_what_a_page_cannot_be_without_is_not_left_out(field: str) -> None:
+def test_each_part_left_out_is_said_once_with_what_was_wrong_with_it() -> None:
+    _, said = brought({"images": [BAD, GOOD], "lastmod": "yesterday"})
+
+    assert {name: fault.rule for name, fault in said.items()} == {
+        "images[0]": "PROTOCOL L1", "lastmod": "PROTOCOL M1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("members", "field"), [({"loc": "/a"}, "loc"), ({"section": "news"}, "news")]
+)
+def test_what_a_page_cannot_be_without_is_not_left_out(members: dict[str, Any], field: str) -> None:
     """PROTOCOL W1: a page without news cannot come into a section for news."""
-    assert not is_soft(Fault(field, "x", "y"), {"loc": LOC, "images": [GOOD]})
+    with pytest.raises(InvalidError) as caught:
+        brought({"images": [BAD], **members})
+
+    assert [fault.field for fault in caught.value.faults] == [field]

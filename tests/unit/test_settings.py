@@ -220,3 +220,30 @@ def test_every_setting_of_the_file_says_what_it_means() -> None:
     undescribed = {name for name, field in fields.items() if not field.description}
 
     assert undescribed <= {"sites", "secret"}
+
+
+def test_what_events_may_say_follows_from_the_site(load: Load) -> None:
+    """PROTOCOL F7, L2, N8, W11: news sections, deprecated tags, engines, the smallest file."""
+    plain = load(SITE).sites["demo"].rules
+    rules = (
+        load(
+            with_site(
+                """
+            emit_deprecated = true
+            engines = ["yandex", "baidu"]
+            shard_bytes = 20_000
+            [sites.demo.sections.press]
+            news = true
+            [sites.demo.sections.posts]
+            """
+            )
+        )
+        .sites["demo"]
+        .rules
+    )
+
+    assert (plain.news, plain.deprecated, plain.engines) == (frozenset(), False, frozenset())
+    assert plain.most_bytes == Limits().hard
+    assert (rules.news, rules.deprecated, rules.engines) == ({"press"}, True, {"yandex", "baidu"})
+    assert rules.most_bytes == Limits(size=20_000).hard
+    assert "sites.demo.engines.0" in faults(load, with_site('engines = ["google"]'))
