@@ -10,9 +10,15 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 
+from shared.errors import SitemapdError
 from shared.extensions.alternates import Alternates, ordered
 
 MAX_MEMBERS = 1_000
+"""Pages of a group: each of them is read when the set changes. Ours, no rule."""
+
+
+class GroupFullError(SitemapdError):
+    """A translation group has no room for another page."""
 
 
 class Member(NamedTuple):

@@ -141,7 +141,10 @@ def _regroup(known: Known, event: Event, loc: str, page: Located | None, when: i
     if page and page.group and page.group != group:
         known.groups[page.group].pop(loc, None)
     if group:
-        known.groups[group][loc] = Member(when, event.lang)
+        members = known.groups[group]
+        if loc not in members and len(members) >= groups.MAX_MEMBERS:
+            raise groups.GroupFullError(f"a group has {groups.MAX_MEMBERS} pages at most")
+        members[loc] = Member(when, event.lang)
     return group
 
 

@@ -257,9 +257,10 @@ class Published:
         assert root.tag == f"{{{NS}}}urlset"
         for child in root:
             values = [child.findtext(f"{{{NS}}}{name}") for name in FIELDS]
-            assert [grandchild.tag for grandchild in child] == [
-                f"{{{NS}}}{n}" for n, v in zip(FIELDS, values, strict=True) if v is not None
-            ]
+            core = [f"{{{NS}}}{n}" for n, v in zip(FIELDS, values, strict=True) if v is not None]
+            tags = [grandchild.tag for grandchild in child]
+            assert tags[: len(core)] == core
+            assert not any(tag.startswith(f"{{{NS}}}") for tag in tags[len(core) :])
             loc, lastmod, changefreq, priority = values
             assert loc
             yield Page(loc, lastmod, changefreq, None if priority is None else Decimal(priority))

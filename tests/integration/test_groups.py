@@ -12,6 +12,7 @@ import pytest
 import redis
 from lxml import etree
 
+from shared.groups import MAX_MEMBERS
 from tests.integration.rig import BASE, NS, Rig, as_written
 
 LINK = "{http://www.w3.org/1999/xhtml}link"
@@ -220,3 +221,18 @@ def test_a_group_without_members_leaves_nothing_behind(rig: Rig) -> None:
     rig.do(*({"type": "delete", "loc": f"{code}/about"} for code in CODES[:3]))
 
     assert not list(rig.client.scan_iter("*cluster*"))
+
+
+def test_a_group_that_is_full_takes_no_more_and_holds_up_nobody(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path / "public")
+    rig.do(*(version("de", loc=f"de/{n}") for n in range(MAX_MEMBERS)))
+    rig.send(version("fr"), {"type": "upsert", "loc": "other"})
+
+    rig.settle()
+
+    assert f"{BASE}other" in rig.listed()
+    assert f"{BASE}fr/about" not in rig.listed()
+    ((_, dead),) = store.xrange(rig.keys.dead)
+    assert b"1000 pages at most" in dead[b"error"]
