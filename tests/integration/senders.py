@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.integration.rig import BASE, Rig
 
-SECTIONS = ("pages", "posts", "n-1")
+SECTIONS = ("pages", "posts", "n-a")
 LASTMODS = (None, "2020-01-01", "2021-02-03T04:05:06Z", "2022-02-02")
 DAY_MS = 86_400_000
 

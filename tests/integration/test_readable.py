@@ -51,13 +51,15 @@ def test_both_are_written_once_and_no_event_touches_them(rig: Rig) -> None:
 
 def test_switched_off_they_go_at_the_next_start(rig: Rig, tmp_path: Path) -> None:
     off = restarted(rig, tmp_path, pages=False)
-    assert check(off) == dict.fromkeys(readable.NAMES, "unwanted")
+    styled = dict.fromkeys(("pages-1.xml", "sitemap.xml"), "differs")
+    assert check(off) == dict.fromkeys(readable.NAMES, "unwanted") | styled
 
     off.do(upsert(2))
 
     assert not any((tmp_path / name).exists() for name in readable.NAMES)
     assert check(off) == {}
     off.check()
+    assert b"xml-stylesheet" not in b"".join(file.content for file in off.files().values())
 
 
 def test_switched_off_what_was_edited_stays(rig: Rig, tmp_path: Path) -> None:

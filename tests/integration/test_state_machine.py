@@ -37,7 +37,7 @@ from worker.draining import drain_emptiest
 OPTIONS: dict[str, Any] = {
     "shard_urls": 7, "index_shards": 3, "robots": "create", "block_urls": 3, "block_size": 300,
     "file_size": fragments.OVERHEAD + 640,
-    "sections": {"posts": {}, "n-1": {"shard_urls": 2}},
+    "sections": {"posts": {}, "n-a": {"shard_urls": 2}},
 }  # fmt: skip
 
 
