@@ -65,6 +65,7 @@ def up(
     home = home.resolve()
     for folder in (home, home / "run", home / "logs"):
         folder.mkdir(mode=0o700 if folder != home else 0o755, parents=True, exist_ok=True)
+    proxy = ["--behind-proxy"] if behind_proxy else []
     with hold(home / "lock"), Signals() as signals:
         if left := reap(runs(home)):
             logger("up").warning("ended_leftovers", children=left)
@@ -74,7 +75,9 @@ def up(
         settings = load(config)
         supervisor = Supervisor(home / "run" / "pids.json")
         try:
-            url = _begin(supervisor, signals, home, settings, commands(config, host, port))
+            named = commands(config, host, port)
+            named["web"] += proxy
+            url = _begin(supervisor, signals, home, settings, named)
             say(f"{address} serves {home}")
             # It shows a secret, which is for a person and not for the log of a service manager.
             if sys.stdout.isatty():

@@ -1,6 +1,7 @@
 """The web server: for `sitemapd run web` the interface, for `up` the published files beside it.
 
-`python -m deploy.web HOST PORT` serves both for the configuration that SITEMAPD_CONFIG names.
+`python -m deploy.web HOST PORT [--behind-proxy]` serves both for the configuration that
+SITEMAPD_CONFIG names.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,8 +136,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="sitemapd web server")
     parser.add_argument("host")
     parser.add_argument("port", type=int)
+    parser.add_argument("--behind-proxy", action="store_true")
     options = parser.parse_args()
-    serve(from_environment, (options.host, options.port))
+    load_app = from_environment
+    if options.behind_proxy:
+        load_app = partial(read_to_the_end, from_environment)
+    serve(load_app, (options.host, options.port))
 
 
 if __name__ == "__main__":
