@@ -65,6 +65,7 @@ class Known:
     groups: dict[bytes, dict[str, Member]] = field(default_factory=dict)
     expiry: dict[str, int] = field(default_factory=dict)
     expired: set[str] = field(default_factory=set)
+    names: dict[int, str] = field(default_factory=dict)
 
     def section_of(self, loc: str) -> int | None:
         """The section that lists `loc`, or will once this batch is applied."""
@@ -82,7 +83,9 @@ class Known:
 
     def name(self, number: int) -> str | None:
         """The section of this number."""
-        return next((name for name, n in self.sections.items() if n == number), None)
+        if len(self.names) != len(self.sections):
+            self.names = {number: name for name, number in self.sections.items()}
+        return self.names.get(number)
 
 
 def subjects(event: Event) -> tuple[str | None, bytes]:

@@ -98,28 +98,38 @@ def _put(
     page = known.pages.get(loc)
     if page and when < page.stamp and not _vacated(page, owner):
         return Decision(changed=False, reason="older than what is known of this URL")
-    group = _regroup(known, event, loc, page, when)
+    group = b""
+    if event.group or (page and page.group):
+        group = _regroup(known, event, loc, page, when)
     entry = _entry(known, event, loc, group, arrival, policy)
     here = known.section_of(loc)
     name = None if here is None else known.name(here)
     there = known.number(policy.routing.section(event, loc, name, arrival.ms))
-    known.expiry[loc] = min(filter(None, map(videos.expires_ms, entry.videos)), default=0)
+    if entry.videos:
+        known.expiry[loc] = min(filter(None, map(videos.expires_ms, entry.videos)), default=0)
     owner = owner or (page.owner if page and page.live else b"")
-    page_is = _list(known, loc, entry, there, Located(None, 0, when, b"", owner, group))
-    news_is = _news(known, event, entry, when, policy)
+    page_is = _list(known, loc, entry, there, when, owner, group)
+    news_is = _news(known, event, entry, when, policy) if policy.routing.news else ""
     if not page_is.changed and news_is:
         return Decision(changed=True, reason=news_is)
     return page_is
 
 
-def _list(known: Known, key: str, entry: Entry, there: int, new: Located) -> Decision:
-    """List `entry` under the name `key` in the section `there`, with stamp and owner of `new`."""
+def _list(
+    known: Known,
+    key: str,
+    entry: Entry,
+    there: int,
+    when: int,
+    owner: bytes = b"",
+    group: bytes = b"",
+) -> Decision:
+    """List `entry` under the name `key` in the section `there`."""
     page, here = known.pages.get(key), known.section_of(key)
     fragment = fragments.render(entry)
     digest = fragments.digest(fragment)
-    known.pages[key] = new._replace(
-        place=page.place if page else None, length=len(fragment), digest=digest
-    )
+    place = page.place if page else None
+    known.pages[key] = Located(place, len(fragment), when, digest, owner, group)
     if page and page.live and page.digest == digest and here == there:
         return Decision(changed=False, reason="same content")
     known.fragments[key] = fragment
@@ -164,7 +174,7 @@ def _news(known: Known, event: Event, entry: Entry, when: int, policy: Policy) -
         return _drop_news(known, entry.loc, when)
     twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
     known.expiry[key] = leaves
-    listed = _list(known, key, twin, known.number(section), Located(None, 0, when, b"", b""))
+    listed = _list(known, key, twin, known.number(section), when)
     return f"{listed.reason} as news" if listed.changed else ""
 
 

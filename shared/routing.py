@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from fnmatch import translate
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from shared import w3c
@@ -45,7 +46,11 @@ class Routing:
             if family.paths
         }
         self.news = [name for name, family in families.items() if family.news]
-        self._asked = [name for name, f in families.items() if f.paths or f.languages]
+        self._asked = [
+            name for name, f in families.items() if (f.paths or f.languages) and not f.news
+        ]
+        self._splits = {name: family.split for name, family in families.items() if family.split}
+        self._family_of = lru_cache(1024)(partial(family_of, families=frozenset(self._families)))
 
     def section(self, event: Event, loc: str, here: str | None, arrived_ms: int) -> str:
         """The section of the page at `loc` after `event`; it is listed `here` by now, if at all.
@@ -53,21 +58,20 @@ class Routing:
         A page stays in the month it was listed in unless its sender says when it was published;
         without that the month is that of its lastmod, else that of the event's arrival.
         """
-        family = event.section if event.section and not self._is_news(event.section) else None
-        at_home = family_of(here, self._families) if here else None
-        if family is None:
-            family = at_home or self._claimed(event, loc) or DEFAULT_SECTION
-        stays = here if family == at_home else None
-        split = self._families[family].split if family in self._families else ""
+        family = event.section
+        if family is None or family in self.news:
+            family = self._family_of(here) if here else self._claimed(event, loc)
+        split = self._splits.get(family)
+        if split is None:
+            return family
+        stays = here if here and self._family_of(here) == family else None
         if split == "month":
             return self._month(event, family, stays, arrived_ms)
-        if split == "language":
-            return _language(event, family, stays)
-        return family
+        return _language(event, family, stays)
 
     def news_section(self, event: Event) -> str | None:
         """The section that lists `event` as news: the one it names, else the first that fits."""
-        if event.section and self._is_news(event.section):
+        if event.section in self.news:
             return event.section
         code = _base(event.news["publication"]["language"]) if event.news else ""
         for name in self.news:
@@ -76,22 +80,18 @@ class Routing:
         plain = (name for name in self.news if not self._families[name].languages)
         return next(plain, self.news[0] if self.news else None)
 
-    def _is_news(self, name: str) -> bool:
-        return name in self._families and self._families[name].news
-
-    def _claimed(self, event: Event, loc: str) -> str | None:
-        """The first family whose rules take the page."""
+    def _claimed(self, event: Event, loc: str) -> str:
+        """The first family whose rules take the page, else `pages`."""
+        if not self._asked:
+            return DEFAULT_SECTION
         path = _ORIGIN.sub("", loc, count=1)
         codes = {code.lower() for code in event.lang}
         for name in self._asked:
-            family = self._families[name]
-            if family.news:
-                continue
             if name in self._paths and self._paths[name].match(path):
                 return name
-            if codes & set(family.languages):
+            if codes & set(self._families[name].languages):
                 return name
-        return None
+        return DEFAULT_SECTION
 
     @staticmethod
     def _month(event: Event, family: str, stays: str | None, arrived_ms: int) -> str:
