@@ -5,6 +5,7 @@ from __future__ import annotations
 import redis
 from flask import Flask
 
+from shared.extensions import languages
 from shared.settings import Settings
 from shared.store.redis import connect
 from webhook import answers
@@ -27,6 +28,7 @@ def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
     app.url_map.merge_slashes = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     answers.install(app)
+    languages.load()  # 0.2 s, which no sender should wait for
 
     tenants, gate = Tenants(settings, client), Gate()
     waker = Waker(settings.redis_url)

@@ -1,6 +1,6 @@
 """Codes of languages, scripts and countries, by the ISO lists that pycountry ships.
 
-Loaded when the first code is asked for: that takes 0.1 s, and most sites never ask.
+Loaded when the first code is asked for, or by `load`: that takes 0.2 s and 12 MB.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ def _codes() -> _Codes:
         frozenset(script.alpha_4 for script in pycountry.scripts),
         frozenset(country.alpha_2 for country in pycountry.countries),
     )
+
+
+def load() -> None:
+    """Load the lists now."""
+    _codes()
 
 
 @lru_cache(1024)
