@@ -83,7 +83,11 @@ def send(
         started = time.perf_counter()
         said = _post(client, place, to, body.encode())
     steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": _since(started)}]
-    _step(steps[0], as_json=as_json)
+    for warning in said.get("warnings", []):
+        what = "{field}: {detail} ({rule})".format_map(warning)
+        steps.append({"step": "warning", "what": what, "ms": steps[0]["ms"]})
+    for step in steps:
+        _step(step, as_json=as_json)
     if follow is not None:
         for step in follow.steps(said["ids"], started):
             steps.append(step)

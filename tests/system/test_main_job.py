@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import json
 import re
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,45 @@ def test_a_bad_configuration_names_every_fault_and_exits_78(tmp_path: Path) -> N
     assert said.returncode == 78
     for field in ("sites.demo.base_url", "sites.demo.tokens", "sites.demo.colour"):
         assert field in said.stderr
+
+
+def test_a_page_with_everything_is_sent_from_the_shell_and_its_versions_follow(
+    system: System,
+) -> None:
+    """PROTOCOL C0, H2, W1: images, videos, news and translations through all of the parts."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    german = {
+        "type": "upsert", "loc": f"{system.base}/de/neu", "section": "posts", "title": "Neu",
+        "images": [{"loc": "https://cdn.example.com/a.jpg", "caption": "alt"}],
+        "videos": [{
+            "thumbnail_loc": "https://cdn.example.com/t.jpg", "title": "Film & Ton",
+            "description": "...", "content_loc": "https://cdn.example.com/a.mp4",
+        }],
+        "news": {
+            "publication": {"name": "Beispiel", "language": "de"}, "publication_date": now,
+            "title": "Neu",
+        },
+        "group": "new", "lang": ["de", "x-default"],
+    }  # fmt: skip
+    (system.home / "event.json").write_text(json.dumps(german))
+    said = system.run(
+        "event", "send", "--file", str(system.home / "event.json"), "--watch", "--json"
+    )
+    steps = {step["step"]: step["what"] for step in json.loads(said.stdout)["steps"]}
+    assert "caption is deprecated" in steps["warning"]
+    system.send({"type": "upsert", "loc": f"{system.base}/en/new", "group": "new", "lang": "en"})
+    system.quiet()
+
+    assert set(written(system, "posts-1.xml", "image", "loc")) == {"https://cdn.example.com/a.jpg"}
+    assert written(system, "posts-1.xml", "video", "title") == ["Film & Ton"]
+    assert written(system, "news-1.xml", "news", "title") == ["Neu"]
+    for name in ("posts-1.xml", "pages-1.xml"):
+        assert (system.root / name).read_text().count('rel="alternate"') == 3
+    assert system.run("verify").returncode == 0
+
+
+def written(system: System, name: str, extension: str, tag: str) -> list[str | None]:
+    """The texts of an extension's tag in one file."""
+    root = ET.parse(system.root / name).getroot()
+    found = root.iter()
+    return [each.text for each in found if each.tag.endswith(f"{tag}") and extension in each.tag]
