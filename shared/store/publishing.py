@@ -216,6 +216,17 @@ class Publishing:
         keys = [self._keys.lease, self._keys.dirty]
         self._scripts("release", keys, token, self._keys.prefix, now, *names)
 
+    def feed(self) -> dict[bytes, bytes]:
+        """What the feeds may list: loc -> Item.pack."""
+        with answering():
+            found: Any = self._client.hgetall(self._keys.feed_items)
+        return dict(found)
+
+    def forget_feed(self) -> None:
+        """Keep nothing for feeds: nobody would take out of it what is deleted from now on."""
+        with answering():
+            self._client.delete(self._keys.feed, self._keys.feed_items)
+
     def sections(self) -> list[str]:
         """The names of all sections that ever were."""
         with answering():
