@@ -18,7 +18,8 @@ from email.utils import formatdate
 from typing import NamedTuple
 
 from shared import w3c
-from shared.xml import escape
+from shared.errors import DateError
+from shared.xml import escape, legal
 
 ATOM, RSS = "atom.xml", "rss.xml"
 NAMES = (ATOM, RSS)
@@ -53,10 +54,18 @@ class Item(NamedTuple):
         return _HEAD.pack(self.updated_ms, self.digest) + self.title.encode()
 
     @classmethod
-    def unpack(cls, stored: bytes) -> Item:
-        """The item of what `pack` gave."""
-        updated_ms, digest = _HEAD.unpack_from(stored)
-        return cls(updated_ms, digest, stored[_HEAD.size :].decode())
+    def unpack(cls, stored: bytes) -> Item | None:
+        """The item of what `pack` gave; None for anything else.
+
+        What was damaged must not get into a file, nor hold up the sitemap (RELIABILITY T14).
+        """
+        try:
+            updated_ms, digest = _HEAD.unpack_from(stored)
+            item = cls(updated_ms, digest, stored[_HEAD.size :].decode())
+            w3c.from_epoch_s(item.updated_ms // 1000)
+        except (struct.error, UnicodeDecodeError, DateError):
+            return None
+        return item if item.title == legal(item.title) else None
 
 
 class Channel(NamedTuple):
@@ -99,7 +108,7 @@ def render(name: str, channel: Channel, listed: Listed) -> bytes:
 def is_ours(name: str, content: bytes) -> bool:
     """Whether `content` is that of a file `name` which `render` made, or the beginning of one."""
     start = _STARTS[name].encode()
-    return start.startswith(content[: len(start)])
+    return bool(content) and start.startswith(content[: len(start)])
 
 
 def _atom(channel: Channel, listed: Listed) -> Iterable[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from shared import feeds
 from shared.errors import PublishError
-from shared.feeds import Channel, Item
+from shared.feeds import Channel
 from shared.sites import Site
 from shared.store.publishing import Publishing
 from shared.telemetry import logger
@@ -24,8 +24,7 @@ def contents(state: Publishing, site: Site) -> dict[str, bytes]:
     """What the files are to hold by now, by name; none while there is nothing to list."""
     if not site.feed:
         return {}
-    items = {loc.decode(): Item.unpack(stored) for loc, stored in state.feed().items()}
-    listed = feeds.newest(items, site.feed_entries)
+    listed = feeds.newest(state.feed(), site.feed_entries)
     urls = {name: site.base.url(name) for name in NAMES}
     channel = Channel(site.feed_title, site.base.url(""), urls, site.hub)
     return {name: feeds.render(name, channel, listed) for name in NAMES if listed}
@@ -86,7 +85,7 @@ class Feeds:
         removed = [
             name
             for name in NAMES
-            if feeds.is_ours(name, root.read_own(name) or b"?") and root.remove(name)
+            if feeds.is_ours(name, root.read_own(name) or b"") and root.remove(name)
         ]
         if removed:
             root.sync()

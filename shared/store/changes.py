@@ -73,6 +73,8 @@ def _page(op: Op, fed: Collection[str]) -> list[Any]:
 
 def _fed_alone(batch: Batch, fed: Collection[str], ops: Sequence[Op]) -> Iterator[list[Any]]:
     """Pages of which nothing changes but what the feeds say: by an event with an equal stamp."""
+    if not fed:
+        return
     placed = {op.loc for op in ops}
     for loc in fed:
         if loc not in placed and Located.was_live(stored := batch.pages[loc]):

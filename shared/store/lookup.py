@@ -89,8 +89,7 @@ class Lookup:
             return {}
         with answering():
             found: Any = self._client.hmget(self._keys.feed_items, locs)
-        items = [Item.unpack(stored) if stored else None for stored in found]
-        return dict(zip(locs, items, strict=True))
+        return dict(zip(locs, (Item.unpack(stored or b"") for stored in found), strict=True))
 
     def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
         """The pending fragment of one page of a block, empty if it is to go, None if none waits."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import redis
 
 from shared.blocks import Block
+from shared.feeds import Item
 from shared.fragments import LOC_END
 from shared.shards import Shard, ShardState
 from shared.store.contract import (
@@ -216,11 +217,14 @@ class Publishing:
         keys = [self._keys.lease, self._keys.dirty]
         self._scripts("release", keys, token, self._keys.prefix, now, *names)
 
-    def feed(self) -> dict[bytes, bytes]:
-        """What the feeds may list: loc -> Item.pack."""
+    def feed(self) -> dict[str, Item]:
+        """What the feeds may list, by loc; without what the store has damaged."""
         with answering():
-            found: Any = self._client.hgetall(self._keys.feed_items)
-        return dict(found)
+            stored: Any = self._client.hgetall(self._keys.feed_items)
+        found = {loc.decode(errors="replace"): Item.unpack(item) for loc, item in stored.items()}
+        return {
+            loc: item for loc, item in found.items() if item and loc.isascii() and loc.isprintable()
+        }
 
     def forget_feed(self) -> None:
         """Keep nothing for feeds: nobody would take out of it what is deleted from now on."""

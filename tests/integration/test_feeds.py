@@ -323,6 +323,19 @@ def test_a_feed_of_somebody_else_stays_where_ours_are_off(
     rig.check()
 
 
+def test_what_the_store_damaged_is_left_out_and_holds_up_nothing(rig: Rig) -> None:
+    """RELIABILITY T14."""
+    rig.do(upsert("a", 1), upsert("b", 2), upsert("c", 3))
+    for loc, stored in {BASE + "a": b"x", "\xfc<": bytes(13), BASE + "d\x01": bytes(13)}.items():
+        rig.client.hset(rig.keys.feed_items, loc, stored)
+
+    rig.do(upsert("b", 4))
+    assert order(rig) == ["b", "c"]
+
+    rig.do(upsert("a", 5))
+    assert order(rig) == ["a", "b", "c"]
+
+
 def test_the_sitemap_does_not_wait_for_a_feed_that_cannot_be_written(rig: Rig) -> None:
     """RELIABILITY T18: a link is not followed, and not replaced either."""
     rig.root.mkdir()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import feedparser
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared import feeds, w3c
@@ -65,6 +65,18 @@ def test_an_item_is_stored_as_it_is(item: Item) -> None:
     assert Item.unpack(item.pack()) == item
 
 
+@given(st.binary(max_size=40))
+@example(bytes(13) + b"\x01")
+@example(b"\x7f" * 13)
+def test_what_the_store_damaged_is_none_or_can_be_listed(stored: bytes) -> None:
+    """RELIABILITY T14."""
+    item = Item.unpack(stored)
+
+    assert item is None or item.pack() == stored
+    if item is not None:
+        assert reader.atom(feeds.render(ATOM, CHANNEL, [(HOME, item)]))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_another_reader_understands_them(name: str) -> None:
     pages = {
@@ -120,5 +132,6 @@ def test_ours_is_told_from_any_other_feed(name: str) -> None:
 
     assert feeds.is_ours(name, ours)
     assert feeds.is_ours(name, ours[:60])
+    assert not feeds.is_ours(name, b"")
     assert not feeds.is_ours(name, ours.replace(b"sitemapd", b"another"))
     assert not feeds.is_ours(name, b'<?xml version="1.0"?>\n' + ours)
