@@ -50,6 +50,11 @@ robots = "create"
 # rate = 500                # events a second taken for long, two minutes' worth at once (60000);
 #                             more is told 429 and when to try again; 0: no limit
 # pages = true              # write sitemap.css and sitemap.html: the sitemap readable for people
+# feed = false              # true: write atom.xml and rss.xml, the newest changes; files of these
+#                             names that lie there already are replaced
+# feed_entries = 100        # pages in them, 10 to 1000
+# hub = ""                  # URL of the WebSub hub that both name
+# title = ""                # of the feeds; empty: the host
 # hints = false             # true: list changefreq and priority, which Yandex reads
 # shard_urls = 10000        # URLs in one file, at most 50000
 # shard_bytes = 52428800    # bytes of one file before compression

@@ -21,6 +21,7 @@ from werkzeug.http import http_date
 from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import wrap_file
 
+from shared import feeds
 from shared.sites import Site
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
 }
+FEED_TYPES = {feeds.ATOM: "application/atom+xml", feeds.RSS: "application/rss+xml"}
 OTHER_TYPE = "application/octet-stream"
 
 _CHUNK = 65536
@@ -83,7 +85,8 @@ def _directory(site: Site) -> bytes:
 
 
 def _send(request: Request, root: Path, name: bytes) -> Response:
-    kind = TYPES.get(Path(os.fsdecode(name)).suffix, OTHER_TYPE)
+    path = Path(os.fsdecode(name))
+    kind = FEED_TYPES.get(str(path)) or TYPES.get(path.suffix, OTHER_TYPE)
     file = open_below(root, name)
     if file is not None:
         return _answer(request, file, kind)

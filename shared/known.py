@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from shared.errors import SitemapdError
 from shared.events import Event
+from shared.feeds import Item
 from shared.groups import Member
 from shared.locator import PLACE_BYTES, Claim, Located, digest_of, owner_of
 from shared.routing import Routing
@@ -55,6 +56,7 @@ class Known:
     unknown) if the site lists news. `groups` holds the members of each translation group that
     these pages are or will be in, by groups.digest_of. `expiry` says when an entry has to be looked
     at again (ms since 1970, 0: never), `expired` which pages leave because their time is over.
+    `feed` holds what the feeds say of each page (None: nothing), no page if the site has no feeds.
     """
 
     sections: Mapping[str, int]
@@ -66,6 +68,7 @@ class Known:
     expiry: dict[str, int] = field(default_factory=dict)
     expired: set[str] = field(default_factory=set)
     names: dict[int, str] = field(default_factory=dict)
+    feed: dict[str, Item | None] = field(default_factory=dict)
 
     def section_of(self, loc: str) -> int | None:
         """The section that lists `loc`, or will once this batch is applied."""

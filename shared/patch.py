@@ -8,10 +8,11 @@ Not guaranteed: the order of entries across blocks, which is that of first arriv
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared import fragments, groups, w3c
+from shared import feeds, fragments, groups, w3c
 from shared.entries import Entry
 from shared.events import Event
 from shared.extensions import news, videos
@@ -86,6 +87,8 @@ def _remove(known: Known, loc: str, owner: bytes, when: int, why: str) -> Decisi
     # A tombstone even for a page never seen: an older event may still be under way.
     known.pages[loc] = Located(page.place if page else None, 0, when, bytes(5), owner)
     known.fragments.pop(loc, None)
+    if loc in known.feed:
+        known.feed[loc] = None
     _drop_news(known, loc, when)
     if page and page.live:
         return Decision(changed=True, reason=why)
@@ -112,6 +115,8 @@ def _put(
     news_is = _news(known, event, entry, when, policy) if policy.routing.news else ""
     if not page_is.changed and news_is:
         return Decision(changed=True, reason=news_is)
+    if loc in known.feed and _feed(known, event, entry, page, when, arrival):
+        return page_is if page_is.changed else Decision(changed=True, reason="changed in the feeds")
     return page_is
 
 
@@ -135,6 +140,28 @@ def _list(
     known.fragments[key] = fragment
     known.placed[key] = there
     return Decision(changed=True, reason="changed" if page and page.live else "added")
+
+
+def _feed(
+    known: Known, event: Event, entry: Entry, before: Located | None, when: int, arrival: Arrival
+) -> bool:
+    """Put the page on top of the feeds, if the event says anything else than was known of it.
+
+    Whether it did. What comes of other pages of its group, or by the clock, is no news of the page.
+    """
+    listed, page = known.feed[entry.loc], known.pages[entry.loc]
+    assert page is not None
+    digest, title = page.digest, event.title or (event.news or {}).get("title", "")
+    said = replace(entry, videos=event.videos, alternates=event.alternates)
+    if said != entry:
+        digest = fragments.digest(fragments.render(said))
+    if before and before.live:
+        was, now = (listed[1:], (digest, title)) if listed else (before.digest, page.digest)
+        if was == now:
+            return False
+    updated = feeds.updated_ms(entry.lastmod, when >> 16, arrival.ms)
+    known.feed[entry.loc] = feeds.Item(updated, digest, title)
+    return True
 
 
 def _vacated(page: Located, owner: bytes) -> bool:

@@ -18,13 +18,14 @@ from pydantic import (
     model_validator,
 )
 
-from shared import shards
+from shared import shards, urls
 from shared.errors import UrlError
 from shared.members import Rules
 from shared.routing import DEFAULT_SECTION, Family, Routing
 from shared.shards import Limits
 from shared.shrink import Rule
 from shared.urls import Base
+from shared.xml import legal, one_line
 
 WEBHOOK_PREFIX = "whsec_"
 MAX_NEWS = 1_000
@@ -37,6 +38,17 @@ def _base_url(text: str) -> str:
         return Base.parse(text).url("")
     except UrlError as error:
         raise ValueError(error.detail) from error
+
+
+def _hub(text: str) -> str:
+    try:
+        return urls.absolute(text, ("http", "https")) if text else ""
+    except UrlError as error:
+        raise ValueError(error.detail) from error
+
+
+def _title(text: str) -> str:
+    return one_line(legal(text))
 
 
 def _section_name(name: str) -> str:
@@ -143,6 +155,14 @@ class Site(Model):
         "xml", description="form of shard files"
     )
     pages: bool = Field(True, description="sitemap.css and sitemap.html, for people")
+    feed: bool = Field(False, description="atom.xml and rss.xml: the newest changes (PROTOCOL F11)")
+    feed_entries: int = Field(100, ge=10, le=1_000, description="how many pages the feeds list")
+    hub: Annotated[str, AfterValidator(_hub)] = Field(
+        "", description="WebSub hub that the feeds name"
+    )
+    title: Annotated[str, AfterValidator(_title)] = Field(
+        "", max_length=500, description="title of the feeds; empty: the host"
+    )
     publish_interval: float = Field(
         1.0,
         ge=0,
@@ -202,6 +222,11 @@ class Site(Model):
     def base(self) -> Base:
         """`base_url`, taken apart."""
         return Base.parse(self.base_url)
+
+    @property
+    def feed_title(self) -> str:
+        """`title`, by default the host."""
+        return self.title or self.base.origin.partition("://")[2]
 
     @property
     def rules(self) -> Rules:

@@ -16,6 +16,7 @@ from shared.fragments import index_start
 from shared.shards import Shard, ShardState
 from shared.sites import Site
 from shared.telemetry import logger
+from worker import feeds
 from worker.files import WebRoot
 from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
@@ -66,6 +67,7 @@ class Audit:
                     yield Difference(name, "differs")
                 seen(1)
             yield from self._robots(root)
+            yield from self._feeds(root)
             for name in sorted(root.names()):
                 if self._is_ours(root, name) and name not in expected:
                     yield Difference(name, "unexpected")
@@ -167,6 +169,11 @@ class Audit:
     def _robots(self, root: WebRoot) -> Iterator[Difference]:
         if what := robots_fault(root, self._site, named(self._state, self._site)):
             yield Difference("robots.txt", what)
+
+    def _feeds(self, root: WebRoot) -> Iterator[Difference]:
+        for name in feeds.NAMES:
+            if what := feeds.fault(root, self._state, self._site, name):
+                yield Difference(name, "unexpected" if what == "unwanted" else what)
 
     def _publish(self, chunk: list[Shard]) -> Published:
         deadline = time.monotonic() + BUSY_S

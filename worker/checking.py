@@ -21,7 +21,7 @@ from shared.sites import Site
 from shared.store.contract import PublishedFile
 from shared.store.publishing import Publishing
 from shared.telemetry import logger
-from worker import marker, readable
+from worker import feeds, marker, readable
 from worker.files import Look, Piece, WebRoot
 from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
@@ -123,7 +123,7 @@ class Checker:
         targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
         for page in self._state.pages(self._site.index_shards) if self._site.index else ():
             targets[shards.index_name(page)] = _Target(page=page)
-        return targets | dict.fromkeys((*readable.NAMES, "robots.txt"), _Target())
+        return targets | dict.fromkeys((*readable.NAMES, *feeds.NAMES, "robots.txt"), _Target())
 
     def _compare(self, root: WebRoot, targets: Mapping[str, _Target]) -> Checked:
         looks = {name: root.look(name) for name in targets}
@@ -180,6 +180,8 @@ class Checker:
             return robots_fault(root, self._site, named(self._state, self._site))
         if name in readable.NAMES:
             return readable.fault(root, self._site, name)
+        if name in feeds.NAMES:
+            return feeds.fault(root, self._state, self._site, name)
         if root.look(name) is None:
             return "missing"
         try:

@@ -1,4 +1,4 @@
-"""Write what changed, and only that: shards, then index, then robots.txt; then commit.
+"""Write what changed, and only that: shards, then index, feeds, robots.txt; then commit.
 
 A reader sees old files or new ones, and an index whose files all exist: files that appear are
 written before they are named, files that vanish are named no more before they go. A crash at any
@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import redis
@@ -24,6 +25,7 @@ from shared.store.redis import Errand
 from shared.store.work import Begun, Done, Run, Taken
 from shared.telemetry import logger
 from worker import marker, readable
+from worker.feeds import Feeds
 from worker.files import Staged, WebRoot
 from worker.guarding import Guard
 from worker.indexes import Indexes
@@ -59,6 +61,7 @@ class Publisher:
         self.state = Publishing(client, name)
         self._name, self._site = name, site
         self._indexes = Indexes(self.state, name, site)
+        self._feeds = Feeds(self.state, name, site)
         self._me = f"{consumer}:"
         self._token = self._me + secrets.token_hex(8)
         self._ownership = Ownership(self.state, name, site)
@@ -130,7 +133,8 @@ class Publisher:
             changes = self._indexes.changes(done, lines)
             if again:
                 readable.place(root, self._site)
-            for index in self._indexes.stage(root, changes, again=again):
+            named = self._indexes.stage(root, changes, again=again)
+            for index in chain(named, self._feeds.stage(root)):
                 # One by one: the next may fail, and all that were written are discarded then.
                 indexes.append(index)  # noqa: PERF402
             if not self._place(root, staged.values(), indexes):
@@ -140,6 +144,7 @@ class Publisher:
         written = [file.name for file in (*staged.values(), *indexes)]
         written += self._indexes.follow(root, changes, again=again)
         removed = self._remove(root, done, sync=bool(written))
+        removed += self._feeds.tidy(root, again=again)
         damaged = {
             shard: self._damaged[shard][1]
             for shard in begun.shards[:within]

@@ -53,7 +53,7 @@ class Pump:
         site = settings.sites[name]
         self.name = name
         self.inbox = Inbox(client, name)
-        self.pages = Pages(client, name, site.limits)
+        self.pages = Pages(client, name, site.limits, site.feed_entries if site.feed else 0)
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
         self._routing, self._now_ms = site.routing, now_ms

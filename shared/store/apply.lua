@@ -11,15 +11,17 @@
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
 -- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
--- <section>:taking:<n>, held, allowed, expiry, cluster:<group>
+-- <section>:taking:<n>, held, allowed, expiry, cluster:<group>, feed,
+-- feed:items
 -- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
 --        pages = {{field, before, after, op, payload, section, digest, counts}..},
 --              op: P put, D delete, E delete because its time is over, T touch, M move to the tail,
---              N nothing, only compared; counts: 0 for news, which lists a page a second time
+--              N nothing, only compared, F touch, and have the shard looked at, for the feeds
+--              change; counts: 0 for news, which lists a page a second time
 --        claims = {{field, before, after}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
---        expiry = {{name, when}..}, 0: never}
+--        expiry = {{name, when}..}, 0: never; feed = {{loc, when, item (empty: none)}..}, feed_most}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns;
 --      digests are bucket-wide fields, 8 byte digests stand in `digest`
 -- Returns the number of records that had changed; 0: applied.
@@ -191,6 +193,8 @@ for i, page in ipairs(a.pages) do
       listed = listed + counts
     end
     patch(shard, block, digest, 'U', payload)
+  elseif op == 'F' then
+    shard_of(old_section, old_number).soiled = true
   end
   if op ~= 'N' then
     redis.call('HSET', KEYS[FIRST + i - 1], field, new_place .. after)
@@ -229,6 +233,23 @@ for _, entry in ipairs(a.expiry) do
   end
 end
 
+for _, entry in ipairs(a.feed) do
+  if entry[3] == '' then
+    redis.call('ZREM', a.prefix .. 'feed', entry[1])
+    redis.call('HDEL', a.prefix .. 'feed:items', entry[1])
+  else
+    redis.call('ZADD', a.prefix .. 'feed', entry[2], entry[1])
+    redis.call('HSET', a.prefix .. 'feed:items', entry[1], entry[3])
+  end
+end
+if #a.feed > 0 then
+  local over = redis.call('ZCARD', a.prefix .. 'feed') - a.feed_most
+  for _, loc in ipairs(over > 0 and redis.call('ZRANGE', a.prefix .. 'feed', 0, over - 1) or {}) do
+    redis.call('ZREM', a.prefix .. 'feed', loc)
+    redis.call('HDEL', a.prefix .. 'feed:items', loc)
+  end
+end
+
 for _, shard in ipairs(touched) do
   local name = a.sections[shard.section][1]
   if shard.moved > 0 then
@@ -236,11 +257,13 @@ for _, shard in ipairs(touched) do
     redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. name .. '/' .. shard.number, shard.moved)
     redis.call('ZADD', KEYS[2], 'NX', a.now, name .. '/' .. shard.number)
   end
-  if #shard.patches > 0 then
+  if #shard.patches > 0 or shard.soiled then
     if not shard.known then
       shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
     end
-    redis.call('HSET', a.prefix .. name .. ':pending:' .. shard.number, unpack(shard.patches))
+    if #shard.patches > 0 then
+      redis.call('HSET', a.prefix .. name .. ':pending:' .. shard.number, unpack(shard.patches))
+    end
     redis.call('HSET', a.prefix .. name .. ':shards', shard.number,
       struct.pack('>I8I4I8I4', shard.generation + 1, shard.count, shard.size, shard.ordinal))
     redis.call('ZADD', KEYS[2], 'NX', a.now, name .. '/' .. shard.number)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shared import fragments
+from shared.feeds import Item
 from shared.groups import Member
 from shared.known import NEWS, Known, Op, net
 from shared.locator import PLACE_BYTES, Located, digest_of
@@ -17,13 +18,14 @@ _NOT_LISTED = bytes(3)
 
 class Batch(NamedTuple):
     """What is known of the pages of a batch, and the records it was read from: of pages, claims,
-    and of groups the number of the last change and the members.
+    of groups the number of the last change and the members, and of the feeds.
     """
 
     known: Known
     pages: dict[str, bytes]
     claims: dict[bytes, bytes]
     groups: dict[bytes, tuple[bytes, dict[str, Member]]]
+    feed: Mapping[str, Item | None] = {}
 
 
 class Changes(NamedTuple):
@@ -33,6 +35,7 @@ class Changes(NamedTuple):
     claims: Sequence[tuple[bytes, bytes, bytes]] = ()
     groups: Sequence[Sequence[Any]] = ()
     expiry: Sequence[tuple[str, int]] = ()
+    feed: Sequence[tuple[str, int, bytes]] = ()
 
 
 def changes_of(batch: Batch) -> Changes:
@@ -43,25 +46,40 @@ def changes_of(batch: Batch) -> Changes:
         for owner, claim in known.claims.items()
         if claim is not None and (after := claim.pack()) != batch.claims[owner]
     ]
+    fed = {loc: item for loc, item in known.feed.items() if item != batch.feed[loc]}
+    ops = net(known, batch.pages)
     return Changes(
-        [*map(_page, net(known, batch.pages)), *_compared(batch)],
+        [*(_page(op, fed) for op in ops), *_compared(batch), *_fed_alone(batch, fed, ops)],
         claims,
         [*_group_changes(known, batch.groups)],
         [*known.expiry.items()],
+        [(loc, i.updated_ms, i.pack()) if i else (loc, 0, b"") for loc, i in fed.items()],
     )
 
 
-def _page(op: Op) -> list[Any]:
+def _page(op: Op, fed: Collection[str]) -> list[Any]:
     if op.fragment is not None:
         kind, payload = "P", op.fragment
     elif op.after.startswith(_NOT_LISTED) and Located.was_live(op.before):
         kind, payload = "E" if op.expired else "D", fragments.key(loc_of(op.loc))
     else:
-        kind, payload = "T", b""
+        live = not op.after.startswith(_NOT_LISTED)
+        kind, payload = "F" if live and op.loc in fed else "T", b""
     counts = int(not op.loc.startswith(NEWS))
     return [
         field(op.digest), op.before, op.after, kind, payload, op.section or 0, op.digest, counts,
     ]  # fmt: skip
+
+
+def _fed_alone(batch: Batch, fed: Collection[str], ops: Sequence[Op]) -> Iterator[list[Any]]:
+    """Pages of which nothing changes but what the feeds say: by an event with an equal stamp."""
+    if not fed:
+        return
+    placed = {op.loc for op in ops}
+    for loc in fed:
+        if loc not in placed and Located.was_live(stored := batch.pages[loc]):
+            digest = digest_of(loc)
+            yield [field(digest), stored, stored[PLACE_BYTES:], "F", b"", 0, digest, 0]
 
 
 def _compared(batch: Batch) -> Iterator[list[Any]]:

@@ -40,6 +40,8 @@ PERMANENT = (
     "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
     "cluster:",  # hash per translation group: loc -> Member, `` -> a number that grows with each
     # change, from `counters` `clusters`; apply.lua
+    "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua. And `feed:items`,
+    # hash: loc -> Item; apply.lua. Both go when feeds are switched off; worker/feeds.py
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
@@ -66,6 +68,8 @@ class Keys:
         self.held = self.prefix + "held"
         self.expiry = self.prefix + "expiry"
         self.allowed = self.prefix + "allowed"
+        self.feed = self.prefix + "feed"
+        self.feed_items = self.prefix + "feed:items"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import redis
 
 from shared import fragments
 from shared.blocks import Block
+from shared.feeds import Item
 from shared.known import NEWS
 from shared.locator import Located, Place, digest_of
 from shared.shards import Shard
@@ -77,6 +78,18 @@ class Lookup:
                 if fragment and fragments.digest(fragment) == page.digest:
                     found[key] = fragment
         return found
+
+    def feed(self, keys: Iterable[str]) -> dict[str, Item | None]:
+        """What the feeds say of each page among `keys`, None where they say nothing.
+
+        A news entry is that of a page once more, and has no place of its own in a feed.
+        """
+        locs = [key for key in keys if not key.startswith(NEWS)]
+        if not locs:
+            return {}
+        with answering():
+            found: Any = self._client.hmget(self._keys.feed_items, locs)
+        return dict(zip(locs, (Item.unpack(stored or b"") for stored in found), strict=True))
 
     def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
         """The pending fragment of one page of a block, empty if it is to go, None if none waits."""

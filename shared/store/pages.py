@@ -12,6 +12,7 @@ import redis
 
 from shared import fragments, groups, upkeep
 from shared.events import Event
+from shared.feeds import RESERVE
 from shared.groups import Member
 from shared.known import NEWS, Known, subjects
 from shared.locator import (
@@ -36,14 +37,20 @@ _DEFAULT = Limits()
 class Pages:
     """The locators, claims and pending patches of one site."""
 
-    def __init__(self, client: redis.Redis, site: str, limits: Mapping[str, Limits]) -> None:
-        """`limits` of each configured section; news is looked up if one reuses its files."""
+    def __init__(
+        self, client: redis.Redis, site: str, limits: Mapping[str, Limits], feed_entries: int = 0
+    ) -> None:
+        """`limits` of each configured section; news is looked up if one reuses its files.
+
+        `feed_entries` is how many pages the site's feeds list, 0 if it has none.
+        """
         self._client = client
         self._keys = Keys(site)
         self._scripts = Scripts(client)
         self._limits = limits
         self.sections = Sections(client, site, limits)
         self.lookup = Lookup(client, site, self.sections)
+        self._feed_most = feed_entries * RESERVE
         self._lists_news = any(each.reuse for each in limits.values())
 
     def limits_of(self, section: str) -> Limits:
@@ -70,7 +77,9 @@ class Pages:
         named = {groups.digest_of(event.group) for event in events if event.group}
         stored = self._groups(named | {page.group for page in known.pages.values() if page})
         known.groups = {group: dict(members) for group, (_, members) in stored.items()}
-        return Batch(known, pages, claims, stored)
+        feed = self.lookup.feed(pages) if self._feed_most else {}
+        known.feed = dict(feed)
+        return Batch(known, pages, claims, stored, feed)
 
     def _with_news(self, locs: Sequence[str]) -> list[str]:
         return [*locs, *(NEWS + loc for loc in locs)] if self._lists_news else [*locs]
@@ -198,6 +207,7 @@ class Pages:
             "sections": self._section_limits(pages), "pages": pages,
             "claims": [[field(owner), *stored, owner] for owner, *stored in owned],
             "groups": changes.groups, "expiry": changes.expiry, "settled": settled,
+            "feed": changes.feed, "feed_most": self._feed_most,
         }  # fmt: skip
         names = [keys.inbox, keys.dirty, keys.tombs, keys.counters, keys.tails, keys.recent]
         names += [keys.loc(page[6]) for page in pages] + [keys.id(owner) for owner, *_ in owned]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import redis
 
 from shared.blocks import Block
+from shared.feeds import Item
 from shared.fragments import LOC_END
 from shared.shards import Shard, ShardState
 from shared.store.contract import (
@@ -215,6 +216,20 @@ class Publishing:
         now = time.time_ns() // 1_000_000
         keys = [self._keys.lease, self._keys.dirty]
         self._scripts("release", keys, token, self._keys.prefix, now, *names)
+
+    def feed(self) -> dict[str, Item]:
+        """What the feeds may list, by loc; without what the store has damaged."""
+        with answering():
+            stored: Any = self._client.hgetall(self._keys.feed_items)
+        found = {loc.decode(errors="replace"): Item.unpack(item) for loc, item in stored.items()}
+        return {
+            loc: item for loc, item in found.items() if item and loc.isascii() and loc.isprintable()
+        }
+
+    def forget_feed(self) -> None:
+        """Keep nothing for feeds: nobody would take out of it what is deleted from now on."""
+        with answering():
+            self._client.delete(self._keys.feed, self._keys.feed_items)
 
     def sections(self) -> list[str]:
         """The names of all sections that ever were."""

@@ -29,7 +29,7 @@ from worker.pump import Pump
 BASE = "https://www.example.com/"
 NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
-OURS = {".sitemapd", "sitemap.css", "sitemap.html", "robots.txt"}
+OURS = {".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml"}
 
 
 def as_written(path: Path) -> tuple[int, int, int, int]:

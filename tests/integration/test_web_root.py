@@ -36,6 +36,8 @@ def root(tmp_path: Path) -> Path:
     (root / "robots.txt").write_text("User-agent: *\n")
     (root / "sitemap.css").write_text("urlset {}\n")
     (root / "sitemap.html").write_text("<!doctype html>\n")
+    (root / "atom.xml").write_text("<feed/>\n")
+    (root / "rss.xml").write_text("<rss/>\n")
     (root / "thing.bin").write_bytes(b"\0")
     (root / ".htpasswd").write_text("secret\n")
     (tmp_path / "outside.txt").write_text("secret\n")
@@ -55,6 +57,8 @@ def client(root: Path) -> Client:
         ("robots.txt", "text/plain; charset=utf-8"),
         ("sitemap.css", "text/css; charset=utf-8"),
         ("sitemap.html", "text/html; charset=utf-8"),
+        ("atom.xml", "application/atom+xml"),
+        ("rss.xml", "application/rss+xml"),
         ("thing.bin", "application/octet-stream"),
     ],
 )
