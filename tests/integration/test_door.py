@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+import redis
 from flask.testing import FlaskClient
 
 from shared.events import FIELDS
+from shared.inbox import Inbox
 from shared.settings import Settings
 from tests.integration.conftest import TOKEN, RedisServer, Signer, Unchanged
 from webhook.app import create_app
@@ -240,3 +242,29 @@ def test_every_member_has_a_refusal_here() -> None:
     named = {field.split(".")[0].split("[")[0] for _, field, _, _ in CASES}
 
     assert named == {*FIELDS, "colour"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ({"loc": "HTTPS://WWW.EXAMPLE.COM:443/a"}, f'"loc":"{LOC}"'),
+        ({"loc": f"{LOC}/\u00fc b?q=\u65e5#top"}, f'"loc":"{LOC}/%C3%BC%20b?q=%E6%97%A5"'),
+        ({"loc": f"{LOC}%c3%bc"}, f'"loc":"{LOC}%C3%BC"'),
+        ({"loc": f'{LOC}"><&'}, f'"loc":"{LOC}%22%3E%3C&"'),
+        (image(loc="https://b\u00fccher.example/\u00e9#x"), "https://xn--bcher-kva.example/%C3%A9"),
+        (link(href="HTTPS://B\u00dcCHER.example:443"), "https://xn--bcher-kva.example/"),
+        (video(player_loc="https://c.example/\u00e9?a b"), "https://c.example/%C3%A9?a%20b"),
+        (video(content_loc="FTP://c.example:21/v"), "ftp://c.example/v"),
+    ],
+)
+def test_an_address_is_stored_as_it_was_rebuilt(
+    door: FlaskClient, signed: Signer, store: redis.Redis, sent: dict[str, Any], stored: str
+) -> None:
+    """RELIABILITY T16, PROTOCOL L3 to L5: never as it was sent."""
+    body = json.dumps({"type": "upsert", "loc": LOC, **sent}).encode()
+    response = door.post(ADDRESS, data=body, headers=signed(body))
+
+    ((event, *_),) = [Inbox(store, "demo").read("test", 10)]
+    assert response.status_code == 202
+    assert stored in event.payload.decode()
+    assert event.payload.isascii()
