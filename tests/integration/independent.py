@@ -201,8 +201,10 @@ class Published:
         self.indexes = re.findall(r"(?mi)^sitemap:[ \t]*(\S+)\r?$", robots)
         self.shards = [loc for index in self.indexes for loc in self._listed(index)]
         listed = {shard: list(self._pages(shard)) for shard in self.shards}
-        self.pages = {name: of for name, of in listed.items() if not _is_news(name)}
-        self.news = {name: of for name, of in listed.items() if _is_news(name)}
+        news = {shard for shard in self.shards if b"<news:news>" in self.content(shard)}
+        self.pages = {shard: of for shard, of in listed.items() if shard not in news}
+        self.news = {shard: of for shard, of in listed.items() if shard in news}
+        """The files that list, as news, pages that another file lists as pages."""
 
     def content(self, url: str) -> bytes:
         """The uncompressed bytes behind `url`; a web server finds `.xml` as `.xml.gz` too."""
@@ -239,8 +241,3 @@ class Published:
             loc, lastmod, changefreq, priority = values
             assert loc
             yield Page(loc, lastmod, changefreq, None if priority is None else Decimal(priority))
-
-
-def _is_news(shard: str) -> bool:
-    """Whether a file lists, as news, pages that another file lists as pages."""
-    return shard.rpartition("/")[2].startswith("news-")
