@@ -125,12 +125,16 @@ def ident(members: Members, name: str = "id") -> str | None:
     value = members.item.get(name)
     if type(value) is int and abs(value) < 10 ** (MAX_ID - 1):
         return str(value)
-    text = members.text(name)
-    if text is not None and not 0 < len(text) <= MAX_ID:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        members.fault(name, "type", "must be a string or an integer")
+        return None
+    if not 0 < len(value) <= MAX_ID:
         members.fault(name, "length", f"must have 1 to {MAX_ID} characters")
-    elif text is not None and _SURROGATE.search(text):
-        members.fault(name, "RELIABILITY T9", "half of a surrogate pair is no text")
-    return text
+    elif _SURROGATE.search(value):
+        members.fault(name, "RELIABILITY T9", "half of a surrogate pair is no text: remove it")
+    return value
 
 
 def _section(members: Members) -> str | None:

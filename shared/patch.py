@@ -16,6 +16,7 @@ from shared import feeds, fragments, groups, w3c
 from shared.entries import Entry
 from shared.events import Event
 from shared.extensions import news, videos
+from shared.extensions.news import News
 from shared.groups import Member
 from shared.known import NEWS, Arrival, Known, Policy, subjects
 from shared.locator import Claim, Located, stamp
@@ -196,11 +197,10 @@ def _news(known: Known, event: Event, entry: Entry, when: int, policy: Policy) -
     section = policy.routing.news_section(event) if event.news else None
     if event.news is None or section is None:
         return _drop_news(known, entry.loc, when)
-    leaves = news.published_ms(event.news) + news.WINDOW_MS
-    if leaves <= policy.now_ms or leaves - news.WINDOW_MS > policy.now_ms + FARTHEST_ZONE_MS:
+    if not is_current(event.news, policy.now_ms):
         return _drop_news(known, entry.loc, when)
     twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
-    known.expiry[key] = leaves
+    known.expiry[key] = news.published_ms(event.news) + news.WINDOW_MS
     listed = _list(known, key, twin, known.number(section), when)
     return f"{listed.reason} as news" if listed.changed else ""
 
@@ -228,6 +228,15 @@ def _entry(
         linked = groups.listed_by(loc, groups.alternates(known.groups[group]))
     shown = tuple(video for video in event.videos if not is_over(video, policy.now_ms))
     return Entry(loc, lastmod, changefreq, priority, event.images, shown, None, linked)
+
+
+def is_current(article: News, now_ms: int) -> bool:
+    """Whether an article is news now (PROTOCOL W4): not before its publication, zones allowed for.
+
+    Its window begins with its publication and is over at the end of WINDOW_MS.
+    """
+    age_ms = now_ms - news.published_ms(article)
+    return -FARTHEST_ZONE_MS <= age_ms < news.WINDOW_MS
 
 
 def in_future(lastmod: str, now_ms: int) -> bool:

@@ -8,7 +8,6 @@ difference on, and stands at the moment that was found.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -20,11 +19,13 @@ import redis
 from shared.errors import Fault, InvalidError, StoreError
 from shared.events import Event, parse
 from shared.inbox import Inbox
-from shared.patch import in_future
+from shared.patch import in_future, is_current
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
+from shared.upkeep import is_over
 from worker.pruning import SOFT, salvage
+from worker.pump import now_ms
 from worker.sources import Item, Note, Record, Refusal
 
 BATCH = 1000
@@ -64,8 +65,17 @@ class Progress(NamedTuple):
 class Importer:
     """Imports into one site."""
 
-    def __init__(self, client: redis.Redis, name: str, site: Site, section: str | None) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        name: str,
+        site: Site,
+        section: str | None,
+        now_ms: Callable[[], int] = now_ms,
+    ) -> None:
+        """`now_ms` is the clock by which dates, news and videos are judged."""
         self._client, self._rules, self._section = client, site.rules, section
+        self._now_ms = now_ms
         self._inbox = Inbox(client, name)
         self._prefix = Keys(name).prefix
 
@@ -129,7 +139,7 @@ class Importer:
         for name, fault in gone.items():
             detail = f"{name} left out: {fault.detail}"
             say(Said("noted", item.where, _rule(fault), detail, item.loc))
-        return _dated(event, item, say)
+        return _timely(event, item, say, self._now_ms())
 
     def _members(
         self, record: Record, began: int, say: Callable[[Said], None]
@@ -156,7 +166,7 @@ class _Mark:
         self._client, self._key = client, key
         with answering():
             stored: Any = client.lrange(key, 0, -1)
-        self.began = int(stored[0]) if stored else _now()
+        self.began = int(stored[0]) if stored else now_ms()
         self._sent: list[bytes] = stored[1:]
         self._at = 0
         self._stored = bool(stored)
@@ -169,7 +179,7 @@ class _Mark:
             self._at += 1
             return True
         del self._sent[self._at :]
-        self.began = _now()
+        self.began = now_ms()
         self._write(lambda pipe: pipe.ltrim(self._key, 0, self._at).lset(self._key, 0, self.began))
         return False
 
@@ -196,21 +206,25 @@ def _digest(batch: Sequence[Item]) -> bytes:
     return blake2b(repr(batch).encode(errors="surrogatepass"), digest_size=8).digest()
 
 
-def _dated(event: Event, record: Record, say: Callable[[Said], None]) -> Event:
-    """`event` without a lastmod in the future, which would go unsaid later on (PROTOCOL M5)."""
-    if event.lastmod is None or not in_future(event.lastmod, _now()):
-        return event
-    detail = f"lastmod left out: {event.lastmod} lies in the future"
-    say(Said("noted", record.where, "M5", detail, record.loc))
-    return replace(event, lastmod=None)
+def _timely(event: Event, record: Record, say: Callable[[Said], None], now_ms: int) -> Event:
+    """`event` without what the clock would leave out unsaid later on (PROTOCOL M5, V6, W4)."""
+    gone: dict[str, tuple[object, str, str]] = {}
+    if event.lastmod is not None and in_future(event.lastmod, now_ms):
+        gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
+    if event.news and not is_current(event.news, now_ms):
+        detail = f"{event.news['publication_date']} does not lie in the last 48 hours"
+        gone["news"] = None, "W4", detail
+    shown = tuple(video for video in event.videos if not is_over(video, now_ms))
+    if over := len(event.videos) - len(shown):
+        gone["videos"] = shown, "V6", f"{over} expired"
+    for name, (_, rule, detail) in gone.items():
+        say(Said("noted", record.where, rule, f"{name} left out: {detail}", record.loc))
+    kept: dict[str, Any] = {name: value for name, (value, _, _) in gone.items()}
+    return replace(event, **kept) if kept else event
 
 
 def _rule(fault: Fault) -> str:
     return fault.rule.removeprefix("PROTOCOL ")
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -27,7 +27,8 @@ class Element:
 
     `tag` is its local name in XML, `name` its member in JSON (the tag by default). A leaf has a
     `kind`; any other has `text`, `attributes` and `children`, the latter in the order of the XSD.
-    `most` is 0 for one that stands once, else how many of it may. `rule` is cited in faults.
+    `most` is 0 for one that stands once, else how many of it may. `rule` is cited in faults, and
+    `missing` (the same by default) where one that is required is not there.
     `deprecated` ones are published only where the site wants them, `never` ones nowhere.
     `check` tells what is wrong with the members together, or nothing.
     """
@@ -41,6 +42,7 @@ class Element:
     children: tuple[Element, ...] = ()
     most: int = 0
     required: bool = False
+    missing: str = ""
     deprecated: bool = False
     never: bool = False
     check: Callable[[Mapping[str, Value]], str] | None = None
@@ -109,7 +111,7 @@ def _parts(
         given, path = value.get(name), f"{where}.{name}"
         if given is None:
             if part.required:
-                report.fault(path, part.rule, "is required")
+                report.fault(path, part.missing or part.rule, "is required: send it")
             continue
         if part.never:
             report.warn(path, part.rule, f"{name} is not in the schema: it is never published")

@@ -81,7 +81,7 @@ class Text:
             warn(STRIPPED)
         clean = one_line(clean)
         if not clean:
-            raise ValueRefusedError("is empty: send text, or leave it out")
+            raise ValueRefusedError("is empty: send text")
         if len(clean) > self._most:
             raise ValueRefusedError(f"{len(clean)} characters, at most {self._most} are allowed")
         return clean
@@ -215,7 +215,7 @@ class Several:
         )
         found = list(dict.fromkeys(self._one(string(code).strip()) for code in codes[:1000]))
         if not found:
-            raise ValueRefusedError("is empty: name at least one, or leave it out")
+            raise ValueRefusedError("is empty: name at least one")
         if len(codes) > 1000 or len(found) > self._most:
             raise ValueRefusedError(f"names {len(codes)}, at most {self._most} are allowed")
         return self._joint.join(found if self._ordered else sorted(found))

@@ -83,14 +83,15 @@ def _lang(members: Members) -> tuple[str, ...]:
         members.fault("lang", "length", f"{len(codes)} languages, at most {MAX_LANGS} are taken")
         return ()
     found = set()
-    for code in codes:
+    for number, code in enumerate(codes):
+        where = f"lang[{number}]" if codes is value else "lang"
         if not isinstance(code, str):
-            members.fault("lang", "type", "must be a code as en, or an array of them")
-            return ()
+            members.fault(where, "type", "must be a code as en, or an array of them")
+            continue
         try:
             found.add(hreflang(code))
         except ValueRefusedError as error:
-            members.fault("lang", "PROTOCOL H4", error.detail)
+            members.fault(where, "PROTOCOL H4", error.detail)
     return _sorted(found)
 
 

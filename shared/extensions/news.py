@@ -40,7 +40,7 @@ def _ticker(text: str) -> str:
 
 
 def _needed(tag: str, kind: Kind, rule: str) -> Element:
-    return Element(tag=tag, kind=kind, rule=rule, required=True)
+    return Element(tag=tag, kind=kind, rule=rule, required=True, missing="PROTOCOL W1")
 
 
 def _legacy(tag: str, kind: Kind) -> Element:

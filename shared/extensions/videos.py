@@ -146,8 +146,8 @@ VIDEO = Element(
     tag="video", name="videos", rule="PROTOCOL V11", most=MAX,
     children=(
         _leaf("thumbnail_loc", Url(), "PROTOCOL V1", required=True),
-        _leaf("title", Text(100), "PROTOCOL V3", required=True),
-        _leaf("description", Text(2_048), "PROTOCOL V3", required=True),
+        _leaf("title", Text(100), "PROTOCOL V3", required=True, missing="PROTOCOL V1"),
+        _leaf("description", Text(2_048), "PROTOCOL V3", required=True, missing="PROTOCOL V1"),
         _leaf("content_loc", _LOC, "PROTOCOL V8"),
         _PLAYER,
         _leaf("duration", Integer(1, _LONGEST_S), "PROTOCOL V4"),

@@ -106,37 +106,6 @@ def _feed(text: str) -> Iterator[Raw]:
         yield Raw(number, entry.link, when)
 
 
-KNOWN = {
-    "{http://www.google.com/schemas/sitemap-image/1.1}image",
-    "{http://www.google.com/schemas/sitemap-video/1.1}video",
-    "{http://www.google.com/schemas/sitemap-news/0.9}news",
-    "{http://www.w3.org/1999/xhtml}link",
-}
-OLD = {
-    "image": ("I2", {"caption", "geo_location", "title", "license"}),
-    "video": ("V9", {"category", "gallery_loc", "price", "tvshow", "allow_embed", "autoplay"}),
-    "news": ("W9", {"access", "genres", "keywords", "stock_tickers"}),
-}
-
-
-def extension_elements(path: Path) -> Counter[str]:
-    """What is not read of extensions, and what is old in them, by the rule that says so."""
-    root = ET.fromstring(text_of(path).encode())
-    space = root.tag.rpartition("}")[0]
-    own = {f"{space}}}{name}" for name in FIELDS}
-    found: Counter[str] = Counter()
-    for child in (child for entry in root for child in entry if child.tag not in own):
-        if child.tag not in KNOWN:
-            found["C0"] += 1
-            continue
-        rule, old = OLD.get(child.tag.rpartition("}")[2], ("", set()))
-        names = [
-            name.rpartition("}")[2] for each in child.iter() for name in (each.tag, *each.keys())
-        ]
-        found[rule] += sum(name in old for name in names[1:])
-    return +found
-
-
 def likely_origin(raws: list[Raw]) -> str:
     """Scheme, host and port that most of the addresses have."""
     parts = [urlsplit(raw.loc) for raw in raws if raw.loc and raw.loc.startswith("http")]
@@ -166,8 +135,11 @@ def judge(name: str, raws: list[Raw], origin: str, now: datetime) -> Expected:
     return expected
 
 
-def address(text: str | None, origin: str) -> tuple[str | None, str]:
-    """The address as it must be listed, or the rule it breaks (PROTOCOL L1-L5, F4, F13)."""
+def address(text: str | None, origin: str | None = None) -> tuple[str | None, str]:
+    """The address as it must be listed, or the rule it breaks (PROTOCOL L1-L5, F4, F13).
+
+    Without an `origin` that of any site.
+    """
     if not text:
         return None, "F13"
     if re.search(r"[\x00-\x1f\x7f-\x9f\\]", text):
@@ -184,11 +156,12 @@ def address(text: str | None, origin: str) -> tuple[str | None, str]:
     host = parts.hostname.encode("idna").decode()
     default = {"http": 80, "https": 443}[parts.scheme]
     port = "" if parts.port in (None, default) else f":{parts.port}"
-    if f"{parts.scheme}://{host}{port}" != origin:
+    here = f"{parts.scheme}://{host}{port}"
+    if here != (origin or here):
         return None, "L5"
     rest = (parts.path or "/") + ("?" + parts.query if "?" in text.split("#")[0] else "")
     escaped = quote(rest, safe="%/?:@!$&'()*+,;=-._~")
-    loc = origin + re.sub(r"%..", lambda found: found[0].upper(), escaped)
+    loc = here + re.sub(r"%..", lambda found: found[0].upper(), escaped)
     return (loc, "") if len(loc) < 2048 else (None, "L2")
 
 
@@ -227,7 +200,11 @@ class Published:
         robots = (root / "robots.txt").read_text() if (root / "robots.txt").exists() else ""
         self.indexes = re.findall(r"(?mi)^sitemap:[ \t]*(\S+)\r?$", robots)
         self.shards = [loc for index in self.indexes for loc in self._listed(index)]
-        self.pages = {shard: list(self._pages(shard)) for shard in self.shards}
+        listed = {shard: list(self._pages(shard)) for shard in self.shards}
+        news = {shard for shard in self.shards if b"<news:news>" in self.content(shard)}
+        self.pages = {shard: of for shard, of in listed.items() if shard not in news}
+        self.news = {shard: of for shard, of in listed.items() if shard in news}
+        """The files that list, as news, pages that another file lists as pages."""
 
     def content(self, url: str) -> bytes:
         """The uncompressed bytes behind `url`; a web server finds `.xml` as `.xml.gz` too."""
@@ -257,8 +234,8 @@ class Published:
         assert root.tag == f"{{{NS}}}urlset"
         for child in root:
             values = [child.findtext(f"{{{NS}}}{name}") for name in FIELDS]
-            core = [f"{{{NS}}}{n}" for n, v in zip(FIELDS, values, strict=True) if v is not None]
             tags = [grandchild.tag for grandchild in child]
+            core = [f"{{{NS}}}{n}" for n, v in zip(FIELDS, values, strict=True) if v is not None]
             assert tags[: len(core)] == core
             assert not any(tag.startswith(f"{{{NS}}}") for tag in tags[len(core) :])
             loc, lastmod, changefreq, priority = values

@@ -15,7 +15,7 @@ from shared.settings import Settings
 from shared.sites import Site
 from tests.integration.logs import silence
 from worker.importer import Importer, Progress, Said
-from worker.pump import Pump
+from worker.pump import Pump, now_ms
 from worker.sources import read
 
 NAME = "site"
@@ -24,7 +24,14 @@ NAME = "site"
 class Pipeline:
     """One site whose files are in `root`; `options` are those of its configuration."""
 
-    def __init__(self, client: redis.Redis, root: Path, base: str, **options: Any) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        root: Path,
+        base: str,
+        now_ms: Callable[[], int] = now_ms,
+        **options: Any,
+    ) -> None:
         given = {
             "base_url": base, "web_root": root, "tokens": ["a token of some length"],
             "robots": "create", "hints": True, "publish_interval": 0.05, **options,
@@ -33,7 +40,8 @@ class Pipeline:
         self.root, self._client = root, client
         self._site = self.settings.sites[NAME]
         self.inbox = Inbox(client, NAME)
-        self.pump = Pump(self.settings, client, NAME, "test")
+        self.now_ms = now_ms
+        self.pump = Pump(self.settings, client, NAME, "test", now_ms)
 
     def bring(
         self,
@@ -44,7 +52,7 @@ class Pipeline:
     ) -> tuple[Progress, list[Said]]:
         """Import `source` and publish it: how far it came and everything that was said."""
         said: list[Said] = []
-        importer = Importer(self._client, NAME, self._site, section)
+        importer = Importer(self._client, NAME, self._site, section, self.now_ms)
         done = importer.run(source, read(source), say=said.append, report=report, drain=self.drain)
         self.drain()
         return done, said

@@ -6,7 +6,8 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from usp.web_client.abstract_client import (
 )
 
 from tests.integration import independent
+from tests.integration import independent_extensions as extensions
 from tests.integration.independent import Expected, Published
+from tests.integration.independent_extensions import Extras
 from tests.integration.pipeline import Pipeline
 from worker.importer import Said
 
@@ -99,24 +102,48 @@ def schemas(corpus: Path) -> dict[str, etree.XMLSchema]:
     }
 
 
-def expectation(row: dict[str, str], path: Path) -> tuple[str, Expected]:
-    """The origin to import into, and what must come of it."""
+@dataclass
+class Case:
+    """One file: the origin to import into, when, and what must come of it."""
+
+    origin: str
+    expected: Expected
+    extras: dict[str, Extras]
+    now: datetime | None = None
+
+    def now_ms(self) -> int:
+        return int((self.now or datetime.now(UTC)).timestamp() * 1000)
+
+
+def expectation(row: dict[str, str], path: Path) -> Case:
     name, sound = row["file"], row["well_formed"] != "no"
     raws = independent.raw_pages(path, well_formed=sound)
     origin = independent.likely_origin(raws)
     if "index" in row["kind"]:
-        return origin, Expected(refused=Counter((f"{name}#{raw.number}", "N4") for raw in raws))
+        refused = Counter((f"{name}#{raw.number}", "N4") for raw in raws)
+        return Case(origin, Expected(refused=refused), {})
     broken, odd = REFUSED_FILES.get(name, {}), NOTED_FILES.get(name, {})
     whole = [raw for raw in raws if raw.loc is not None or (f"#{raw.number}", "F4") not in broken]
     expected = independent.judge(name, whole, origin, datetime.now(UTC))
     expected.refused.update({(name + at, rule): n for (at, rule), n in broken.items()})
     expected.noted.update({(name + at, rule): n for (at, rule), n in odd.items()})
-    if sound and path.suffix != ".txt" and not name.startswith("feed-"):
-        extensions = independent.extension_elements(path)
-        expected.noted.update({(name, rule): times for rule, times in extensions.items()})
-        expected.noted.update(dict.fromkeys(NO_NEWS.get(name, ()), 1))
-        expected.noted.update(DOTTED.get(name, {}))
-    return origin, expected
+    if not sound or path.suffix == ".txt" or name.startswith("feed-"):
+        return Case(origin, expected, {})
+    stated = extensions.stated(path)
+    places = {raw.number: independent.address(raw.loc, origin)[0] for raw in raws}
+    extras = {loc: stated.pages[number] for number, loc in places.items() if loc}
+    refused = {place for place, _ in expected.refused}
+    expected.noted += stated.noted
+    expected.noted.update({at: n for at, n in stated.broken.items() if at[0] not in refused})
+    return Case(origin, expected, extras, news_day(stated))
+
+
+def news_day(stated: extensions.Stated) -> datetime | None:
+    """When all articles of a file were news: 36 hours after the first of them."""
+    if not stated.dates:
+        return None
+    first = datetime.fromisoformat(min(stated.dates.values()))
+    return first.replace(tzinfo=UTC) + timedelta(hours=36)
 
 
 def counted(said: list[Said], kind: str) -> Counter[tuple[str, str]]:
@@ -147,8 +174,10 @@ def imported(
 ) -> tuple[Pipeline, Published]:
     """Import one file and hold what is published and what is reported against the expectation."""
     path = corpus / row["file"]
-    origin, expected = expectation(row, path)
-    site = Pipeline(client, root, origin, form=row["form"])
+    case = expectation(row, path)
+    origin, expected = case.origin, case.expected
+    sections = {"news": {"news": True}}
+    site = Pipeline(client, root, origin, case.now_ms, form=row["form"], sections=sections)
 
     progress, said = site.bring(f"sitemap:{path}")
 
@@ -162,7 +191,21 @@ def imported(
     assert int(row["entries"]) <= progress.sent + progress.refused
     assert all(len(listed) <= 10_000 for listed in published.pages.values())
     assert set(pages) == crawled(root, origin)
+    check_extras(published, case.extras)
     return site, published
+
+
+def check_extras(published: Published, stated: dict[str, Extras]) -> None:
+    """Images, videos, links and news as they were stated, leaf by leaf (PROTOCOL C0, W11)."""
+    pages, news = extensions.published(published)
+    wanted = {loc: of for loc, of in stated.items() if of != Extras()}
+
+    assert {
+        loc: of._replace(news=()) for loc, of in wanted.items() if of != Extras(news=of.news)
+    } == {loc: of for loc, of in pages.items() if of != Extras()}
+    assert {
+        loc: Extras(images=of.images, news=of.news) for loc, of in wanted.items() if of.news
+    } == news
 
 
 def check_schemas(published: Published, schemas: dict[str, etree.XMLSchema]) -> None:
@@ -251,3 +294,27 @@ def crawled(root: Path, origin: str) -> set[str]:
     """The pages that ultimate-sitemap-parser finds from robots.txt on."""
     tree = sitemap_tree_for_homepage(origin + "/", WebServer(root, origin), use_known_paths=False)
     return {page.url for page in tree.all_pages()}
+
+
+def test_news_of_before_the_last_48_hours_is_named_and_its_page_is_listed(
+    corpus: Path, store: redis.Redis, tmp_path: Path
+) -> None:
+    """PROTOCOL W4: 48 hours after the first day of three, on the hour, that day is over."""
+    path = corpus / "news-01-debatesylhet.xml"
+    stated = extensions.stated(path)
+    first = min(stated.dates.values())
+    old = {f"{path.name}#{n}" for n, date in stated.dates.items() if date == first}
+    day = datetime.fromisoformat(first).replace(tzinfo=UTC) + timedelta(hours=48)
+    origin = independent.likely_origin(independent.raw_pages(path, well_formed=True))
+    site = Pipeline(
+        store, tmp_path / "public", origin, lambda: int(day.timestamp() * 1000),
+        sections={"news": {"news": True}},
+    )  # fmt: skip
+
+    _, said = site.bring(f"sitemap:{path}")
+
+    published = Published(site.root, origin)
+    assert 0 < len(old) < 60
+    assert counted(said, "noted") == {(place, "W4"): 1 for place in old}
+    assert len(published.all()) == 60
+    assert sum(map(len, published.news.values())) == 60 - len(old)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 from io import BytesIO
+from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lxml import etree
 
+from shared import fragments
+from shared.entries import Entry
 from shared.events import Event
 from shared.inbox import Inbox
+from shared.settings import Settings
+from tests.integration.rig import SCHEMA
+from tests.unit.extensions import document
+from webhook.app import create_app
 
 LOC = "https://www.example.com/a"
 ADDRESS = "/v1/sites/demo/events"
@@ -39,6 +48,23 @@ EVENTS = st.fixed_dictionaries(
 BODIES = st.binary(max_size=200) | (EVENTS | st.lists(EVENTS, max_size=3) | JSON).map(
     lambda value: json.dumps(value).encode()
 )
+MARKED = st.sampled_from(
+    ["x", "</url>", "]]>", "\x00", "\ufffe", "\U0010ffff", "\u202e", "e\u0301", "&"]
+)
+ODD = st.characters(categories=["Cc", "Cs", "Cn", "Zs", "Sm"])
+TEXTS = st.text(max_size=30) | st.lists(MARKED | ODD, max_size=8).map("".join)
+FREE = (
+    "id", "title", "images.0.title", "videos.0.title", "videos.0.description", "videos.0.tags.0",
+    "videos.0.uploader.name", "news.title", "news.publication.name", "news.keywords",
+)  # fmt: skip
+STRICT = (
+    "loc", "canonical", "group", "lang", "published", "lastmod", "changefreq", "section",
+    "images.0.loc", "videos.0.thumbnail_loc", "videos.0.content_loc", "videos.0.uploader.info",
+    "videos.0.category", "videos.0.publication_date", "videos.0.restriction.countries",
+    "news.publication.language", "news.publication_date", "news.stock_tickers",
+    "alternates.0.href", "alternates.0.hreflang",
+)  # fmt: skip
+DELIVERIES = map("t{}".format, count())
 CLOSED = {200, 202, 400, 401, 404, 405, 409, 411, 413, 415, 422}
 
 
@@ -96,3 +122,79 @@ class TestAnyInput:
         assert before + taken == store.xlen("{demo}:inbox")
         for stored_event in Inbox(store, "demo").read("test", 10):
             Event.load(stored_event.payload)
+
+    @settings(
+        max_examples=300,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
+    @given(
+        texts=st.dictionaries(st.sampled_from(FREE), TEXTS, min_size=1, max_size=4)
+        | st.dictionaries(st.sampled_from(FREE + STRICT), TEXTS, min_size=1, max_size=2),
+        after=st.booleans(),
+    )
+    def test_any_text_in_any_member_is_valid_xml_or_named_in_a_422(
+        self, newsroom, store, signed, texts, after
+    ):
+        item = full_event()
+        for path, text in texts.items():
+            put(item, path, text, after=after)
+        body = json.dumps([item]).encode()
+        store.delete("{demo}:inbox")
+        response = newsroom.post(ADDRESS, data=body, headers=signed(body, ident=next(DELIVERIES)))
+
+        if any("\ud800" <= character <= "\udfff" for text in texts.values() for character in text):
+            assert (response.status_code, response.json["code"]) == (400, "json")
+        elif response.status_code == 422:
+            named = {
+                error["field"].split(".")[0].split("[")[0] for error in response.json["errors"]
+            }
+            assert named & {path.split(".")[0] for path in texts}
+        else:
+            assert response.status_code == 202
+            ((stored, *_),) = [Inbox(store, "demo").read("test", 10)]
+            event = Event.load(stored.payload)
+            entry = Entry(
+                event.loc, event.lastmod, event.changefreq, event.priority, event.images,
+                event.videos, event.news, event.alternates,
+            )  # fmt: skip
+            SCHEMA["urlset"].assertValid(etree.fromstring(document(entry)))
+            assert fragments.parse(fragments.render(entry)) == entry
+
+
+def full_event():
+    """An upsert with a text in every place of FREE and STRICT."""
+    video = {
+        "thumbnail_loc": "https://c.example/t", "title": "T", "description": "D",
+        "content_loc": "https://c.example/v", "tags": ["t"], "category": "C",
+        "uploader": {"name": "U", "info": f"{LOC}/u"}, "publication_date": "2026-11-21",
+        "restriction": {"relationship": "allow", "countries": "DE"},
+    }  # fmt: skip
+    news = {
+        "publication": {"name": "N", "language": "en"}, "publication_date": "2026-11-21",
+        "title": "T", "keywords": "K", "stock_tickers": "A:B",
+    }  # fmt: skip
+    return {
+        "type": "upsert", "loc": LOC, "id": "1", "canonical": LOC, "title": "T",
+        "published": "2026-11-21", "lastmod": "2026-11-21", "changefreq": "daily",
+        "section": "pages", "images": [{"loc": f"{LOC}.png", "title": "T", "caption": "C"}],
+        "videos": [video], "news": news, "alternates": [{"hreflang": "en", "href": LOC}],
+    }  # fmt: skip
+
+
+def put(item, path, text, *, after):
+    """Put `text` in the place of the one at `path`, or behind it."""
+    *steps, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    for step in steps:
+        item = item[step]
+    item[last] = (item.get(last, "") if after and isinstance(item, dict) else "") + text
+
+
+@pytest.fixture(scope="module")
+def newsroom(redis_server, secret, tmp_path_factory):
+    """The application for one site that has a section for news."""
+    site = {
+        "base_url": "https://www.example.com", "secrets": [secret], "tokens": [TOKEN],
+        "web_root": tmp_path_factory.mktemp("web"), "sections": {"news": {"news": True}},
+    }  # fmt: skip
+    return create_app(Settings(redis_url=redis_server.url, sites={"demo": site})).test_client()

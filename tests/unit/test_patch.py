@@ -8,7 +8,7 @@ import pytest
 
 from shared.events import Event
 from shared.known import Arrival
-from shared.patch import FARTHEST_ZONE_MS, Decision
+from shared.patch import FARTHEST_ZONE_MS, Decision, is_current
 from tests.unit.decided import NOW, PREFIX, Site, gone, up
 
 HISTORIES = {
@@ -236,3 +236,20 @@ def test_hints_are_listed_where_they_are_wanted_only(hints: bool) -> None:
 
     assert (("daily", "0.7") if hints else (None, None)) == (entry.changefreq, entry.priority)
     assert hints == second.changed
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "current"),
+    [
+        (-FARTHEST_ZONE_MS - 1, False),
+        (-FARTHEST_ZONE_MS, True),
+        (0, True),
+        (48 * 3_600_000 - 1, True),
+        (48 * 3_600_000, False),
+    ],
+)
+def test_an_article_is_news_from_its_publication_for_48_hours(age_ms: int, current: bool) -> None:
+    """PROTOCOL W4; before its time by no more than the zones of a date are apart."""
+    article = {"publication_date": "2026-11-21T10:20:30Z"}
+
+    assert is_current(article, NOW + age_ms) == current
