@@ -24,7 +24,7 @@ from shared.errors import DateError, InvalidError, RobotsError, UrlError
 from shared.events import Event, SchemaError
 from shared.members import TYPES, Rules
 from shared.urls import Base
-from tests.fuzz import sources
+from tests.fuzz import hooks, sources
 from webhook import auth, body, wire
 from webhook.auth import Credentials
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -257,6 +257,7 @@ TARGETS = {
         addresses, (BASE.url("a%41?q=%c3%a9#f").encode(), b"HTTP://www.\xc3\xa9x\xc3.com:443/../")
     ),
     "stored": Target(stored, (Event("upsert", BASE.url("a"), "7", version=1).dump(),)),
+    "hooks": Target(hooks.deliveries, hooks.SEEDS),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),
