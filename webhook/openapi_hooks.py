@@ -13,7 +13,7 @@ HOOK: Schema = {
     " a body of its own: `sitemapd connect` says which.",
     "security": [{"vendor": []}, {"signature": [], "timestamp": []}, {"token": []}],
     "requestBody": {"required": True, "content": {"application/json": {"schema": {
-        "oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]
+        "oneOf": [{"type": "object"}, {"type": "array"}]
     }}}},
     "responses": {
         "200": json_of(
