@@ -78,7 +78,11 @@ Outcome = Change | Ignored | Resync
 
 
 class Guide(NamedTuple):
-    """How an administrator connects this CMS; `{address}` and `{secret}` are filled in."""
+    """How an administrator connects this CMS; `{address}` and `{secret}` are filled in.
+
+    `config` is what goes into sitemapd.toml besides the secret, which the administrator has
+    `chosen`, or gets from the vendor.
+    """
 
     title: str
     credential: str
@@ -86,6 +90,7 @@ class Guide(NamedTuple):
     sends: str
     caveats: str
     config: str = ""
+    chosen: bool = False
 
 
 class Source(Protocol):
