@@ -218,6 +218,7 @@ class TestDatoCms:
         ]
         assert found.events[0].version == 1_795_256_400_000
         assert found.events[0].lastmod == "2026-11-20T10:00:00Z"
+        assert not found.ignored
 
     def test_a_language_that_was_taken_out_goes(self):
         before = self.record({"en": "a", "de": "b"})
@@ -225,6 +226,7 @@ class TestDatoCms:
 
         assert said(found.events) == [("upsert", SITE + "/en/a"), ("delete", "r1")]
         assert found.events[1].locale == "de"
+        assert not found.ignored
 
     @pytest.mark.parametrize("event", ["unpublish", "delete"])
     def test_one_that_went_goes_in_each_language(self, event):

@@ -101,9 +101,9 @@ class TestEverySource:
             damaged, usual = DAMAGES[how](hook.headers[proving]), hook.headers[proving]
             hook = hook._replace(headers={**hook.headers, proving: damaged})
         if meaning(damaged) == meaning(usual):
-            pytest.skip("says the same")
-
-        assert refusal(hook, keys(name))[0] == "unauthorized"
+            REGISTRY[name].verify(hook, keys(name), NOW)
+        else:
+            assert refusal(hook, keys(name))[0] == "unauthorized"
 
 
 def meaning(value: str) -> object:
