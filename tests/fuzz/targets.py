@@ -25,7 +25,7 @@ from shared.events import Event, SchemaError, parse
 from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
-from tests.fuzz import sources
+from tests.fuzz import hooks, sources
 from webhook import auth, body, wire
 from webhook.auth import Credentials
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -286,6 +286,7 @@ TARGETS = {
             parse(json.loads(_event(**EXTENDED)), RULES).dump(),
         ),
     ),
+    "hooks": Target(hooks.deliveries, hooks.SEEDS),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),

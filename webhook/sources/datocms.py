@@ -1,0 +1,92 @@
+"""DatoCMS: records, with what they were before (WEBHOOKS 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import Fields, date, document, ident, items, mapping, moment, text
+
+NAME = "datocms"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="DatoCMS",
+    credential='user and password in one, "sitemapd:..." with 16 characters or more in all',
+    steps="""\
+1. Project settings > Webhooks > Add a new webhook.
+   URL              {address}
+   HTTP basic auth  user and password as in  {secret}
+   Triggers         Record: publish, unpublish, delete; for models without drafts also create,
+                    update
+   Auto-retry on, no custom payload
+2. In sitemapd.toml, an address for each model that is a page:
+   permalinks = {{ blog_post = "/{{locale}}/blog/{{slug}}" }}""",
+    sends="the record in every language, without its address",
+    caveats="nothing is signed: use https; a record has a page in each language in which its slug"
+    " is set",
+    config='permalinks = { blog_post = "/blog/{slug}" }',
+    chosen=True,
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """HTTP basic: DatoCMS signs nothing. The call's id stands in the body."""
+    proof.password(hook.headers, keys.secrets)
+    said = document(hook.body)
+    number = ident(said, "webhook_call_id")
+    return Proof(None if number is None else str(number), moment(said, "event_triggered_at"))
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A record in each of its languages."""
+    said = document(hook.body)
+    event, entity = text(said, "event_type"), mapping(said.get("entity"))
+    number = ident(entity, "id")
+    if text(said, "entity_type") != "item" or number is None:
+        yield Ignored("not about a record")
+        return
+    kind = _model(entity, items(said.get("related_entities")))
+    fields, before = mapping(entity.get("attributes")), mapping(said.get("previous_entity"))
+    slugs = _slugs(fields, config) or dict.fromkeys(config.connection.locales or ("",))
+    public = event == "publish" or (
+        # Models without drafts know no `publish`.
+        event in {"create", "update"} and text(entity, "meta.status") == "published"
+    )
+    if not public and event not in {"unpublish", "delete"}:
+        yield Ignored(f"{event[:64] or 'no event'}: a draft")
+        return
+    for locale, slug in (_slugs(mapping(before.get("attributes")), config) | slugs).items():
+        if not public or locale not in slugs or not slug:
+            yield config.gone(kind, number, ("item", locale))
+            continue
+        members = {
+            "lastmod": date(entity, "meta.updated_at"),
+            "published": date(entity, "meta.first_published_at"),
+        }
+        shown = {n: _of(v, locale) for n, v in fields.items()} | {"locale": locale}
+        yield from config.page(
+            Page(kind, number, shown, locale, members=members, owner=("item", locale))
+        )
+
+
+def _model(entity: Fields, related: list[Fields]) -> str:
+    """The API key of the record's model, its id where that is not sent."""
+    model = text(entity, "relationships.item_type.data.id")
+    for other in related:
+        if text(other, "type") == "item_type" and text(other, "id") == model:
+            return text(other, "attributes.api_key") or model
+    return model
+
+
+def _slugs(fields: Fields, config: Config) -> dict[str, object]:
+    """The slug in each language, empty where it has none; one without a name if it has no other."""
+    slug = fields.get("slug")
+    if isinstance(slug, dict):
+        return {**dict.fromkeys(config.connection.locales), **slug}
+    return {"": slug or fields} if fields else {}
+
+
+def _of(value: object, locale: str) -> object:
+    return value[locale] if isinstance(value, dict) and locale in value else value
