@@ -16,10 +16,11 @@ from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, fi
 from shared.errors import ConfigError, Fault
 from shared.inbox import Inbox
 from shared.store.redis import answering
-from worker.importer import Importer, Said
+from worker.importer import Importer
 from worker.plant import HEARTBEAT
 from worker.pump import Pump
 from worker.sources import estimate, read
+from worker.translating import Said
 
 SHOWN = 10
 

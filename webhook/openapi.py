@@ -8,7 +8,7 @@ from shared.entries import CHANGEFREQS
 from shared.extensions import alternates, elements, images, members, news, videos
 from shared.extensions.kinds import W3C
 from shared.locator import MAX_VERSION
-from shared.members import MAX_ID, TYPES
+from shared.members import MAX_ID, PAGE_TYPES, RESYNC, RESYNC_MEMBERS, TYPES
 from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
@@ -38,7 +38,11 @@ EVENT: Schema = {
     "required": ["type"],
     "additionalProperties": False,
     "properties": {
-        "type": {"enum": list(TYPES), "description": "the page is to be listed, or not any more"},
+        "type": {
+            "enum": list(TYPES),
+            "description": "the page is to be listed, or not any more; resync: compare all pages"
+            " of a section, or with a prefix, or all, with their source",
+        },
         "loc": {
             "anyOf": [_URL, _NOTHING],
             "description": "absolute URL of the page; a delete may give `id` instead",
@@ -80,6 +84,10 @@ EVENT: Schema = {
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
             "description": "another URL here: the page is not listed",
         },
+        "prefix": {
+            "anyOf": [_URL, _NOTHING],
+            "description": "of a resync: what the URLs of its pages begin with",
+        },
         "images": _extension(images.IMAGE, "images on the page"),
         "videos": _extension(videos.VIDEO, "videos that are the page's main content"),
         "news": _extension(news.NEWS, "an article, in a site with a section for news"),
@@ -101,11 +109,25 @@ EVENT: Schema = {
         },
     },
     "anyOf": [
-        {"required": ["loc"], "properties": {"loc": _URL}},
+        {
+            "required": ["loc"],
+            "properties": {"type": {"enum": list(PAGE_TYPES)}, "loc": _URL, "prefix": _NOTHING},
+        },
         {
             "required": ["id"],
-            "properties": {"type": {"const": "delete"}, "id": {"type": ["string", "integer"]}},
+            "properties": {
+                "type": {"const": "delete"},
+                "id": {"type": ["string", "integer"]},
+                "prefix": _NOTHING,
+            },
         },
+        *(
+            {
+                "properties": {"type": {"const": RESYNC}, other: _NOTHING},
+                "propertyNames": {"enum": list(RESYNC_MEMBERS)},
+            }
+            for other in ("section", "prefix")
+        ),
     ],
 }
 

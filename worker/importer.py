@@ -10,43 +10,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import redis
 
-from shared.errors import Fault, InvalidError, StoreError
-from shared.events import Event, parse
+from shared.errors import StoreError
 from shared.inbox import Inbox
-from shared.patch import in_future
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
-from worker.pruning import CUTS, SOFT, is_soft, without
-from worker.sources import Item, Note, Record, Refusal
+from worker.sources import Item, Note
+from worker.translating import Said, Translator
 
 BATCH = 1000
 BACKLOG = 20_000
 """Events that may wait before the import does: so its memory and Redis's stay bounded."""
 
 KEEP_S = 7 * 24 * 3600
-_STATED = ("loc", *SOFT)
 
-
-class Said(NamedTuple):
-    """One line of the report: a page `refused`, or something `noted` about one that was kept.
-
-    `rule` is the id of a rule of PROTOCOL (`L5`) or a short code.
-    """
-
-    kind: str
-    where: str
-    rule: str
-    detail: str
-    loc: str | None = None
-    times: int = 1
+_T = TypeVar("_T")
 
 
 class Progress(NamedTuple):
@@ -65,7 +49,8 @@ class Importer:
     """Imports into one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site, section: str | None) -> None:
-        self._client, self._rules, self._section = client, site.rules, section
+        self._client, self._section = client, section
+        self._translator = Translator(site.rules, section)
         self._inbox = Inbox(client, name)
         self._prefix = Keys(name).prefix
 
@@ -85,9 +70,9 @@ class Importer:
         """
         mark = _Mark(self._client, f"{self._prefix}import:{self._name(source)}")
         done = Progress()
-        for batch in _batches(items):
+        for batch in batches(items, BATCH):
             skip = mark.passes(batch)
-            found = [self._event(item, mark.began, say) for item in batch]
+            found = [self._translator.event(item, mark.began, say) for item in batch]
             events = [event for event in found if event is not None]
             if events and not skip:
                 accepted = self._inbox.accept(events)
@@ -110,46 +95,6 @@ class Importer:
 
     def _name(self, source: str) -> str:
         return blake2b(f"{source}\0{self._section}".encode(), digest_size=8).hexdigest()
-
-    def _event(self, item: Item, began: int, say: Callable[[Said], None]) -> Event | None:
-        """The event of one item; a page with a bad date, hint or extension comes without it."""
-        if isinstance(item, Refusal):
-            say(Said("refused", item.where, item.rule, item.detail, item.loc))
-            return None
-        if isinstance(item, Note):
-            say(Said("noted", item.where, item.rule, item.detail, times=item.count))
-            return None
-        members = self._members(item, began, say)
-        for cut in CUTS:
-            try:
-                return _dated(parse(members, self._rules), item, say)
-            except InvalidError as error:
-                hard = [fault for fault in error.faults if not is_soft(fault, members)]
-                if hard:
-                    say(Said("refused", item.where, _rule(hard[0]), hard[0].detail, item.loc))
-                    return None
-                members, gone = without(members, error.faults, cut)
-            for name, fault in gone.items():
-                detail = f"{name} left out: {fault.detail}"
-                say(Said("noted", item.where, _rule(fault), detail, item.loc))
-        return _dated(parse(members, self._rules), item, say)
-
-    def _members(
-        self, record: Record, began: int, say: Callable[[Said], None]
-    ) -> dict[str, object]:
-        members: dict[str, object] = {"type": "upsert", "version": began, "section": self._section}
-        for name in _STATED:
-            if value := getattr(record, name):
-                members[name] = value
-        if "news" in members and not self._rules.news:
-            del members["news"]
-            detail = "news left out: no section of this site is for news (news = true)"
-            say(Said("noted", record.where, "W11", detail, record.loc))
-        members |= record.extra or {}
-        version = members["version"]
-        if isinstance(version, str) and version.isascii() and version.isdigit():
-            members["version"] = int(version)
-        return members
 
 
 class _Mark:
@@ -199,24 +144,12 @@ def _digest(batch: Sequence[Item]) -> bytes:
     return blake2b(repr(batch).encode(errors="surrogatepass"), digest_size=8).digest()
 
 
-def _dated(event: Event, record: Record, say: Callable[[Said], None]) -> Event:
-    """`event` without a lastmod in the future, which would go unsaid later on (PROTOCOL M5)."""
-    if event.lastmod is None or not in_future(event.lastmod, _now()):
-        return event
-    detail = f"lastmod left out: {event.lastmod} lies in the future"
-    say(Said("noted", record.where, "M5", detail, record.loc))
-    return replace(event, lastmod=None)
-
-
-def _rule(fault: Fault) -> str:
-    return fault.rule.removeprefix("PROTOCOL ")
-
-
 def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:
+    """`items` in lists of `most`, the last one of what is left."""
     iterator = iter(items)
-    while batch := list(islice(iterator, BATCH)):
+    while batch := list(islice(iterator, most)):
         yield batch

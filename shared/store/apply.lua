@@ -11,7 +11,7 @@
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
 -- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
--- <section>:taking:<n>, held, allowed, expiry, cluster:<group>
+-- <section>:taking:<n>, held, allowed, expiry, resync, cluster:<group>
 -- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
 --        pages = {{field, before, after, op, payload, section, digest, counts}..},
@@ -19,7 +19,8 @@
 --              N nothing, only compared; counts: 0 for news, which lists a page a second time
 --        claims = {{field, before, after}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
---        expiry = {{name, when}..}, 0: never}
+--        expiry = {{name, when}..}, 0: never
+--        resyncs = {{scope, asked for when (ms)}..}}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns;
 --      digests are bucket-wide fields, 8 byte digests stand in `digest`
 -- Returns the number of records that had changed; 0: applied.
@@ -227,6 +228,10 @@ for _, entry in ipairs(a.expiry) do
   else
     redis.call('ZADD', a.prefix .. 'expiry', entry[2], entry[1])
   end
+end
+
+for _, scope in ipairs(a.resyncs) do
+  redis.call('ZADD', a.prefix .. 'resync', 'GT', scope[2], scope[1])
 end
 
 for _, shard in ipairs(touched) do

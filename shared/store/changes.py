@@ -33,6 +33,7 @@ class Changes(NamedTuple):
     claims: Sequence[tuple[bytes, bytes, bytes]] = ()
     groups: Sequence[Sequence[Any]] = ()
     expiry: Sequence[tuple[str, int]] = ()
+    resyncs: Sequence[tuple[str, int]] = ()
 
 
 def changes_of(batch: Batch) -> Changes:

@@ -23,7 +23,8 @@ PERMANENT = (
     "loc:",  # hash per bucket: digest -> Located; apply.lua, forget.lua
     "id:",  # hash per bucket: owner -> Claim; apply.lua, forget.lua
     "tombs",  # zset: digest or `i` + owner -> when it may be forgotten (ms); apply.lua, forget.lua
-    "counters",  # hash: `shards`, `urls`; apply.lua. `publishes`; commit.lua. `run`, `sections`
+    "counters",  # hash: `shards`, `urls`; apply.lua. `publishes`; commit.lua. `run`, `sections`,
+    # `reconciled` (ms); store/resyncs.py
     "sections",  # hash: name -> number; store/pages.py
     "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
     ":shards",  # hash: number -> ShardState, pending patches included; apply.lua
@@ -39,10 +40,13 @@ PERMANENT = (
     "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
     "cluster:",  # hash per translation group: loc -> Member, `` -> a number that grows with each
     # change, from `counters` `clusters`; apply.lua
+    "resync",  # zset: scope -> when somebody asked last to have it compared with its source (ms);
+    # apply.lua, answered.lua
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
-"""Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease` have a TTL.
+"""Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
+`resync-alarm` have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -64,6 +68,9 @@ class Keys:
         self.dirty = self.prefix + "dirty"
         self.held = self.prefix + "held"
         self.expiry = self.prefix + "expiry"
+        self.resync = self.prefix + "resync"
+        self.resync_alarm = self.prefix + "resync-alarm"
+        self.reconcile = self.prefix + "reconcile"
         self.allowed = self.prefix + "allowed"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"

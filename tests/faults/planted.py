@@ -55,7 +55,9 @@ MISTAKES: Mapping[str, Mistake] = {
     ),
 }
 
-NEXT_SCHEMA = Mistake("shared/events.py", "SCHEMA = 1\n", "SCHEMA = 2\n")
+NEXT_SCHEMA = Mistake(
+    "shared/events.py", "SCHEMA = 2\nPLAIN_SCHEMA = 1\n", "SCHEMA = 3\nPLAIN_SCHEMA = 3\n"
+)
 """No mistake: the event schema of a next version (F21)."""
 
 
