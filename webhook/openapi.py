@@ -262,6 +262,7 @@ _STATUS = _object(
     site=_TEXT, base_url=_URL, urls=_COUNT, files=_COUNT, published_urls=_COUNT,
     last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=_COUNT,
     dirty_files=_COUNT, dirty_for_s={"type": "number"}, dead_events=_COUNT,
+    resync={"type": "array", "items": _object(scope=_TEXT, since=_MOMENT)},
 )  # fmt: skip
 
 

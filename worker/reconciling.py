@@ -42,6 +42,11 @@ class Repairs(NamedTuple):
     extra: int
     incomplete: str
 
+    def figures(self) -> dict[str, int | str]:
+        """All that is worth saying."""
+        always = {"source", "listed", "added", "changed", "deleted"}
+        return {name: n for name, n in self._asdict().items() if n or name in always}
+
     @property
     def complete(self) -> bool:
         """Whether everything different is repaired once the events are applied."""
