@@ -21,6 +21,7 @@ Schema = dict[str, Any]
 
 _URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
 _NOTHING = {"type": "null"}  # a member that is null is not there
+_RESYNC = {"enum": list(RESYNC_MEMBERS)}
 _LARGEST = 10**MAX_DIGITS - 1
 
 _IDENT: list[Schema] = [
@@ -40,8 +41,7 @@ EVENT: Schema = {
     "properties": {
         "type": {
             "enum": list(TYPES),
-            "description": "the page is to be listed, or not any more; resync: compare all pages"
-            " of a section, or with a prefix, or all, with their source",
+            "description": "the page is to be listed, or not; resync: compare pages with the source",
         },
         "loc": {
             "anyOf": [_URL, _NOTHING],
@@ -119,14 +119,11 @@ EVENT: Schema = {
                 "type": {"const": "delete"},
                 "id": {"type": ["string", "integer"]},
                 "prefix": _NOTHING,
-            },
+            },  # fmt: skip
         },
         *(
-            {
-                "properties": {"type": {"const": RESYNC}, other: _NOTHING},
-                "propertyNames": {"enum": list(RESYNC_MEMBERS)},
-            }
-            for other in ("section", "prefix")
+            {"properties": {"type": {"const": RESYNC}, no: _NOTHING}, "propertyNames": _RESYNC}
+            for no in ("section", "prefix")
         ),
     ],
 }

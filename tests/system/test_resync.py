@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from tests.system.driver import System, wait_until
 
+BASE = "https://www.example.com"
+CONFIG = """
+[sites.demo]
+base_url = "{base}"
+web_root = "public"
+secrets = ["whsec_{secret}"]
+source = "ndjson:{source}"
+"""
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[System]:
+    """A running system whose site has a source."""
+    system = System(tmp_path / "home")
+    system.root.mkdir(parents=True)
+    secret = base64.b64encode(bytes(32)).decode()
+    config = CONFIG.format(base=BASE, secret=secret, source=system.home / "pages.ndjson")
+    (system.home / "sitemapd.toml").write_text(config)
+    system.start()
+    yield system
+    assert system.stop() == 0
+
 
 def test_a_resync_brings_what_the_source_says(system: System) -> None:
-    pages = [f"{system.base}/blog/{n}" for n in range(20)]
-    source = system.home / "pages.ndjson"
-    source.write_text("".join(json.dumps({"loc": page}) + "\n" for page in pages))
-    assert system.stop() == 0
-    config, line = system.home / "sitemapd.toml", "[sites.demo]\n"
-    config.write_text(config.read_text().replace(line, f'{line}source = "ndjson:{source}"\n'))
-    system.start()
+    pages = [f"{BASE}/blog/{n}" for n in range(20)]
+    rows = [json.dumps({"loc": page}) + "\n" for page in pages]
+    (system.home / "pages.ndjson").write_text("".join(rows))
     system.send(*({"type": "upsert", "loc": page} for page in [*pages[:15], pages[0] + "/old"]))
-    wait_until(lambda: len(system.published()) == 16, "what was sent is published")
 
-    system.send({"type": "resync", "prefix": f"{system.base}/blog/"})
+    system.send({"type": "resync", "prefix": f"{BASE}/blog/"})
 
     wait_until(lambda: set(system.published()) == set(pages), "what the source says is published")
     system.quiet()
     assert system.run("verify", "--against", "configured").returncode == 0
-    assert not json.loads(system.run("status", "--json").stdout)[0]["resync"]
