@@ -41,7 +41,7 @@ EVENT: Schema = {
     "properties": {
         "type": {
             "enum": list(TYPES),
-            "description": "the page is to be listed, or not; resync: compare pages with the source",
+            "description": "list the page, or not any more; resync: look at the source",
         },
         "loc": {
             "anyOf": [_URL, _NOTHING],
@@ -119,7 +119,7 @@ EVENT: Schema = {
                 "type": {"const": "delete"},
                 "id": {"type": ["string", "integer"]},
                 "prefix": _NOTHING,
-            },  # fmt: skip
+            },
         },
         *(
             {"properties": {"type": {"const": RESYNC}, no: _NOTHING}, "propertyNames": _RESYNC}
