@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
+from shared.errors import ReconcileError
 from shared.events import Event
 from shared.locator import digest_of
 
@@ -54,8 +55,12 @@ class Findings:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._base.close()
+        if isinstance(error, sqlite3.Error):
+            raise ReconcileError(
+                f"no room for what was found ({error}): SQLITE_TMPDIR names where there is some"
+            ) from error
 
     def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
         """The source names these pages, in a place of its own or as one it cannot give."""
