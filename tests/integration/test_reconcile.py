@@ -125,6 +125,16 @@ def test_an_event_after_the_run_began_wins(rig: Rig) -> None:
     assert rig.listed()[BASE + "p/5"] == "2026-11-11"
 
 
+def test_versions_of_the_source_do_not_keep_later_events_out(rig: Rig) -> None:
+    fill(rig, 1)
+    ahead = str(rig.resyncs.begin_ms() + 3_600_000)
+
+    reconcile(rig, [record("p/0", "2026-06-06", extra={"version": ahead})])
+    rig.do({"type": "delete", "loc": "p/0"})
+
+    assert truth(rig) == set()
+
+
 def test_a_source_that_cannot_be_read_to_its_end_changes_nothing(rig: Rig) -> None:
     source = fill(rig)
     before = rig.files()
@@ -268,8 +278,9 @@ def test_news_is_no_page_of_its_own(rig: Rig) -> None:
     silent = [record("n/0", DAY, silent=EXTENDED)]
 
     assert differences(rig, silent) == {("extra", "n/1")}
-    reconcile(rig, silent)
+    done = reconcile(rig, silent)
 
+    assert (done.listed, done.deleted) == (2, 1)
     assert b"Now" in rig.shard_files()["news-1"]
     assert truth(rig) == {"n/0"}
 
