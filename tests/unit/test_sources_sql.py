@@ -167,7 +167,7 @@ def told(url: str, query: str, key: str = "") -> str:
     [
         "postgresql+psycopg://me:ca%2Fna%40ry+geheim@127.0.0.1:1/cms",
         "postgresql+psycopg://127.0.0.1:1/cms?user=me&password=ca%2Fna%40ry+geheim",
-        "postgresql+psycopg://127.0.0.1:1/cms?nonsense=ca%2Fna%40ry+geheim",
+        "postgresql+psycopg://127.0.0.1:1/cms?connect_timeout=ca%2Fna%40ry+geheim",
         "nonsense://me:ca%2Fna%40ry+geheim@127.0.0.1:1/cms",
         "ca%2Fna%40ry+geheim",
     ],
