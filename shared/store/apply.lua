@@ -29,6 +29,7 @@ local FIRST = 7
 local NOWHERE = string.rep('\255', 6)
 local LAST_BLOCK = 65535
 local SHARDS = 1048576
+local SCOPES = 1000
 
 local conflicts = 0
 for i, page in ipairs(a.pages) do
@@ -232,6 +233,12 @@ end
 
 for _, scope in ipairs(a.resyncs) do
   redis.call('ZADD', a.prefix .. 'resync', 'GT', scope[2], scope[1])
+end
+if #a.resyncs > 0 and redis.call('ZCARD', a.prefix .. 'resync') > SCOPES then
+  -- So many parts are the whole site, to be read once; and a sender cannot fill the store.
+  local last = redis.call('ZRANGE', a.prefix .. 'resync', -1, -1, 'WITHSCORES')
+  redis.call('DEL', a.prefix .. 'resync')
+  redis.call('ZADD', a.prefix .. 'resync', last[2], 'site')
 end
 
 for _, shard in ipairs(touched) do

@@ -41,7 +41,7 @@ def test_memory_does_not_grow_with_the_pages(
 ) -> None:
     here = Path(__file__).resolve().parents[2]
     peaks = []
-    for size in (1_500, 6_000):
+    for size in (1_000, 4_000):
         store.flushall()
         arguments = [redis_server.url, str(tmp_path), str(size)]
         ran = subprocess.run(

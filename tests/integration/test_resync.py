@@ -99,6 +99,13 @@ def test_a_scope_is_as_old_as_its_latest_event_in_whatever_order_they_come(rig: 
     }
 
 
+def test_very_many_scopes_are_the_whole_site(rig: Rig) -> None:
+    ids = rig.send(*(resync(prefix=f"{BASE}{n}/") for n in range(1001)))
+    rig.settle()
+
+    assert rig.resyncs.open() == {WHOLE: int(ids[-1].split("-")[0])}
+
+
 @pytest.mark.parametrize(
     ("scope", "left"),
     [
