@@ -12,7 +12,15 @@ from typing import Annotated
 
 import typer
 
-from deploy import cli_backup, cli_connect, cli_events, cli_import, cli_run, cli_state
+from deploy import (
+    cli_backup,
+    cli_connect,
+    cli_events,
+    cli_import,
+    cli_reconcile,
+    cli_run,
+    cli_state,
+)
 from deploy.console import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
 from shared.errors import ConfigError, InvalidError, SitemapdError
@@ -40,6 +48,7 @@ for command in (
     cli_state.publish,
     cli_state.verify,
     cli_state.rebuild,
+    cli_reconcile.reconcile,
     cli_backup.backup,
     cli_backup.restore,
     cli_connect.connect,

@@ -1,40 +1,43 @@
-"""The command `import`: every page of an existing sitemap, feed or list, as ordinary events."""
+"""The command `import`: every page of a sitemap, a feed, a list or a CMS, as ordinary events."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-import redis
 import typer
 
-from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from deploy.cli_reconcile import KeyOption, QueryOption
+from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from deploy.draining import Workers
 from shared.errors import ConfigError, Fault
-from shared.inbox import Inbox
-from shared.store.redis import answering
-from worker.importer import Importer, Said
-from worker.plant import HEARTBEAT
-from worker.pump import Pump
-from worker.sources import estimate, read
+from worker.importer import Importer
+from worker.sources import Access, estimate, read
+from worker.translating import Said
 
 SHOWN = 10
 
 
 def import_(
     source: Annotated[
-        str, typer.Option("--from", help="sitemap:URL-or-path, csv:FILE or ndjson:FILE")
+        str,
+        typer.Option(
+            "--from",
+            help="sitemap:URL-or-path, csv:FILE, ndjson:FILE, wordpress:URL, ghost:URL or sql:URL",
+        ),
     ],
     section: Annotated[str | None, typer.Option(help="where the pages go")] = None,
     report: Annotated[Path | None, typer.Option(help="write every refusal here, as NDJSON")] = None,
+    query: QueryOption = "",
+    key: KeyOption = "",
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in every page of an existing sitemap, feed or list, as it is there now.
+    """Bring in every page of an existing sitemap, feed, list or CMS, as it is there now.
 
     Pages that the source does not name stay as they are. Started again after a break, it goes on
     where it stood.
@@ -45,7 +48,7 @@ def import_(
         raise ConfigError(Fault("--section", "config", f"not configured; there are: {known}"))
     client = place.client()
     importer = Importer(client, place.name, place.site, section)
-    workers = _Workers(client, place)
+    workers = Workers(client, place)
     counts: Counter[tuple[str, str]] = Counter()
     first: list[Said] = []
     with (
@@ -67,7 +70,7 @@ def import_(
             last = done
 
         done = importer.run(
-            source, read(source), say=say, report=lambda now: advance(now.read),
+            source, read(source, Access(key, query)), say=say, report=lambda now: advance(now.read),
             drain=workers.drain,
         )  # fmt: skip
     workers.finish()
@@ -81,34 +84,3 @@ def import_(
         out.print(f"{said.kind} {said.where}: {said.detail} ({said.rule})", highlight=False)
     if sum(counts.values()) > len(first) and report is None:
         out.print("more: give --report FILE to have all of them")
-
-
-class _Workers:
-    """Whoever drains the inbox: the workers that run, or this process if none does."""
-
-    def __init__(self, client: redis.Redis, place: Place) -> None:
-        self._client = client
-        self._inbox = Inbox(client, place.name)
-        self._name = f"cli-{os.getpid()}"
-        self._pump = Pump(place.settings, client, place.name, self._name)
-
-    def drain(self) -> None:
-        """Let some of the backlog go."""
-        if self._others():
-            time.sleep(0.02)
-        else:
-            self._pump.apply_all()
-
-    def finish(self) -> None:
-        """Wait until everything is published."""
-        while self._inbox.waiting() or self._pump.publisher.state.dirty(1):
-            if self._others():
-                time.sleep(0.02)
-            else:
-                self._pump.run()
-        self._inbox.leave(self._name)
-
-    def _others(self) -> bool:
-        names = self._inbox.consumers()
-        with answering():
-            return any(self._client.exists(f"{HEARTBEAT}{name}") for name in names)

@@ -76,6 +76,9 @@ def web(
 def worker(
     name: NameOption = None,
     threads: Annotated[int, typer.Option(min=1, help="sites worked on at once")] = 4,
+    reconcile: Annotated[
+        bool, typer.Option(help="also answer resyncs, from the sites' sources")
+    ] = True,
     home: HomeOption = None,
 ) -> None:
     """Apply events and publish files until SIGTERM; what is at hand is finished first."""
@@ -84,7 +87,8 @@ def worker(
         os.environ["SITEMAPD_CONSUMER"] = name
     _log_to_stdout()
     _await_redis(settings)
-    _become("worker.main", "--config", config, "--threads", str(threads))
+    leave = [] if reconcile else ["--no-reconcile"]
+    _become("worker.main", "--config", config, "--threads", str(threads), *leave)
 
 
 @app.command()

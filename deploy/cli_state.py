@@ -9,8 +9,20 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli_reconcile import (
+    AgainstOption,
+    IntoOption,
+    KeyOption,
+    PrefixOption,
+    QueryOption,
+    SectionOption,
+    known_section,
+    scope_of,
+    source_of,
+    verify_against,
+)
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
-from shared.errors import Fault, InvalidError, PublishError
+from shared.errors import ConfigError, Fault, InvalidError, PublishError
 from shared.inspector import Inspector
 from shared.store.holds import Holds
 from worker.audit import Audit, raise_damaged
@@ -36,10 +48,16 @@ def status(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption
         return
     for each in answers:
         held = [_held(hold) for hold in each["held"]]
-        answer(each | {"held": held}, as_json=False)
+        asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
+        answer(each | {"held": held, "resync": asked}, as_json=False)
         if held:
             command = f"sitemapd confirm --site {each['site']}"
             out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
+        if asked:
+            source = place.settings.sites[each["site"]].source.get_secret_value()
+            command = f"sitemapd reconcile --site {each['site']}"
+            command += "" if source else " --against SOURCE"
+            out.print(f"to answer the resyncs: {command}", soft_wrap=True, highlight=False)
 
 
 def _held(hold: Mapping[str, object]) -> str:
@@ -108,9 +126,32 @@ def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOptio
     answer({"touched": touched}, as_json=as_json)
 
 
-def verify(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
-    """Hold every published file against the state, byte for byte. Exit code 1 on a difference."""
-    audit = _audit(find(home, site))
+def verify(
+    against: AgainstOption = None,
+    section: SectionOption = None,
+    prefix: PrefixOption = None,
+    into: IntoOption = None,
+    query: QueryOption = "",
+    key: KeyOption = "",
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold every published file against the state, byte for byte. Exit code 1 on a difference.
+
+    With --against: hold what is listed against a source, page by page. Nothing is written.
+    """
+    place = find(home, site)
+    scope = scope_of(place, section, prefix)
+    if against is not None:
+        if into is not None:
+            known_section(place, "--into", into)
+        source = source_of(place, against, key, query)
+        equal = verify_against(place, source, scope, into, as_json=as_json)
+        raise typer.Exit(0 if equal else 1)
+    if not scope.whole or into or query:
+        raise ConfigError(Fault("--against", "config", "the other options limit a comparison"))
+    audit = _audit(place)
     total = audit.files()
     with progress("comparing", total, quiet=as_json) as seen:
         differences = list(audit.verify(seen))

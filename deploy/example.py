@@ -65,6 +65,14 @@ robots = "create"
 # shrink_share = 0.5        # 1: publish whatever is deleted
 # shrink_minutes = 10.0
 # shrink_least = 50         # fewer pages than that may always go
+# Where the truth about the pages is, for `sitemapd verify --against` and `sitemapd reconcile`, and
+# for the event resync: "wordpress:https://...", "ghost:https://...", "sql:postgresql+psycopg://...",
+# "sitemap:URL or path", "csv:FILE", "ndjson:FILE" (paths: absolute).
+# source = ""
+# source_key = ""           # ghost: Content API key; wordpress: user:application password;
+#                             sql: the password
+# source_query = ""         # sql: a SELECT; columns are named like an event's members: loc, ...
+# reconcile_hours = 0.0     # hours between two reconciles; 0: only when a resync asks for one
 
 # Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists. A page
 # whose event names no section goes to the first that claims its path or language, else to `pages`.

@@ -68,6 +68,10 @@ class UnusableSourceError(SourceError):
         self.rule = rule
 
 
+class ReconcileError(SitemapdError):
+    """A source was not, or not completely, made the truth; what was done is right, and stays."""
+
+
 class StoreError(SitemapdError):
     """The state store refused or is in a state that must not be published from."""
 

@@ -13,12 +13,13 @@ from shared.entries import Entry
 from shared.errors import Fault, InvalidError, SitemapdError
 from shared.extensions import members as extensions
 from shared.extensions.alternates import Alternates
-from shared.members import TYPES, Members, Rules
+from shared.members import RESYNC, TYPES, Members, Rules
 
 SCHEMA = 2
 PLAIN_SCHEMA = 1
 """Versions of the stored form: a worker leaves what it does not know pending for a newer one, so an
-event is written in the oldest that can hold it. 2 has the members of shared.extensions."""
+event is written in the oldest that can hold it. 2 has the members of shared.extensions, and resync.
+"""
 
 FIELDS = (*members.CHECKS, *extensions.CHECKS)
 
@@ -40,7 +41,8 @@ class Event:
     else `pages`". `source`, `kind` and `locale` make `id` unique among senders. `images` to
     `alternates` are canonical values of shared.extensions; `group` (of translations) goes with
     `lang`, the codes this page is the version for; `published` (first, as `lastmod` is written)
-    and `title` are for feeds.
+    and `title` are for feeds. A `resync` is about no page but about all of its `section`, all whose
+    URLs begin with `prefix` (canonical), or all.
     """
 
     type: str
@@ -53,6 +55,7 @@ class Event:
     priority: str | None = None
     noindex: bool = False
     canonical: str | None = None
+    prefix: str | None = None
     source: str = "native"
     kind: str = ""
     locale: str = ""
@@ -68,8 +71,8 @@ class Event:
     def dump(self) -> bytes:
         """The stored form: JSON, members with their default left out."""
         members = {name: v for name, v in vars(self).items() if v != _DEFAULTS[name]}
-        schema = PLAIN_SCHEMA if _EXTENDED.isdisjoint(members) else SCHEMA
-        return _encode({"v": schema, **members}).encode()
+        plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
+        return _encode({"v": PLAIN_SCHEMA if plain else SCHEMA, **members}).encode()
 
     @classmethod
     def load(cls, stored: bytes) -> Event:
@@ -103,6 +106,8 @@ class Event:
     def _writable(self) -> bool:
         """Whether it names a page, in texts that any XML file can hold (RELIABILITY T14)."""
         loc = self.loc
+        if self.type == RESYNC:
+            return loc is None
         if loc is None:
             return self.type == "delete" and self.id is not None
         plain = (self.lastmod or "") + (self.changefreq or "") + (self.priority or "")

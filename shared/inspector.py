@@ -21,6 +21,7 @@ from shared.store.holds import Hold
 from shared.store.lookup import Lookup, loc_of
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
+from shared.store.resyncs import Resyncs
 from shared.store.sections import Sections
 
 
@@ -54,6 +55,10 @@ class Inspector:
             "dirty_for_s": 0.0 if since is None else round(max(0.0, time.time() - since), 1),
             "dead_events": int(dead),
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
+            "resync": [
+                {"scope": str(scope), "since": w3c.from_epoch_s(when // 1000)}
+                for scope, when in Resyncs(self._client, self._name).open().items()
+            ],
         }
 
     def entry(self, loc: str) -> dict[str, Any]:

@@ -13,7 +13,10 @@ from shared.extensions.report import Report
 from shared.locator import MAX_VERSION
 from shared.urls import Base
 
-TYPES = ("upsert", "delete")
+PAGE_TYPES = ("upsert", "delete")
+RESYNC = "resync"
+TYPES = (*PAGE_TYPES, RESYNC)
+RESYNC_MEMBERS = ("type", "section", "prefix", "version")
 MAX_ID = 512
 MOST_BYTES = 1_048_576
 """Of one entry, as it is published: what a request can hold."""
@@ -72,6 +75,22 @@ class Members(Report):
             self.fault("loc", "PROTOCOL L1", "an upsert needs the absolute URL of the page")
         if kind == "delete" and self.item.get("loc") is self.item.get("id") is None:
             self.fault("loc", "required", "a delete needs a loc, an id, or both")
+        if kind == RESYNC:
+            self._require_scope()
+        elif self.item.get("prefix") is not None:
+            self.fault("prefix", "event-type", "only a resync has one")
+
+    def _require_scope(self) -> None:
+        """A resync names one section, or what its pages' URLs begin with, or neither."""
+        for name in self.item.keys() - set(RESYNC_MEMBERS):
+            known = ", ".join(RESYNC_MEMBERS)
+            self.fault(name[:64], "event-type", f"a resync has none; it may have {known}")
+        section = self.item.get("section")
+        if section is not None and self.item.get("prefix") is not None:
+            self.fault("prefix", "event-type", "give section or prefix, not both")
+        if isinstance(section, str) and section in self.rules.news:
+            detail = f"{section} lists news of pages that are in other sections: resync these"
+            self.fault("section", "PROTOCOL W4", detail)
 
 
 def _type(members: Members) -> str:
@@ -104,6 +123,18 @@ def _warn_of_length(members: Members, loc: str) -> None:
         )
     if BAIDU in engines and length > BAIDU_LOC:  # canonical URLs are ASCII
         members.warn("loc", "PROTOCOL N8", f"{length} bytes; Baidu reads URLs of up to {BAIDU_LOC}")
+
+
+def _prefix(members: Members) -> str | None:
+    """What the URLs of some pages begin with, in the form of loc."""
+    text = members.text("prefix")
+    if text is None:
+        return None
+    try:
+        return urls.canonical(text, members.rules.base)
+    except UrlError as error:
+        members.fault("prefix", f"PROTOCOL {error.rule}", error.detail)
+        return None
 
 
 def _canonical(members: Members) -> str | None:
@@ -195,5 +226,5 @@ def _noindex(members: Members) -> bool:
 CHECKS: Mapping[str, Callable[[Members], object]] = {
     "type": _type, "loc": _loc, "id": ident, "section": _section, "version": _version,
     "lastmod": _lastmod, "changefreq": _changefreq, "priority": _priority, "noindex": _noindex,
-    "canonical": _canonical,
+    "canonical": _canonical, "prefix": _prefix,
 }  # fmt: skip

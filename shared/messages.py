@@ -8,6 +8,12 @@ QUEUE = "sitemapd"
 WAKE = "sitemapd.wake"
 """Arguments: the site's name. Says only that there may be work; doubles and losses are harmless."""
 
+RECONCILE_QUEUE = "sitemapd.reconcile"
+RECONCILE = "sitemapd.reconcile"
+"""Arguments: the site's name, or nothing for all sites. Says only that there may be something to
+compare with its source; in a queue of its own, so that it stands in no wake-up's way.
+"""
+
 SWEEP = "sitemapd.sweep"
 """No arguments. Finds every site with work left, whoever forgot it."""
 
@@ -20,6 +26,7 @@ REFRESH = "sitemapd.refresh"
 SWEEP_S = 2.0
 TIDY_S = 600.0
 REFRESH_S = 3600.0
+RECONCILE_S = 3600.0
 
 
 def broker_options(timeout: float) -> dict[str, object]:

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from shared import connections, shards, urls
+from shared import connections, shards, truth, urls
 from shared.connections import Connection, SourceName
 from shared.errors import UrlError
 from shared.members import Rules
@@ -194,6 +194,17 @@ class Site(Model):
     )
     shrink_minutes: float = Field(10.0, gt=0, le=10_080, description="what `at once` means")
     shrink_least: int = Field(50, ge=1, description="fewer pages than that may always go")
+    source: SecretStr = Field(
+        "", validate_default=True, description="the source of truth: wordpress:https://..., ..."
+    )
+    source_key: SecretStr = Field(
+        "", validate_default=True, description="what the source asks for: a key or a password"
+    )
+    source_query: str = Field("", description="sql: the SELECT that names the pages")
+    reconcile_hours: float = Field(
+        0, ge=0, le=8_784, allow_inf_nan=False,
+        description="hours between two reconciles; 0: only when a resync asks for one",
+    )  # fmt: skip
     sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
@@ -223,6 +234,12 @@ class Site(Model):
             raise ValueError('index: without one robots.txt names the files: robots = "edit"')
         if self.form == "txt" and any(section.news for section in self.sections.values()):
             raise ValueError("form: text files list addresses only, and can hold no news")
+        return self
+
+    @model_validator(mode="after")
+    def _truth_is_reachable(self) -> Site:
+        source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
+        truth.check(source, key, self.source_query, self.reconcile_hours)
         return self
 
     @property

@@ -6,7 +6,7 @@ from shared.entries import CHANGEFREQS
 from shared.extensions import alternates, elements, images, members, news, videos
 from shared.extensions.kinds import W3C
 from shared.locator import MAX_VERSION
-from shared.members import MAX_ID, TYPES
+from shared.members import MAX_ID, PAGE_TYPES, RESYNC, RESYNC_MEMBERS, TYPES
 from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
@@ -19,6 +19,7 @@ from webhook.wire import NDJSON
 
 _URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
 _NOTHING = {"type": "null"}  # a member that is null is not there
+_RESYNC = {"enum": list(RESYNC_MEMBERS)}
 _LARGEST = 10**MAX_DIGITS - 1
 
 _IDENT: list[Schema] = [
@@ -37,7 +38,10 @@ EVENT: Schema = {
     "additionalProperties": False,
     "examples": [{"type": "delete", "id": "42"}],
     "properties": {
-        "type": {"enum": list(TYPES), "description": "the page is to be listed, or not any more"},
+        "type": {
+            "enum": list(TYPES),
+            "description": "list the page, or not any more; resync: look at the source",
+        },
         "loc": {
             "anyOf": [_URL, _NOTHING],
             "description": "absolute URL of the page; a delete may give `id` instead",
@@ -79,6 +83,10 @@ EVENT: Schema = {
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
             "description": "another URL here: the page is not listed",
         },
+        "prefix": {
+            "anyOf": [_URL, _NOTHING],
+            "description": "of a resync: what the URLs of its pages begin with",
+        },
         "images": _extension(images.IMAGE, "images on the page"),
         "videos": _extension(videos.VIDEO, "videos that are the page's main content"),
         "news": _extension(news.NEWS, "an article, in a site with a section for news"),
@@ -100,11 +108,22 @@ EVENT: Schema = {
         },
     },
     "anyOf": [
-        {"required": ["loc"], "properties": {"loc": _URL}},
+        {
+            "required": ["loc"],
+            "properties": {"type": {"enum": list(PAGE_TYPES)}, "loc": _URL, "prefix": _NOTHING},
+        },
         {
             "required": ["id"],
-            "properties": {"type": {"const": "delete"}, "id": {"type": ["string", "integer"]}},
+            "properties": {
+                "type": {"const": "delete"},
+                "id": {"type": ["string", "integer"]},
+                "prefix": _NOTHING,
+            },
         },
+        *(
+            {"properties": {"type": {"const": RESYNC}, no: _NOTHING}, "propertyNames": _RESYNC}
+            for no in ("section", "prefix")
+        ),
     ],
 }
 
@@ -212,6 +231,7 @@ _STATUS = object_of(
     site=TEXT, base_url=_URL, urls=COUNT, files=COUNT, published_urls=COUNT,
     last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=COUNT,
     dirty_files=COUNT, dirty_for_s={"type": "number"}, dead_events=COUNT,
+    resync={"type": "array", "items": object_of(scope=TEXT, since=_MOMENT)},
 )  # fmt: skip
 
 

@@ -22,7 +22,11 @@ def create_worker_app(settings: Settings) -> Celery:
         task_default_queue=messages.QUEUE,
         # Taken is done with: noting down and striking out each message would cost two flushes
         # before every publish, for messages that may be lost anyway.
-        task_queues=[Queue(messages.QUEUE, no_ack=True)],
+        task_queues=[
+            Queue(messages.QUEUE, no_ack=True),
+            Queue(messages.RECONCILE_QUEUE, no_ack=True),
+        ],
+        task_routes={messages.RECONCILE: {"queue": messages.RECONCILE_QUEUE}},
         task_ignore_result=True,
         task_serializer="json",
         accept_content=["json"],
@@ -52,6 +56,11 @@ def create_worker_app(settings: Settings) -> Celery:
                 "task": messages.REFRESH,
                 "schedule": messages.REFRESH_S,
                 "options": {"expires": messages.REFRESH_S},
+            },
+            "reconcile": {
+                "task": messages.RECONCILE,
+                "schedule": messages.RECONCILE_S,
+                "options": {"expires": messages.RECONCILE_S},
             },
         },
     )

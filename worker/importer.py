@@ -9,45 +9,28 @@ difference on, and stands at the moment that was found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import redis
 
-from shared.errors import Fault, InvalidError, StoreError
-from shared.events import Event, parse
+from shared.errors import StoreError
 from shared.inbox import Inbox
-from shared.patch import in_future, is_current
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
-from shared.upkeep import is_over
-from worker.pruning import SOFT, salvage
 from worker.pump import now_ms
-from worker.sources import Item, Note, Record, Refusal
+from worker.sources import Item, Note
+from worker.translating import Said, Translator
 
 BATCH = 1000
 BACKLOG = 20_000
 """Events that may wait before the import does: so its memory and Redis's stay bounded."""
 
 KEEP_S = 7 * 24 * 3600
-_STATED = ("loc", *SOFT)
 
-
-class Said(NamedTuple):
-    """One line of the report: a page `refused`, or something `noted` about one that was kept.
-
-    `rule` is the id of a rule of PROTOCOL (`L5`) or a short code.
-    """
-
-    kind: str
-    where: str
-    rule: str
-    detail: str
-    loc: str | None = None
-    times: int = 1
+_T = TypeVar("_T")
 
 
 class Progress(NamedTuple):
@@ -74,8 +57,8 @@ class Importer:
         now_ms: Callable[[], int] = now_ms,
     ) -> None:
         """`now_ms` is the clock by which dates, news and videos are judged."""
-        self._client, self._rules, self._section = client, site.rules, section
-        self._now_ms = now_ms
+        self._client, self._section = client, section
+        self._translator = Translator(site.rules, section, now_ms)
         self._inbox = Inbox(client, name)
         self._prefix = Keys(name).prefix
 
@@ -95,9 +78,9 @@ class Importer:
         """
         mark = _Mark(self._client, f"{self._prefix}import:{self._name(source)}")
         done = Progress()
-        for batch in _batches(items):
+        for batch in batches(items, BATCH):
             skip = mark.passes(batch)
-            found = [self._event(item, mark.began, say) for item in batch]
+            found = [self._translator.event(item, mark.began, say) for item in batch]
             events = [event for event in found if event is not None]
             if events and not skip:
                 accepted = self._inbox.accept(events)
@@ -120,43 +103,6 @@ class Importer:
 
     def _name(self, source: str) -> str:
         return blake2b(f"{source}\0{self._section}".encode(), digest_size=8).hexdigest()
-
-    def _event(self, item: Item, began: int, say: Callable[[Said], None]) -> Event | None:
-        """The event of one item; a page with a bad date, hint or extension comes without it."""
-        if isinstance(item, Refusal):
-            say(Said("refused", item.where, item.rule, item.detail, item.loc))
-            return None
-        if isinstance(item, Note):
-            say(Said("noted", item.where, item.rule, item.detail, times=item.count))
-            return None
-        members = self._members(item, began, say)
-        try:
-            event, gone = salvage(members, lambda given: parse(given, self._rules))
-        except InvalidError as error:
-            fault = error.faults[0]
-            say(Said("refused", item.where, _rule(fault), fault.detail, item.loc))
-            return None
-        for name, fault in gone.items():
-            detail = f"{name} left out: {fault.detail}"
-            say(Said("noted", item.where, _rule(fault), detail, item.loc))
-        return _timely(event, item, say, self._now_ms())
-
-    def _members(
-        self, record: Record, began: int, say: Callable[[Said], None]
-    ) -> dict[str, object]:
-        members: dict[str, object] = {"type": "upsert", "version": began, "section": self._section}
-        for name in _STATED:
-            if value := getattr(record, name):
-                members[name] = value
-        if "news" in members and not self._rules.news:
-            del members["news"]
-            detail = "news left out: no section of this site is for news (news = true)"
-            say(Said("noted", record.where, "W11", detail, record.loc))
-        members |= record.extra or {}
-        version = members["version"]
-        if isinstance(version, str) and version.isascii() and version.isdigit():
-            members["version"] = int(version)
-        return members
 
 
 class _Mark:
@@ -206,28 +152,8 @@ def _digest(batch: Sequence[Item]) -> bytes:
     return blake2b(repr(batch).encode(errors="surrogatepass"), digest_size=8).digest()
 
 
-def _timely(event: Event, record: Record, say: Callable[[Said], None], now_ms: int) -> Event:
-    """`event` without what the clock would leave out unsaid later on (PROTOCOL M5, V6, W4)."""
-    gone: dict[str, tuple[object, str, str]] = {}
-    if event.lastmod is not None and in_future(event.lastmod, now_ms):
-        gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
-    if event.news and not is_current(event.news, now_ms):
-        detail = f"{event.news['publication_date']} does not lie in the last 48 hours"
-        gone["news"] = None, "W4", detail
-    shown = tuple(video for video in event.videos if not is_over(video, now_ms))
-    if over := len(event.videos) - len(shown):
-        gone["videos"] = shown, "V6", f"{over} expired"
-    for name, (_, rule, detail) in gone.items():
-        say(Said("noted", record.where, rule, f"{name} left out: {detail}", record.loc))
-    kept: dict[str, Any] = {name: value for name, (value, _, _) in gone.items()}
-    return replace(event, **kept) if kept else event
-
-
-def _rule(fault: Fault) -> str:
-    return fault.rule.removeprefix("PROTOCOL ")
-
-
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:
+    """`items` in lists of `most`, the last one of what is left."""
     iterator = iter(items)
-    while batch := list(islice(iterator, BATCH)):
+    while batch := list(islice(iterator, most)):
         yield batch

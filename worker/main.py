@@ -9,7 +9,7 @@ from shared import messages, telemetry
 from shared.settings import load
 from worker.app import create_worker_app
 from worker.plant import Plant, consumer_name
-from worker.tasks import register
+from worker.tasks import reconcile_soon, register
 
 THREADS = 4
 
@@ -20,6 +20,9 @@ def main() -> None:
     parser.add_argument("--config", type=Path, required=True, help="sitemapd.toml")
     parser.add_argument("--schedule", action="store_true", help="run the schedule, not a worker")
     parser.add_argument("--threads", type=int, default=THREADS, help="sites worked on at once")
+    parser.add_argument(
+        "--no-reconcile", action="store_true", help="leave what a resync asks for to others"
+    )
     options = parser.parse_args()
     telemetry.configure()
     settings = load(options.config)
@@ -29,11 +32,14 @@ def main() -> None:
         app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
         return
     consumer = consumer_name()
-    register(app, Plant(settings, consumer))
+    reconciles = not options.no_reconcile
+    plant = Plant(settings, consumer, reconciles=reconciles, on_resync=reconcile_soon(app))
+    register(app, plant)
+    queues = [messages.QUEUE, *([messages.RECONCILE_QUEUE] if reconciles else [])]
     app.worker_main(
         [
             "worker", "--pool=threads", f"--concurrency={options.threads}", "--loglevel=WARNING",
-            "--without-gossip", "--without-mingle", f"--queues={messages.QUEUE}",
+            "--without-gossip", "--without-mingle", f"--queues={','.join(queues)}",
             f"--hostname={consumer}@%h",
         ]
     )  # fmt: skip

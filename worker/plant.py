@@ -17,6 +17,7 @@ from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
 from shared.store.redis import answering, connect
 from shared.telemetry import logger
+from worker.answering import Answerer
 from worker.checking import Checker
 from worker.draining import drain_emptiest
 from worker.pump import Pump, now_ms
@@ -45,12 +46,19 @@ class Plant:
     """
 
     def __init__(
-        self, settings: Settings, consumer: str, clock: Callable[[], int] = now_ms
-    ) -> None:
+        self, settings: Settings, consumer: str, clock: Callable[[], int] = now_ms,
+        *, reconciles: bool = True, on_resync: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        """`reconciles` if it answers resyncs; `on_resync` is told of each, by default itself."""
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer = consumer
+        self._answerer = (
+            Answerer(settings, self._client, consumer, self.wake) if reconciles else None
+        )
+        told = on_resync or (lambda _site: self.reconcile())
         self._pumps = {
-            name: Pump(settings, self._client, name, consumer, clock) for name in settings.sites
+            name: Pump(settings, self._client, name, consumer, clock, told)
+            for name in settings.sites
         }
         self._checkers = {
             name: Checker(self._pumps[name].publisher.state, name, site)
@@ -69,14 +77,23 @@ class Plant:
             return
         pump.run()
 
+    def reconcile(self) -> None:
+        """There may be something to compare with its source."""
+        if self._answerer is not None:
+            self._answerer.ask()
+
     def start(self) -> None:
         """Begin to sweep."""
         self._beater.start()
         self._sweeper.start()
+        if self._answerer is not None:
+            self._answerer.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
+        if self._answerer is not None:
+            self._answerer.stop()
         for pump in self._pumps.values():
             pump.stop()
 

@@ -18,7 +18,9 @@ from shared.errors import PublishError, StoreDownError, StoreError
 from shared.events import Event, NewerSchemaError
 from shared.inbox import Inbox, Received
 from shared.known import Arrival, Known, Policy, UnknownSectionError
+from shared.members import RESYNC
 from shared.patch import decide
+from shared.scopes import Scope
 from shared.settings import Settings
 from shared.store.lookup import loc_of
 from shared.store.pages import Pages
@@ -48,8 +50,12 @@ class Pump:
         name: str,
         consumer: str,
         now_ms: Callable[[], int] = now_ms,
+        on_resync: Callable[[str], None] = lambda _site: None,
     ) -> None:
-        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970."""
+        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970.
+
+        `on_resync` is told the name of the site when a resync was recorded; it raises nothing.
+        """
         site = settings.sites[name]
         self.name = name
         self.inbox = Inbox(client, name)
@@ -57,6 +63,7 @@ class Pump:
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
         self._routing, self._now_ms = site.routing, now_ms
+        self._on_resync = on_resync
         self._running = threading.Lock()
         self._stopping = threading.Event()
         self._published_at = float("-inf")
@@ -183,17 +190,21 @@ class Pump:
 
     def _apply(self, batch: Sequence[Received], errand: Errand | None) -> None:
         events = [(received, Event.load(received.payload)) for received in batch]
+        asked = [(r, Scope.of_event(event)) for r, event in events if event.type == RESYNC]
         while True:
-            read = self.pages.know([event for _, event in events])
+            read = self.pages.know([event for _, event in events if event.type != RESYNC])
             try:
                 decisions = self._decide(events, read.known)
             except UnknownSectionError as error:
                 self.pages.sections.numbers([error.name])
                 continue
             settled = [received.id for received, _ in events]
+            resyncs = [(str(scope), Arrival.of(received.id).ms) for received, scope in asked]
             relinked = self.pages.relink(read)
-            if relinked and self.pages.apply(read, settled, decisions, errand):
+            if relinked and self.pages.apply(read, settled, decisions, errand, resyncs):
                 break
+        if asked:
+            self._on_resync(self.name)
         for ident, subject, reason, changed in decisions:
             _log.debug(
                 "decided", site=self.name, id=ident, page=subject, reason=reason, changed=changed
@@ -205,6 +216,10 @@ class Pump:
         policy = Policy(self._routing, self._site.hints, self._now_ms())
         decisions = []
         for received, event in events:
+            if event.type == RESYNC:
+                scope = str(Scope.of_event(event))
+                decisions.append((received.id, scope, f"resync asked: {scope}", False))
+                continue
             decision = decide(known, event, Arrival.of(received.id), policy)
             subject = event.loc or f"id {event.id}"
             decisions.append((received.id, subject, decision.reason, decision.changed))

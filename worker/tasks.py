@@ -1,6 +1,8 @@
-"""What workers do on a message: wake a site, sweep all of them, tidy up."""
+"""What workers do on a message: wake a site, sweep all of them, tidy up, see what to reconcile."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from celery import Celery, signals
 
@@ -9,7 +11,24 @@ from shared.errors import StoreError
 from shared.telemetry import logger
 from worker.plant import Plant
 
+RECONCILE_EXPIRES_S = 600.0
+
 _log = logger("worker")
+
+
+def reconcile_soon(app: Celery) -> Callable[[str], None]:
+    """Tells the workers that reconcile of a resync; a message that is lost costs a minute."""
+
+    def send(site: str) -> None:
+        try:
+            app.send_task(
+                messages.RECONCILE, [site], queue=messages.RECONCILE_QUEUE,
+                retry=False, expires=RECONCILE_EXPIRES_S,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001  # whatever kombu raises, the resync is recorded
+            _log.warning("no message for a resync", site=site, reason=type(error).__name__)
+
+    return send
 
 
 def register(app: Celery, plant: Plant) -> None:
@@ -36,6 +55,10 @@ def register(app: Celery, plant: Plant) -> None:
     @app.task(name=messages.REFRESH)
     def refresh() -> None:
         plant.refresh()
+
+    @app.task(name=messages.RECONCILE)
+    def reconcile(site: str | None = None) -> None:  # noqa: ARG001  # said for people who watch
+        plant.reconcile()
 
     @signals.worker_ready.connect(weak=False)
     def ready(**_: object) -> None:

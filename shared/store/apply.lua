@@ -11,8 +11,7 @@
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
 -- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
--- <section>:taking:<n>, held, allowed, expiry, cluster:<group>, feed,
--- feed:items
+-- <section>:taking:<n>, held, allowed, expiry, resync, cluster:<group>, feed, feed:items
 -- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
 --        pages = {{field, before, after, op, payload, section, digest, counts}..},
@@ -21,7 +20,8 @@
 --              change; counts: 0 for news, which lists a page a second time
 --        claims = {{field, before, after}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
---        expiry = {{name, when}..}, 0: never; feed = {{loc, when, item (empty: none)}..}, feed_most}
+--        expiry = {{name, when}..}, 0: never; feed = {{loc, when, item (empty: none)}..}, feed_most,
+--        resyncs = {{scope, asked for when (ms)}..}}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns;
 --      digests are bucket-wide fields, 8 byte digests stand in `digest`
 -- Returns the number of records that had changed; 0: applied.
@@ -30,6 +30,7 @@ local FIRST = 7
 local NOWHERE = string.rep('\255', 6)
 local LAST_BLOCK = 65535
 local SHARDS = 1048576
+local SCOPES = 1000
 
 local conflicts = 0
 for i, page in ipairs(a.pages) do
@@ -248,6 +249,16 @@ if #a.feed > 0 then
     redis.call('ZREM', a.prefix .. 'feed', loc)
     redis.call('HDEL', a.prefix .. 'feed:items', loc)
   end
+end
+
+for _, scope in ipairs(a.resyncs) do
+  redis.call('ZADD', a.prefix .. 'resync', 'GT', scope[2], scope[1])
+end
+if #a.resyncs > 0 and redis.call('ZCARD', a.prefix .. 'resync') > SCOPES then
+  -- So many parts are the whole site, to be read once; and a sender cannot fill the store.
+  local last = redis.call('ZRANGE', a.prefix .. 'resync', -1, -1, 'WITHSCORES')
+  redis.call('DEL', a.prefix .. 'resync')
+  redis.call('ZADD', a.prefix .. 'resync', last[2], 'site')
 end
 
 for _, shard in ipairs(touched) do

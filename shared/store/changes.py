@@ -36,6 +36,7 @@ class Changes(NamedTuple):
     groups: Sequence[Sequence[Any]] = ()
     expiry: Sequence[tuple[str, int]] = ()
     feed: Sequence[tuple[str, int, bytes]] = ()
+    resyncs: Sequence[tuple[str, int]] = ()
 
 
 def changes_of(batch: Batch) -> Changes:

@@ -24,7 +24,7 @@ PERMANENT = (
     "id:",  # hash per bucket: owner -> Claim; apply.lua, forget.lua
     "tombs",  # zset: digest or `i` + owner -> when it may be forgotten (ms); apply.lua, forget.lua
     "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`; commit.lua. `run`
-    # `form`, `sections`; store/sections.py
+    # `form`, `sections`; store/sections.py. `reconciled` (ms); store/resyncs.py
     "sections",  # hash: name -> number; store/pages.py
     "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
     ":shards",  # hash: number -> ShardState, pending patches included; apply.lua
@@ -42,10 +42,13 @@ PERMANENT = (
     # change, from `counters` `clusters`; apply.lua
     "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua. And `feed:items`,
     # hash: loc -> Item; apply.lua. Both go when feeds are switched off; worker/feeds.py
+    "resync",  # zset: scope -> when somebody asked last to have it compared with its source (ms);
+    # apply.lua, answered.lua
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
-"""Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease` have a TTL.
+"""Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
+`resync-alarm` have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -67,6 +70,9 @@ class Keys:
         self.dirty = self.prefix + "dirty"
         self.held = self.prefix + "held"
         self.expiry = self.prefix + "expiry"
+        self.resync = self.prefix + "resync"
+        self.resync_alarm = self.prefix + "resync-alarm"
+        self.reconcile = self.prefix + "reconcile"
         self.allowed = self.prefix + "allowed"
         self.feed = self.prefix + "feed"
         self.feed_items = self.prefix + "feed:items"

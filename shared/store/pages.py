@@ -29,7 +29,7 @@ from shared.store.changes import Batch, Changes, changes_of
 from shared.store.contract import GROUP, RECENT, Keys, field
 from shared.store.lookup import Lookup, unpacked
 from shared.store.redis import Errand, Scripts, answering
-from shared.store.sections import Sections
+from shared.store.sections import Draft, Sections
 
 _DEFAULT = Limits()
 
@@ -38,17 +38,24 @@ class Pages:
     """The locators, claims and pending patches of one site."""
 
     def __init__(
-        self, client: redis.Redis, site: str, limits: Mapping[str, Limits], feed_entries: int = 0
+        self,
+        client: redis.Redis,
+        site: str,
+        limits: Mapping[str, Limits],
+        feed_entries: int = 0,
+        *,
+        draft: bool = False,
     ) -> None:
         """`limits` of each configured section; news is looked up if one reuses its files.
 
-        `feed_entries` is how many pages the site's feeds list, 0 if it has none.
+        `feed_entries` is how many pages the site's feeds list, 0 if it has none. A `draft` is for
+        deciding only, and must not be applied: nothing at all is written.
         """
         self._client = client
         self._keys = Keys(site)
         self._scripts = Scripts(client)
         self._limits = limits
-        self.sections = Sections(client, site, limits)
+        self.sections = (Draft if draft else Sections)(client, site, limits)
         self.lookup = Lookup(client, site, self.sections)
         self._feed_most = feed_entries * RESERVE
         self._lists_news = any(each.reuse for each in limits.values())
@@ -163,14 +170,17 @@ class Pages:
         settled: Sequence[str] = (),
         decisions: Sequence[tuple[str, str, str, bool]] = (),
         errand: Errand | None = None,
+        resyncs: Sequence[tuple[str, int]] = (),
     ) -> bool:
         """Write what `batch.known` has become, all or nothing, and settle the events of these ids.
 
         False if somebody else changed one of the records meanwhile: read and decide again.
         `decisions` is what people are told: (event id, loc, reason, whether bytes change).
-        `errand` is done right behind it, unless it was done before.
+        `errand` is done right behind it, unless it was done before. `resyncs` are scopes to be
+        compared with their source, and when that was asked for (ms).
         """
-        return self._write(changes_of(batch), settled, decisions, errand)
+        changes = changes_of(batch)._replace(resyncs=resyncs)
+        return self._write(changes, settled, decisions, errand)
 
     def move(self, shard: Shard, listed: Sequence[bytes]) -> int:
         """Move pages, by their fragments in `shard`, to the tail of its section; how many went.
@@ -206,8 +216,8 @@ class Pages:
             "recent": json.dumps(decisions, separators=(",", ":")),
             "sections": self._section_limits(pages), "pages": pages,
             "claims": [[field(owner), *stored, owner] for owner, *stored in owned],
-            "groups": changes.groups, "expiry": changes.expiry, "settled": settled,
-            "feed": changes.feed, "feed_most": self._feed_most,
+            "groups": changes.groups, "expiry": changes.expiry, "resyncs": changes.resyncs,
+            "feed": changes.feed, "feed_most": self._feed_most, "settled": settled,
         }  # fmt: skip
         names = [keys.inbox, keys.dirty, keys.tombs, keys.counters, keys.tails, keys.recent]
         names += [keys.loc(page[6]) for page in pages] + [keys.id(owner) for owner, *_ in owned]

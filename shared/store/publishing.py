@@ -116,7 +116,7 @@ class Publishing:
             patches, blocks, file, (moved, confirmed) = replies[4 * at : 4 * at + 4]
             taken.append(
                 Taken(
-                    shard, state, _patches(patches.values()),
+                    shard, state, patches_of(patches.values()),
                     {int(number): Block.unpack(stored) for number, stored in blocks.items()},
                     PublishedFile.unpack(file) if file else None,
                     int(moved or 0), None if confirmed is None else int(confirmed),
@@ -269,7 +269,8 @@ def _lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
     return {int(ordinal): line for ordinal, line in stored.items()}
 
 
-def _patches(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
+def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
+    """Stored patches by block: fragments.key -> new fragment, None to remove."""
     found: dict[int, dict[bytes, bytes | None]] = {}
     for patch in stored:
         block, payload = int.from_bytes(patch[:2], "big"), patch[3:]

@@ -22,6 +22,7 @@ from shared.sites import Site
 from shared.store.contract import PERMANENT, Keys
 from shared.store.pages import Pages
 from shared.store.publishing import Publishing
+from shared.store.resyncs import Resyncs
 from tests.integration.logs import silence
 from worker.audit import Audit
 from worker.pump import Pump
@@ -83,6 +84,7 @@ class Rig:
         self.inbox = Inbox(client, name)
         self.pages = Pages(client, name, self.site.limits)
         self.state = Publishing(client, name)
+        self.resyncs = Resyncs(client, name)
 
     def parse(self, members: dict[str, Any]) -> Event:
         return parse(members, self.site.rules)
@@ -106,6 +108,10 @@ class Rig:
     def do(self, *items: dict[str, Any]) -> None:
         self.send(*items)
         self.settle()
+
+    def now(self) -> str:
+        """The clock of the store, as a W3C datetime."""
+        return w3c.from_epoch_s(self.resyncs.begin_ms() // 1000)
 
     def quiet(self) -> bool:
         return not self.inbox.waiting() and not self.state.dirty()

@@ -16,7 +16,7 @@ from shared.entries import CHANGEFREQS
 from shared.errors import Fault, InvalidError
 from shared.events import FIELDS, Event, NewerSchemaError, SchemaError
 from shared.locator import MAX_VERSION
-from shared.members import MAX_ID, Rules
+from shared.members import MAX_ID, PAGE_TYPES, Rules
 from shared.urls import MAX_LENGTH
 from tests.unit.extensions import NEWS
 from tests.unit.strategies import ROOT, lastmods, locs, priorities
@@ -37,7 +37,7 @@ near_events = st.dictionaries(st.sampled_from([*FIELDS, "mobile"]), near_values)
 idents = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=MAX_ID)
 valid_events = st.builds(
     Event,
-    type=st.sampled_from(events.TYPES),
+    type=st.sampled_from(PAGE_TYPES),
     loc=locs,
     id=st.none() | idents,
     section=st.none() | st.sampled_from(sorted(RULES.sections)),
@@ -117,7 +117,8 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
     item = {
         "type": "update", "loc": "/a", "id": "", "section": "blog", "version": -1,
         "lastmod": "21.11.2026", "changefreq": "often", "priority": 2, "noindex": "yes",
-        "canonical": "/b", "images": {}, "videos": [1], "news": 1, "alternates": [{}],
+        "canonical": "/b", "prefix": "/c", "images": {}, "videos": [1], "news": 1,
+            "alternates": [{}],
         "group": "", "lang": "gr", "published": "2026", "title": " ", "mobile": [],
     }  # fmt: skip
     found = faults(item, 5)
@@ -143,7 +144,7 @@ def test_what_is_null_is_not_there() -> None:
     assert events.parse(UPSERT, RULES) == events.parse({**UPSERT, **nothing}, RULES)
 
 
-@pytest.mark.parametrize("value", ["Upsert", "", None, 1, ["upsert"], {"upsert": 1}, "resync"])
+@pytest.mark.parametrize("value", ["Upsert", "", None, 1, ["upsert"], {"upsert": 1}, "sync"])
 def test_a_type_is_one_of_those_there_are(value: object) -> None:
     fault = only_fault(type=value)
 

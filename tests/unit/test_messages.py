@@ -26,9 +26,11 @@ def test_kombu_reads_the_address_of_the_state_as_its_broker(
 
 
 def test_every_task_has_its_own_name_under_the_application() -> None:
-    names = {messages.WAKE, messages.SWEEP, messages.TIDY}
+    names = {
+        messages.WAKE, messages.SWEEP, messages.TIDY, messages.REFRESH, messages.RECONCILE,
+    }  # fmt: skip
 
-    assert len(names) == 3
+    assert len(names) == 5
     assert all(name.startswith(f"{messages.APP}.") for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Readers of existing sources of truth: sitemaps, feeds, text lists, CSV, NDJSON.
+"""Readers of existing sources of truth: sitemaps, feeds, text lists, CSV, NDJSON, CMSs, databases.
 
 Guarantees: pages come as the source states them, in a stable order (a consumer may count items,
 stop, and skip that many later), in memory that does not grow with the source; whatever gives no
@@ -12,23 +12,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.errors import SourceError
+from worker.sources.access import NO_ACCESS, Access
 from worker.sources.documents import Body, open_file
+from worker.sources.fetching import name_without_query
+from worker.sources.ghost import read_ghost
 from worker.sources.ndjson import read_ndjson
 from worker.sources.records import Item, Note, Record, Refusal
 from worker.sources.sitemaps import is_url, listed_files, read_sitemap
+from worker.sources.sql import public_database, read_sql
 from worker.sources.tables import read_csv
+from worker.sources.wordpress import read_wordpress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Item", "Note", "Record", "Refusal", "estimate", "read"]
+__all__ = [
+    "NO_ACCESS", "Access", "Item", "Note", "Record", "Refusal", "estimate", "public", "read",
+]  # fmt: skip
 
 _PAGE = re.compile(rb"<(?:\w+:)?(?:url|item|entry)[\s>]")
 _TABLES = {"csv": read_csv, "ndjson": read_ndjson}
+_SERVICES = {"wordpress": read_wordpress, "ghost": read_ghost, "sql": read_sql}
 
 
-def read(source: str) -> Iterator[Item]:
-    """Every page of `sitemap:URL-or-path`, `csv:FILE` or `ndjson:FILE`; a bare one is a sitemap.
+def read(source: str, access: Access = NO_ACCESS) -> Iterator[Item]:
+    """Every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `wordpress:URL`, `ghost:URL`
+    or `sql:URL`; a bare one is a sitemap.
 
     Raises SourceError, while iterating, only where the source itself cannot be read: missing, an
     HTTP error, nothing readable in it. Any fault below that is a Refusal, and reading goes on.
@@ -36,6 +45,9 @@ def read(source: str) -> Iterator[Item]:
     kind, address = _split(source)
     if kind == "sitemap":
         yield from read_sitemap(address)
+        return
+    if kind in _SERVICES:
+        yield from _SERVICES[kind](address, access)
         return
     with open_file(Path(address)) as document:
         yield from _TABLES[kind](document)
@@ -47,7 +59,7 @@ def estimate(source: str) -> int | None:
     For a progress bar: what begins a page is counted, nothing is parsed.
     """
     kind, address = _split(source)
-    if is_url(address):
+    if is_url(address) or kind in _SERVICES:
         return None
     try:
         path = Path(address)
@@ -55,6 +67,14 @@ def estimate(source: str) -> int | None:
         return sum(_marks(file) for file in found or {path})
     except (OSError, ValueError, SourceError):
         return None
+
+
+def public(source: str) -> str:
+    """The source as it may be shown and logged: without passwords and keys (RELIABILITY T30)."""
+    kind, address = _split(source)
+    if kind == "sql":
+        return f"sql:{public_database(address)}"
+    return f"{kind}:{name_without_query(address) if is_url(address) else address}"
 
 
 def _marks(path: Path) -> int:
@@ -68,4 +88,5 @@ def _marks(path: Path) -> int:
 
 def _split(source: str) -> tuple[str, str]:
     kind, _, address = source.partition(":")
-    return (kind, address) if kind in {"sitemap", *_TABLES} else ("sitemap", source)
+    known = {"sitemap", *_TABLES, *_SERVICES}
+    return (kind, address) if kind in known else ("sitemap", source)

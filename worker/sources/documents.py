@@ -6,8 +6,9 @@ import gzip
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from shared.errors import SourceError
@@ -23,15 +24,22 @@ PROTOCOL_LIMIT = 52_428_800
 EXPANSION_LIMIT = 60 * 1024 * 1024
 
 GZIP_MAGIC = b"\x1f\x8b"
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Document(AbstractContextManager["Document"]):
-    """One opened source: `name` for reports, `file` at its first byte, `place` it was found at."""
+    """One opened source: `name` for reports, `file` at its first byte, `place` it was found at.
 
-    def __init__(self, name: str, file: IO[bytes], place: Path | str) -> None:
+    `headers` are those of the answer it came in, if it was one; names in lower case.
+    """
+
+    def __init__(
+        self, name: str, file: IO[bytes], place: Path | str, headers: Mapping[str, str] = _NONE
+    ) -> None:
         self.name = name
         self.file = file
         self.place = place
+        self.headers = headers
 
     def __enter__(self) -> Self:
         return self

@@ -56,47 +56,58 @@ def _site(url: str) -> tuple[str, int] | None:
     return parts.hostname.removeprefix("www."), 0 if parts.port in {None, own} else parts.port or 0
 
 
-def fetch(http: httpx.Client, url: str, within: str | None = None) -> Document:
+def name_without_query(url: str) -> str:
+    """The URL for reports and logs where its query holds a key (RELIABILITY T30)."""
+    return public_name(url).partition("?")[0]
+
+
+def fetch(
+    http: httpx.Client,
+    url: str,
+    within: str | None = None,
+    name: Callable[[str], str] = public_name,
+) -> Document:
     """GET one document, following at most MAX_REDIRECTS redirects.
 
     With `within` every hop must stay on the site of that URL (PROTOCOL N2): an index cannot send
-    the reader to other machines. Raises SourceError for anything but a complete 200.
+    the reader to other machines. `name` makes of a URL what may be reported of it. Raises
+    SourceError for anything but a complete 200.
     """
     deadline = time.monotonic() + TOTAL_TIMEOUT
     try:
         for _ in range(MAX_REDIRECTS + 1):
-            _check(url, within)
+            _check(url, within, name)
             with http.stream("GET", url) as answer:
                 if answer.status_code not in _REDIRECTS:
-                    return Document(public_name(url), _spool(answer, deadline), url)
+                    shown = name(url)
+                    return Document(shown, _spool(answer, deadline, shown), url, answer.headers)
                 url = urljoin(url, answer.headers.get("location", ""))
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         reason = str(error) or type(error).__name__
-        raise SourceError(f"cannot fetch {_safe_name(url)}: {reason}") from error
-    raise SourceError(f"cannot fetch {public_name(url)}: more than {MAX_REDIRECTS} redirects")
+        raise SourceError(f"cannot fetch {_safe_name(url, name)}: {reason}") from error
+    raise SourceError(f"cannot fetch {name(url)}: more than {MAX_REDIRECTS} redirects")
 
 
-def _safe_name(url: str) -> str:
+def _safe_name(url: str, name: Callable[[str], str]) -> str:
     try:
-        return public_name(url)
+        return name(url)
     except ValueError:
         return "an unreadable address"
 
 
-def _check(url: str, within: str | None) -> None:
+def _check(url: str, within: str | None, name: Callable[[str], str]) -> None:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SourceError(f"cannot fetch {public_name(url)}: not an http or https URL")
+        raise SourceError(f"cannot fetch {name(url)}: not an http or https URL")
     if within is not None and not same_site(url, within):
         detail = (
-            f"{public_name(url)} is on another site than its index {public_name(within)}; "
+            f"{name(url)} is on another site than its index {public_name(within)}; "
             "import it by its own address if it is yours"
         )
         raise UnusableSourceError("N2", detail)
 
 
-def _spool(answer: httpx.Response, deadline: float) -> IO[bytes]:
-    name = public_name(str(answer.url))
+def _spool(answer: httpx.Response, deadline: float, name: str) -> IO[bytes]:
     if answer.status_code != 200:
         raise SourceError(f"cannot fetch {name}: the server answered {answer.status_code}")
     coding = answer.headers.get("content-encoding", "identity").lower()

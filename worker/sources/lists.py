@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from worker.sources.documents import LINE_LIMIT, lines
 from worker.sources.extensions import XML_SPACE
 from worker.sources.pages import check_loc
-from worker.sources.records import Record, Refusal
+from worker.sources.records import STATED, Record, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,4 +32,4 @@ def addresses(chunks: Iterable[bytes], name: str) -> Iterator[Record | Refusal]:
 def _address(text: str, where: str) -> Record | Refusal:
     if "://" not in text or any(space in text for space in "\t\r"):
         return Refusal(where, "F10", "this line is no absolute URL", text[:200])
-    return check_loc(text, where) or Record(loc=text, where=where)
+    return check_loc(text, where) or Record(loc=text, where=where, silent=STATED)

@@ -12,7 +12,7 @@ from worker.sources.records import Item, Record, Refusal, Tally
 from worker.sources.tables import EXTRAS, FIELDS, UTF16_BOMS, record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _READ = FIELDS | EXTRAS
 _FLAGS = frozenset({"type", "noindex", "canonical"})
@@ -45,10 +45,10 @@ def _page(line: Line, where: str, tally: Tally) -> Record | Refusal:
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return Refusal(where, "ndjson", f"line {line.number}: {reason}")
-    unlisted = _unlisted(values)
-    if unlisted:
+    why = unlisted(values)
+    if why:
         loc = values.get("loc")
-        return Refusal(where, "L8", unlisted, loc if isinstance(loc, str) else None)
+        return Refusal(where, "L8", why, loc if isinstance(loc, str) else None)
     for unread in values.keys() - _READ - _FLAGS:
         tally.drop(unread[:40])
     texts: dict[str, str] = {}
@@ -95,7 +95,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _unlisted(values: dict[str, Any]) -> str | None:
+def unlisted(values: Mapping[str, Any]) -> str | None:
+    """Why the page that these members of an event describe is not to be listed (PROTOCOL L8)."""
     kind = values.get("type", "upsert")
     if kind != "upsert":
         return f"type {str(kind)[:40]!r} lists no page"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from lxml import etree
 
 from worker.sources.extensions import XML_SPACE, Extensions, label
-from worker.sources.records import Record, Refusal, Tally
+from worker.sources.records import EXTENDED, HINTS, Record, Refusal, Tally
 
 if TYPE_CHECKING:
     from worker.sources.markup import Element, Entry
@@ -85,7 +85,7 @@ def from_rss(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
     lastmod = w3c_from_rfc822(stated) if stated else None
     if stated and lastmod is None:
         tally.add("F11", "pubDate is no RFC 822 date with a zone: no lastmod", where)
-    return Record(loc=loc, where=where, lastmod=lastmod)
+    return Record(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
 
 
 def from_atom(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
@@ -103,7 +103,8 @@ def from_atom(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
     refused = check_loc(loc, where, entry)
     if refused is not None or loc is None:
         return refused or Refusal(where, "F11", "no link")
-    return Record(loc=loc, where=where, lastmod=_text(entry.element, "updated", namespace) or None)
+    lastmod = _text(entry.element, "updated", namespace) or None
+    return Record(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
 
 
 def w3c_from_rfc822(text: str) -> str | None:

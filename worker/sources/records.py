@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+HINTS = frozenset({"changefreq", "priority"})
+EXTENDED = frozenset({"images", "videos", "news", "alternates"})
+STATED = frozenset({"lastmod"}) | HINTS | EXTENDED
+"""What a source may say of a page besides its address and section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +21,8 @@ class Record:
     `where` is the source's name and the entry's 1-based number in it (`posts.xml#17`); in text
     lists and NDJSON that is the line. `extra` holds `id`, `section` and `version` where a CSV or
     NDJSON source states them, else None. `images` to `alternates` are members of an event as a
-    sitemap states them.
+    sitemap states them. `silent` names those of STATED that its source has no place for, so that
+    their absence says nothing; with `section` in it, the one in `extra` is meant for new pages.
     """
 
     loc: str
@@ -29,16 +35,23 @@ class Record:
     videos: Sequence[Mapping[str, Any]] = ()
     news: Mapping[str, Any] | None = None
     alternates: Sequence[Mapping[str, str]] = ()
+    # Not in the repr, which marks what an import has sent: a set's order changes with the process.
+    silent: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something in the source that gives no page; `rule` is a PROTOCOL id or a short code."""
+    """Something in the source that gives no page; `rule` is a PROTOCOL id or a short code.
+
+    `loc` is the page's address as far as one is stated; of a `whole` document, that of the document
+    whose pages are not known.
+    """
 
     where: str
     rule: str
     detail: str
     loc: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

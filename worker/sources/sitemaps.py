@@ -189,7 +189,7 @@ class _Reader:
                 yield from _Reader(document, self._http, nested=True).items()
         except SourceError as error:
             rule = error.rule if isinstance(error, UnusableSourceError) else "N4"
-            yield Refusal(child.where, rule, str(error), child.loc)
+            yield Refusal(child.where, rule, str(error), child.loc, whole=True)
 
     def _open(self, loc: str) -> Document:
         place = self._document.place

@@ -10,7 +10,7 @@ from shared.errors import SourceError
 from worker.sources.documents import LINE_LIMIT, Body, Document, lines
 from worker.sources.extensions import XML_SPACE
 from worker.sources.pages import check_loc
-from worker.sources.records import Item, Record, Refusal, Tally
+from worker.sources.records import STATED, Item, Record, Refusal, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -129,4 +129,5 @@ def record(values: dict[str, str], where: str) -> Record | Refusal:
         changefreq=values.get("changefreq") or None,
         priority=values.get("priority") or None,
         extra=extra or None,
+        silent=STATED - values.keys(),
     )

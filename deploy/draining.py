@@ -1,0 +1,45 @@
+"""Who applies what a command has put into the inbox."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import redis
+
+from deploy.console import Place
+from shared.inbox import Inbox
+from shared.store.redis import answering
+from worker.plant import HEARTBEAT
+from worker.pump import Pump
+
+
+class Workers:
+    """Whoever drains the inbox: the workers that run, or this process if none does."""
+
+    def __init__(self, client: redis.Redis, place: Place) -> None:
+        self._client = client
+        self._inbox = Inbox(client, place.name)
+        self._name = f"cli-{os.getpid()}"
+        self._pump = Pump(place.settings, client, place.name, self._name)
+
+    def drain(self) -> None:
+        """Let some of the backlog go."""
+        if self._others():
+            time.sleep(0.02)
+        else:
+            self._pump.apply_all()
+
+    def finish(self) -> None:
+        """Wait until everything is published."""
+        while self._inbox.waiting() or self._pump.publisher.state.dirty(1):
+            if self._others():
+                time.sleep(0.02)
+            else:
+                self._pump.run()
+        self._inbox.leave(self._name)
+
+    def _others(self) -> bool:
+        names = self._inbox.consumers()
+        with answering():
+            return any(self._client.exists(f"{HEARTBEAT}{name}") for name in names)

@@ -1,0 +1,50 @@
+"""Every page that a site lists, patches that wait to be published included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+
+from shared import blocks, fragments
+from shared.blocks import Block
+from shared.shards import Shard
+from shared.store.contract import Keys
+from shared.store.publishing import Publishing, patches_of
+from shared.store.redis import answering
+
+
+class Listing:
+    """Reads the shards of one site, one after the other and one block at a time."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._state = Publishing(client, site)
+
+    def shards(self, sections: list[str]) -> dict[Shard, int]:
+        """The shards of `sections` that list anything, and how many pages each."""
+        found = self._state.shards(sections)
+        return {shard: state.urls for shard, state in found.items() if state.urls}
+
+    def locs(self, shard: Shard) -> Iterator[str]:
+        """The pages of `shard` at one instant.
+
+        A page that moves to another shard meanwhile may be met there again, or not at all.
+        """
+        with answering():
+            # In one transaction: between two reads a publisher might move patches into blocks.
+            pipe = self._client.pipeline(transaction=True)
+            pipe.hgetall(self._keys.blocks(shard))
+            pipe.hgetall(self._keys.taking(shard))
+            pipe.hgetall(self._keys.pending(shard))
+            stored, taking, pending = pipe.execute()
+        merged: dict[int, Any] = {int(number): Block.unpack(raw) for number, raw in stored.items()}
+        older, newer = patches_of(taking.values()), patches_of(pending.values())
+        for number in sorted({*merged, *older, *newer}):
+            raw = merged[number].raw() if number in merged else b""
+            patches = {**older.get(number, {}), **newer.get(number, {})}
+            if patches:
+                raw, _ = blocks.edit(raw, patches)
+            for line in fragments.lines(raw):
+                yield line[:-1].decode()

@@ -1,0 +1,9 @@
+-- Give a lock back, if it still is the caller's.
+--
+-- KEYS 1 lock string
+-- ARGV 1 token
+-- Returns 1, or 0 if it was lost.
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  return redis.call('DEL', KEYS[1])
+end
+return 0

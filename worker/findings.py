@@ -1,0 +1,116 @@
+"""What a comparison has found so far, in a file: memory does not grow with the site.
+
+SQLite's own temporary database: nobody else can open it, and it is gone with its connection.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
+
+from shared.errors import ReconcileError
+from shared.events import Event
+from shared.locator import digest_of
+
+_CACHE_KIB = 16_384
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA temp_store = FILE;
+CREATE TABLE source (page INTEGER PRIMARY KEY, meant INTEGER NOT NULL);
+CREATE TABLE found (page INTEGER PRIMARY KEY, what TEXT, loc TEXT, why TEXT, event BLOB);
+CREATE INDEX by_kind ON found (what);
+"""
+
+MISSING, STALE, EXTRA = "missing", "stale", "extra"
+
+
+class Finding(NamedTuple):
+    """One page that is `missing` here, `extra` here, or `stale`: listed with other content.
+
+    `event` would repair it; None if only its sender can.
+    """
+
+    what: str
+    loc: str
+    why: str
+    event: Event | None
+
+
+class Counts(NamedTuple):
+    """How many pages the source names, and how many of them were asked about."""
+
+    pages: int
+    meant: int
+
+
+class Findings:
+    """The pages that a source names, and what is different here."""
+
+    def __init__(self) -> None:
+        self._base = sqlite3.connect("")
+        self._base.executescript(f"PRAGMA cache_size = -{_CACHE_KIB};{_SCHEMA}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self._base.close()
+        if isinstance(error, sqlite3.Error):
+            raise ReconcileError(
+                f"no room for what was found ({error}): SQLITE_TMPDIR names where there is some"
+            ) from error
+
+    def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
+        """The source names these pages, in a place of its own or as one it cannot give."""
+        self._base.executemany(
+            "INSERT INTO source VALUES (?, ?)"
+            " ON CONFLICT (page) DO UPDATE SET meant = max(meant, excluded.meant)",
+            [(_key(loc), int(meant)) for loc in locs],
+        )
+
+    def unnamed(self, locs: Sequence[str]) -> list[str]:
+        """Those of `locs` that the source does not name."""
+        keys = {_key(loc): loc for loc in locs}
+        marks = ",".join("?" * len(keys))
+        query = f"SELECT page FROM source WHERE page IN ({marks})"  # noqa: S608  # nosec B608
+        known = {page for (page,) in self._base.execute(query, list(keys))}
+        return [loc for key, loc in keys.items() if key not in known]
+
+    def found(self, finding: Finding) -> None:
+        """Remember `finding`, instead of what was found about that page before."""
+        event = finding.event.dump() if finding.event else None
+        row = (_key(finding.loc), finding.what, finding.loc, finding.why, event)
+        self._base.execute("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
+
+    def right(self, locs: Iterable[str]) -> None:
+        """These pages are as the source states them, the last time it did."""
+        keys = [(_key(loc),) for loc in locs]
+        self._base.executemany("DELETE FROM found WHERE page = ?", keys)
+
+    def source(self) -> Counts:
+        """What the source names."""
+        query = "SELECT count(*), coalesce(sum(meant), 0) FROM source"
+        return Counts(*self._base.execute(query).fetchone())
+
+    def count(self, what: str) -> int:
+        """How many pages are `what`."""
+        query = "SELECT count(*) FROM found WHERE what = ?"
+        return int(self._base.execute(query, (what,)).fetchone()[0])
+
+    def unrepaired(self) -> int:
+        """How many of them no event repairs."""
+        query = "SELECT count(*) FROM found WHERE event IS NULL"
+        return int(self._base.execute(query).fetchone()[0])
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Every finding: missing, stale, extra."""
+        for what in (MISSING, STALE, EXTRA):
+            query = "SELECT loc, why, event FROM found WHERE what = ? ORDER BY page"
+            for loc, why, event in self._base.execute(query, (what,)):
+                yield Finding(what, loc, why, Event.load(event) if event else None)
+
+
+def _key(loc: str) -> int:
+    return int.from_bytes(digest_of(loc), "big", signed=True)

@@ -1,0 +1,89 @@
+"""The public pages of a Ghost site by its Content API (docs.ghost.org/content-api).
+
+Posts, pages, tags and authors that have posts, and the home page, as in Ghost's own sitemap. Its
+key (Settings, Integrations) is part of every address asked for, and of no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shared.errors import SourceError
+from worker.sources.access import Access
+from worker.sources.json_api import JsonApi, text
+from worker.sources.pages import check_loc
+from worker.sources.records import STATED, Item, Record, Refusal
+
+PER_PAGE = 100
+"""As many as Ghost 6 gives at once."""
+
+_COLLECTIONS = {
+    "posts": "id,url,updated_at,canonical_url", "pages": "id,url,updated_at,canonical_url",
+    "tags": "id,url,updated_at,canonical_url,visibility", "authors": "id,url",
+}  # fmt: skip
+_SILENT = STATED - {"lastmod"} | {"section"}
+
+
+def read_ghost(address: str, access: Access) -> Iterator[Item]:
+    """Every page of the site at `address`.
+
+    The section of a page is the name of its collection. Raises SourceError without a key, and if a
+    collection cannot be read to its end.
+    """
+    if not access.key:
+        raise SourceError("Ghost asks for the key of its Content API")
+    root = address if address.endswith("/") else f"{address}/"
+    with JsonApi(root) as api:
+        yield Record(root, root, silent=_SILENT | STATED)
+        for name in _COLLECTIONS:
+            yield from _collection(api, f"{root}ghost/api/content/{name}/", name, access.key)
+
+
+def _collection(api: JsonApi, url: str, name: str, key: str) -> Iterator[Item]:
+    """What is deleted while it is read makes others move up unseen: Ghost counts by pages.
+
+    So the rest may hold more than was given, if there is less by the end than there was.
+    """
+    number, read, most = 1, 0, 0
+    while number:
+        answer = api.get(
+            url, key=key, limit=PER_PAGE, page=number, order="id asc", fields=_COLLECTIONS[name]
+        ).value
+        rows, paging = _parts(answer, name)
+        for row in rows:
+            yield _page(row, name)
+        read, most = read + len(rows), max(most, paging["total"])
+        number = paging["next"] or 0
+        if number and not rows:
+            raise SourceError(f"the {name} of Ghost end after {read} of {most}")
+    if read < most:
+        detail = f"it gave {read} of {most}: it changed while it was read"
+        yield Refusal(name, "changed", detail, whole=True)
+
+
+def _parts(answer: Any, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    try:
+        rows, paging = answer[name], answer["meta"]["pagination"]
+        sound = all(isinstance(row, dict) for row in rows) and type(paging["total"]) is int
+        sound = sound and (paging["next"] is None or type(paging["next"]) is int)
+    except (TypeError, KeyError):
+        sound = False
+    if not sound:
+        raise SourceError(f"the {name} are no collection of Ghost ({name}, meta.pagination)")
+    return rows, paging
+
+
+def _page(row: dict[str, Any], name: str) -> Record | Refusal:
+    where, loc = f"{name}#{text(row.get('id'))}", text(row.get("url"))
+    if text(row.get("visibility")) == "internal":
+        return Refusal(where, "L8", "the tag is internal", loc)
+    if loc.endswith("/404/"):
+        return Refusal(where, "L8", "the site has no route to it", loc)
+    if text(row.get("canonical_url")) not in {"", loc}:
+        return Refusal(where, "L8", "the page names another canonical address", loc)
+    lastmod = text(row.get("updated_at")) or None
+    silent = _SILENT if lastmod else _SILENT | {"lastmod"}
+    return check_loc(loc, where) or Record(
+        loc, where, lastmod, extra={"section": name}, silent=silent
+    )

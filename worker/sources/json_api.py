@@ -1,0 +1,67 @@
+"""Answers of a CMS's own interface: JSON over HTTP, within the bounds of every fetched document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+
+from shared.errors import SourceError
+from worker.sources.documents import Body
+from worker.sources.fetching import client, fetch, name_without_query
+
+
+class Answer(NamedTuple):
+    """One answer: the value, and the headers it came with."""
+
+    value: Any
+    headers: Mapping[str, str]
+
+
+class JsonApi(AbstractContextManager["JsonApi"]):
+    """Asks one server, which may redirect within its own site only (RELIABILITY T22).
+
+    No error names a query, where a key may stand.
+    """
+
+    def __init__(self, url: str, auth: httpx.BasicAuth | None = None) -> None:
+        try:
+            sound = urlsplit(url).scheme in {"http", "https"} and bool(urlsplit(url).hostname)
+        except ValueError:
+            sound = False
+        if not sound:
+            raise SourceError("the source is not an http or https URL")
+        self._url = url
+        self._http = client()
+        if auth is not None:
+            self._http.auth = auth
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, url: str, **parameters: str | int) -> Answer:
+        """What is at `url`. Raises SourceError for anything but complete JSON."""
+        asked = f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}" if parameters else url
+        name = name_without_query(url)
+        with fetch(self._http, asked, within=self._url, name=name_without_query) as document:
+            body = Body(document.file)
+            data = b"".join(body)
+            if body.fault:
+                raise SourceError(f"{name}: {body.fault[1]}")
+            try:
+                return Answer(json.loads(data), document.headers)
+            except (ValueError, RecursionError):
+                # The content stays unsaid: what an error page holds is not for logs.
+                raise SourceError(f"{name} answers no JSON, or not all of it") from None
+
+
+def text(value: object) -> str:
+    """`value` if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
