@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,7 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from shared import shards
+from shared import connections, shards
+from shared.connections import Connection, SourceName
 from shared.errors import UrlError
 from shared.members import Rules
 from shared.routing import DEFAULT_SECTION, Family, Routing
@@ -26,7 +25,7 @@ from shared.shards import Limits
 from shared.shrink import Rule
 from shared.urls import Base
 
-WEBHOOK_PREFIX = "whsec_"
+WEBHOOK_PREFIX = connections.WEBHOOK_PREFIX
 MAX_NEWS = 1_000
 SMALLEST_SHARD = 16_384
 """Bytes: the fragment of one URL comes to 12.4 KB when every character has to be escaped."""
@@ -62,12 +61,7 @@ class Secret(Model):
 
     @model_validator(mode="after")
     def _decodable(self) -> Secret:
-        text = self.secret.get_secret_value()
-        try:
-            size = len(base64.b64decode(text.removeprefix(WEBHOOK_PREFIX), validate=True))
-        except (binascii.Error, ValueError):
-            size = 0
-        if not text.startswith(WEBHOOK_PREFIX) or not 24 <= size <= 64:
+        if connections.standard_key(self.secret.get_secret_value().encode()) is None:
             raise ValueError(
                 "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
             )
@@ -78,7 +72,7 @@ class Secret(Model):
         until = self.until
         if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
             return None
-        return base64.b64decode(self.secret.get_secret_value().removeprefix(WEBHOOK_PREFIX))
+        return connections.standard_key(self.secret.get_secret_value().encode())
 
 
 def _secret(value: object) -> object:
@@ -183,6 +177,19 @@ class Site(Model):
     sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
+    sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
+
+    @model_validator(mode="after")
+    def _connections_fit(self) -> Site:
+        known = frozenset({DEFAULT_SECTION, *self.sections})
+        found = [
+            fault
+            for name, connection in self.sources.items()
+            for fault in connections.faults(name, connection, known)
+        ]
+        if found:
+            raise ValueError("; ".join(found))
+        return self
 
     @model_validator(mode="after")
     def _somebody_may_speak(self) -> Site:

@@ -8,6 +8,7 @@ from flask import Flask
 from shared.settings import Settings
 from shared.store.redis import connect
 from webhook import answers
+from webhook.hooks import Hooks
 from webhook.queries import Queries
 from webhook.tenants import Gate, Tenants
 from webhook.views import Events
@@ -33,8 +34,13 @@ def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
     events = Events(
         tenants, gate, waker, body_limit=settings.body_limit, inbox_limit=settings.inbox_limit
     )
+    hooks = Hooks(
+        tenants, gate, waker, client,
+        body_limit=settings.body_limit, inbox_limit=settings.inbox_limit,
+    )  # fmt: skip
     queries = Queries(tenants, gate, client)
     app.add_url_rule("/v1/sites/<site>/events", "events", events.post, methods=["POST"])
+    app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>", "site", queries.site)
     app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)

@@ -69,7 +69,7 @@ def check_token(headers: Mapping[str, str], credentials: Credentials) -> None:
     given = _BEARER.fullmatch(headers.get("authorization", ""))
     if given is None:
         raise UnauthorizedError("credentials-missing")
-    if not _any_equal([given[1].encode("ascii")], credentials.tokens or STRANGER.tokens):
+    if not any_equal([given[1].encode("ascii")], credentials.tokens or STRANGER.tokens):
         raise UnauthorizedError("token-wrong")
 
 
@@ -81,14 +81,21 @@ def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now:
         raise UnauthorizedError("timestamp-malformed")
     content = b".".join((delivery.encode("ascii"), timestamp.encode("ascii"), body))
     given = list(_digests(headers["webhook-signature"]))
-    if not _any_equal(given, [hmac.digest(key, content, "sha256") for key in keys]):
+    if not any_equal(given, [hmac.digest(key, content, "sha256") for key in keys]):
         raise UnauthorizedError("signature-wrong")
-    skew = int(timestamp) - now
+    check_age(int(timestamp), now)
+    return Sender("signature", delivery)
+
+
+def check_age(signed: float, now: float) -> None:
+    """RefusedError `stale` for what was signed too long ago or ahead (seconds since 1970).
+
+    Asked once the signature is right: only who knows the key is told more than others.
+    """
+    skew = signed - now
     if abs(skew) > TOLERANCE_S:
-        # Only who knows the key gets here, so this tells nobody else anything.
         detail = f"signed {skew:+.0f} s from now; {TOLERANCE_S} s are allowed: check the clock"
         raise RefusedError("stale", detail, reason=f"stale {skew:+.0f} s")
-    return Sender("signature", delivery)
 
 
 def _digests(header: str) -> Iterable[bytes]:
@@ -102,6 +109,6 @@ def _digests(header: str) -> Iterable[bytes]:
                 continue
 
 
-def _any_equal(given: Sequence[bytes], known: Sequence[bytes]) -> bool:
+def any_equal(given: Sequence[bytes], known: Sequence[bytes]) -> bool:
     """Whether any of `given` is one of `known`; all are compared, whatever is found."""
     return sum(hmac.compare_digest(one, other) for one in given for other in known) > 0

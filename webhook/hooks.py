@@ -1,0 +1,160 @@
+"""The road of a CMS's delivery: the same gates as for events, and then an adapter's understanding.
+
+Answered 200 with a small JSON body: some senders take nothing else for a success. Never 3xx, which
+turns a POST into a GET, and never 410, for which Ghost 5 deletes the webhook (WEBHOOKS 5.1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from functools import partial
+
+import redis
+from flask import Response, request
+
+from shared.connections import STANDARD, Connection
+from shared.errors import StoreError
+from shared.inbox import Accepted
+from shared.store.contract import RECENT
+from shared.store.contract import Keys as StoreKeys
+from shared.store.redis import answering
+from webhook import wire
+from webhook.answers import answer, headers, note
+from webhook.auth import STRANGER, Credentials
+from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
+from webhook.sources import woocommerce
+from webhook.sources.contract import Config, Hook, Keys, Proof, Source
+from webhook.sources.registry import REGISTRY
+from webhook.sources.taking import Taken, take
+from webhook.tenants import Gate, Tenant, Tenants
+from webhook.waker import Waker
+
+
+class Hooks:
+    """`POST /v1/sites/{site}/hooks/{source}`."""
+
+    def __init__(
+        self,
+        tenants: Tenants,
+        gate: Gate,
+        waker: Waker,
+        client: redis.Redis,
+        *,
+        body_limit: int,
+        inbox_limit: int,
+    ) -> None:
+        self._tenants, self._gate, self._waker, self._client = tenants, gate, waker, client
+        self._body_limit, self._inbox_limit = body_limit, inbox_limit
+
+    def post(self, site: str, source: str) -> Response:
+        """Take one delivery of the CMS `source`."""
+        adapter = REGISTRY.get(source)
+        if adapter is None:
+            raise RefusedError("not-found", f"there are: {', '.join(sorted(REGISTRY))}")
+        given = headers()
+        note(source=adapter.NAME)
+        wire.media_type(given, adapter.MEDIA_TYPES)
+        body = wire.read(request.environ["wsgi.input"], given, self._body_limit)
+        query = request.query_string.decode("latin-1")
+        path = request.environ.get("SCRIPT_NAME", "") + request.path
+        hook = Hook(request.method, path, given, body, query)
+        if adapter.NAME == woocommerce.NAME and woocommerce.is_ping(hook):
+            return answer({"accepted": 0, "ignored": "a ping"})
+        return self._take(site, adapter, hook)
+
+    def _take(self, site: str, adapter: Source, hook: Hook) -> Response:
+        now = time.time()
+        tenant, credentials = self._tenants.find(site, now)
+        note(site=tenant and tenant.name)
+        connection = _connection(tenant, adapter.NAME)
+        proved = adapter.verify(hook, _keys(connection, credentials), now)
+        if tenant is None or connection is None:
+            raise UnauthorizedError("site-unknown" if tenant is None else "source-not-connected")
+        note(delivery=proved.delivery)
+        config = Config(adapter.NAME, connection, tenant.rules)
+        outcomes = adapter.translate(hook, config)
+        taken = take(adapter.NAME, outcomes, tenant.rules, proved.moment, int(now * 1000))
+        digest = hashlib.blake2b(hook.body, digest_size=16).hexdigest()
+        note(events=len(taken.events), digest=digest)
+        if taken.ignored or taken.resyncs:
+            self._record(tenant, adapter.NAME, taken)
+        if not taken.events:
+            return answer({"accepted": 0, "ignored": _reason(taken)})
+        with self._gate.passing():
+            accepted = tenant.inbox.accept(
+                taken.events,
+                delivery=_delivery(adapter.NAME, proved, digest),
+                digest=digest,
+                most=self._inbox_limit,
+                rate=tenant.site.rate,
+            )
+        response = _answer(accepted, taken)
+        if accepted.slept:
+            response.call_on_close(partial(self._waker.wake, tenant.name))
+        return response
+
+    def _record(self, tenant: Tenant, source: str, taken: Taken) -> None:
+        """Tell the administrator; a store that is down only loses what nobody acts on."""
+        reasons = list(dict.fromkeys(taken.ignored))
+        said = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
+        if taken.resyncs:
+            # The one place where an event of the type `resync` will be made of them.
+            said["resync"] = [resync._asdict() for resync in taken.resyncs]
+        note(ignored=reasons, resync=len(taken.resyncs))
+        try:
+            with self._gate.passing(), answering():
+                self._client.xadd(
+                    StoreKeys(tenant.name).recent,
+                    {"ignored": json.dumps(said, separators=(",", ":"))},
+                    maxlen=RECENT,
+                    approximate=True,
+                )
+        except StoreError as error:
+            note(unrecorded=str(error))
+
+
+def _connection(tenant: Tenant | None, source: str) -> Connection | None:
+    """How `source` is connected to the site; those with the site's own secrets always are."""
+    if tenant is None:
+        return None
+    found = tenant.site.sources.get(source)
+    return Connection.model_validate({}) if found is None and source in STANDARD else found
+
+
+def _keys(connection: Connection | None, credentials: Credentials) -> Keys:
+    """What the sender must know; what nobody knows for a site or source that is not there."""
+    if connection is None:
+        return Keys(STRANGER.keys, STRANGER)
+    return Keys(connection.secrets() or STRANGER.keys, credentials)
+
+
+def _delivery(source: str, proved: Proof, digest: str) -> str | None:
+    """What this delivery is known by: the vendor's id and the body, for ids are not all unique.
+
+    No id, no memory: equal bodies may mean that something changed back (WEBHOOKS 5.8). The full
+    stop keeps these ids apart from those of the native interface.
+    """
+    if not proved.delivery:
+        return None
+    ident = hashlib.blake2b(proved.delivery.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return f"{source}.{ident}.{digest}"
+
+
+def _reason(taken: Taken) -> str:
+    reasons = [*taken.ignored, *(f"resync: {resync.reason}" for resync in taken.resyncs)]
+    return "; ".join(dict.fromkeys(reasons)) or "nothing in it is about a page"
+
+
+def _answer(accepted: Accepted, taken: Taken) -> Response:
+    said = {"ignored": _reason(taken)} if taken.ignored or taken.resyncs else {}
+    if accepted.status == "accepted":
+        return answer({"accepted": len(accepted.ids), "ids": accepted.ids, **said})
+    if accepted.status == "duplicate":
+        note(code="duplicate")
+        return answer({"accepted": 0, "duplicate": True, "ids": accepted.ids, **said})
+    if accepted.status == "limited":
+        detail = f"nothing was taken: send it again in {accepted.wait} s, more slowly"
+        raise RefusedError("rate-limited", detail, headers={"Retry-After": str(accepted.wait)})
+    raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})

@@ -1,0 +1,144 @@
+"""CloudEvents 1.0 over HTTP: structured, batched and binary (WEBHOOKS 3).
+
+Their data is an event of the native interface; its `type` may come from theirs. An id is asked for,
+never made up: without it a repeated delivery could not be told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from shared import w3c
+from shared.errors import DateError, Fault, InvalidError
+from shared.members import MAX_ID, TYPES
+from webhook import body, wire
+from webhook.problems import RefusedError
+from webhook.sources import standard
+from webhook.sources.contract import Change, Config, Guide, Hook, Ignored, Outcome
+from webhook.sources.standard import verify
+
+__all__ = ["GUIDE", "MEDIA_TYPES", "NAME", "carries", "changes", "delivery", "translate", "verify"]
+
+NAME = "cloudevents"
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+CLOUD_TYPES = frozenset({STRUCTURED, BATCH})
+MEDIA_TYPES = wire.JSON | CLOUD_TYPES
+
+GUIDE = Guide(
+    title="CloudEvents 1.0",
+    credential="a token of this site as Bearer, or a secret by Standard Webhooks",
+    steps="""\
+1. Send to  {address}  or to the address of native events, with
+   authorization: Bearer TOKEN  (`tokens` in sitemapd.toml), or signed with  {secret}
+2. data: an event as in /openapi.json. Its `type` may be left out where that of the CloudEvent ends
+   in .upsert, .created, .updated, .published, .delete, .deleted, .removed or .unpublished; `id`
+   may be left out where `subject` is the id of the page.""",
+    sends="structured, batched or binary events; source and id tell repeated ones",
+    caveats="application/cloudevents+json, application/cloudevents-batch+json, or JSON with ce-"
+    " headers; no Avro, no XML, no data_base64",
+)
+
+_UPSERT = frozenset({"upsert", "created", "updated", "changed", "published"})
+_DELETE = frozenset({"delete", "deleted", "removed", "unpublished"})
+_ATTRIBUTE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,512}")
+
+
+class Cloud(NamedTuple):
+    """One CloudEvent: its context attributes and its data."""
+
+    attributes: Mapping[str, Any]
+    data: object
+
+
+def carries(headers: Mapping[str, str]) -> bool:
+    """Whether a request holds CloudEvents, in any of their forms."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in CLOUD_TYPES or "ce-specversion" in headers
+
+
+def read(hook: Hook) -> list[Cloud]:
+    """The CloudEvents of a request; RefusedError where it holds none."""
+    kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in CLOUD_TYPES:
+        found = body.batch(hook.body)
+        if kind == STRUCTURED and len(found) != 1:
+            raise RefusedError("json", f"send several events as {BATCH}")
+        return [Cloud(one if isinstance(one, dict) else {}, _data(one)) for one in found]
+    if "ce-specversion" not in hook.headers:
+        raise RefusedError("malformed", f"send {STRUCTURED}, {BATCH}, or the ce- headers")
+    given = {
+        name.removeprefix("ce-"): unquote(value)
+        for name, value in hook.headers.items()
+        if name.startswith("ce-")
+    }
+    (data,) = body.batch(hook.body) or [None]
+    return [Cloud(given, data)]
+
+
+def _data(one: object) -> object:
+    return one.get("data") if isinstance(one, dict) else None
+
+
+def changes(events: list[Cloud]) -> list[Change]:
+    """What they say; InvalidError names every fault of every event."""
+    faults: list[Fault] = []
+    found: list[Change] = []
+    for position, event in enumerate(events):
+        wrong = list(_faults(event))
+        faults += [Fault(field, "CloudEvents 1.0", why, position) for field, why in wrong]
+        if not wrong:
+            found.append(_change(event))
+    if faults:
+        raise InvalidError(*faults)
+    return found
+
+
+def _faults(event: Cloud) -> Iterable[tuple[str, str]]:
+    said = event.attributes
+    if said.get("specversion") != "1.0":
+        yield "specversion", "must be 1.0"
+    for name in ("id", "source", "type"):
+        value = said.get(name)
+        if not isinstance(value, str) or not _ATTRIBUTE.fullmatch(value):
+            yield name, "must be a text of 1 to 512 characters"
+    if "data_base64" in said:
+        yield "data_base64", "send the event as JSON in data"
+    elif not isinstance(event.data, dict):
+        yield "data", "must be an event: an object with a loc or an id"
+
+
+def _change(event: Cloud) -> Change:
+    said = event.attributes
+    item = dict(event.data) if isinstance(event.data, dict) else {}
+    last = re.split(r"[./:-]", said["type"])[-1].lower()
+    if "type" not in item and (last in _UPSERT or last in _DELETE):
+        item["type"] = TYPES[0] if last in _UPSERT else TYPES[1]
+    subject = said.get("subject")
+    if item.get("id") is None and isinstance(subject, str) and 0 < len(subject) <= MAX_ID:
+        item["id"] = subject
+    try:
+        moment = w3c.epoch_ms(said["time"]) if isinstance(said.get("time"), str) else None
+    except DateError:
+        moment = None
+    return Change(item, said["source"], "", moment)
+
+
+def delivery(events: list[Cloud]) -> str | None:
+    """What makes a single event unique: its source and id. A batch is known by its sender's id."""
+    if len(events) != 1:
+        return None
+    said = events[0].attributes
+    return f"{said.get('source')} {said.get('id')}"
+
+
+def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+    """Its events, whatever is wrong with others of the same batch."""
+    for event in read(hook):
+        try:
+            yield from map(standard.guarded, changes([event]))
+        except InvalidError as error:
+            yield Ignored("; ".join(f"{fault.field}: {fault.detail}" for fault in error.faults))

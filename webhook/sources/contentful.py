@@ -1,0 +1,86 @@
+"""Contentful: one entry in all its languages, and a tombstone without any when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shared.permalinks import check, lookup
+from webhook import auth
+from webhook.problems import UnauthorizedError
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import Fields, date, document, ident, mapping, text
+
+NAME = "contentful"
+MEDIA_TYPES = JSON | {"application/vnd.contentful.management.v1+json"}
+
+GUIDE = Guide(
+    title="Contentful",
+    credential="Settings > Webhooks > Settings > Enable request verification shows it, 64 characters",
+    steps="""\
+1. Settings > Webhooks > Settings > Request verification: enable it, copy the secret into
+   sitemapd.toml.
+2. Add webhook: POST  {address}
+   Events: Entry publish, unpublish, archive, delete. No transformation of the body.
+3. In sitemapd.toml, every language and an address for each type that is a page:
+   locales = ["en-US", "de"]
+   permalinks = {{ blogPost = "/{{locale}}/blog/{{slug}}",
+                  "blogPost:en-US" = "/blog/{{slug}}" }}""",
+    sends="the fields of the entry in every language, without its address",
+    caveats="the path is signed: a proxy must pass it on as it is; what is linked from an entry,"
+    " such as the slug of its category, is not in it",
+    config='secret = "..."\nlocales = ["en-US"]\npermalinks = { blogPost = "/blog/{slug}" }',
+)
+
+_GONE = frozenset({"unpublish", "delete", "archive"})
+
+
+def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+    """Hex of HMAC-SHA256 over method, path, the headers it names, and body, each on a line."""
+    given = proof.hexed(proof.header(hook.headers, "x-contentful-signature"))
+    names = proof.header(hook.headers, "x-contentful-signed-headers").lower().split(",", 64)
+    moment = proof.moment(proof.header(hook.headers, "x-contentful-timestamp"))
+    if "x-contentful-timestamp" not in names:
+        raise UnauthorizedError("timestamp-unsigned")
+    said = ";".join(f"{name}:{hook.headers.get(name, '').strip()}" for name in names)
+    path = f"{hook.path}?{hook.query}" if hook.query else hook.path
+    head = f"{hook.method}\n{path}\n{said}\n".encode("latin-1", "replace")
+    proof.signed(given, head + hook.body, keys.secrets, "sha256")
+    auth.check_age(moment / 1000, now)
+    return Proof(hook.headers.get("x-contentful-idempotency-key"), moment)
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """Each configured language of an entry that was published; all of one that went."""
+    topic = hook.headers.get("x-contentful-topic", "")
+    scope, _, action = topic.removeprefix("ContentManagement.").partition(".")
+    if scope != "Entry" or action not in _GONE | {"publish"}:
+        yield Ignored(f"{topic[:64] or 'no topic'}: not about the publication of an entry")
+        return
+    said = document(hook.body)
+    number = ident(said, "sys.id")
+    kind = text(said, "sys.contentType.sys.id")
+    if number is None:
+        yield Ignored("an entry without an id")
+        return
+    fields = mapping(said.get("fields"))
+    for locale in config.connection.locales:
+        # Ids are unique in a space, and a tombstone may lack the type.
+        owner = ("entry", locale)
+        gone = config.gone(kind, number, owner)
+        found = {n: value[locale] for n, value in fields.items() if locale in mapping(value)}
+        if action in _GONE or not found or _has_no_page(found, fields, kind, locale, config):
+            yield gone
+        else:
+            members = {"lastmod": date(said, "sys.updatedAt")}
+            found |= {"locale": locale, "sys": mapping(said.get("sys"))}
+            yield from config.page(Page(kind, number, found, locale, members=members, owner=owner))
+
+
+def _has_no_page(found: Fields, fields: Fields, kind: str, locale: str, config: Config) -> bool:
+    """A language without a slug, where others have one: nothing to report."""
+    template = config.connection.template(kind, locale)
+    needed = [part.path for part in check(template or "/") if not isinstance(part, str)]
+    return any(
+        path.partition(".")[0] in fields and lookup(found, path) in {None, ""} for path in needed
+    )

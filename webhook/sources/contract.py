@@ -1,0 +1,184 @@
+"""What every adapter is: a delivery in, proof of its sender and what it means out. Pure.
+
+Intent comes from the event a vendor names, never from fields that lie (WEBHOOKS 1.6, 1.8, 1.9);
+only fields that are named in an adapter are read, so nothing personal gets any further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from shared.connections import Connection
+from shared.members import Rules
+from shared.permalinks import PermalinkError, render
+from webhook import wire
+from webhook.auth import Credentials
+
+JSON = wire.JSON
+
+
+class Hook(NamedTuple):
+    """One delivery: names of `headers` in lower case, `body` as it came over the wire."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    query: str = ""
+
+
+class Keys(NamedTuple):
+    """What a sender may prove itself with: the connection's secrets, and what the site knows."""
+
+    secrets: Sequence[bytes]
+    site: Credentials
+
+
+class Proof(NamedTuple):
+    """A verified delivery: its vendor's id for it, and when it was signed (ms since 1970).
+
+    Both None where the vendor says nothing that can be relied on.
+    """
+
+    delivery: str | None = None
+    moment: int | None = None
+
+
+class Change(NamedTuple):
+    """One event, as the native interface takes it; `kind` and `locale` make its id unique.
+
+    `moment` is when it happened by the vendor's own clock (ms), None for when it was signed.
+    """
+
+    item: Mapping[str, object]
+    kind: str = ""
+    locale: str = ""
+    moment: int | None = None
+
+
+class Ignored(NamedTuple):
+    """Nothing for a sitemap; `reason` is for the administrator, and names no content."""
+
+    reason: str
+
+
+class Resync(NamedTuple):
+    """Something changed that the delivery does not name: `scope` has to be compared anew.
+
+    `scope` is a path below which the pages lie, empty for the whole site.
+    """
+
+    scope: str
+    reason: str
+
+
+Outcome = Change | Ignored | Resync
+
+
+class Guide(NamedTuple):
+    """How an administrator connects this CMS; `{address}` and `{secret}` are filled in."""
+
+    title: str
+    credential: str
+    steps: str
+    sends: str
+    caveats: str
+    config: str = ""
+
+
+class Source(Protocol):
+    """One adapter; modules are what implements it."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802
+        """Its name in addresses and in the configuration."""
+
+    @property
+    def MEDIA_TYPES(self) -> frozenset[str]:  # noqa: N802
+        """The forms in which it sends."""
+
+    @property
+    def GUIDE(self) -> Guide:  # noqa: N802
+        """How to connect it."""
+
+    def verify(self, hook: Hook, keys: Keys, now: float, /) -> Proof:
+        """Who sent it; UnauthorizedError, or RefusedError `stale` where only its time is wrong."""
+
+    def translate(self, hook: Hook, config: Config, /) -> Iterable[Outcome]:
+        """What it means; RefusedError where the body is no strict JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What an adapter read of a page that is public now.
+
+    `kind` is its type as permalinks and sections name it, `fields` what permalinks may use, `loc`
+    its address where the vendor gives one, `default` its permalink where none is configured.
+    `members` are further ones of the event. `owner` is the kind and locale within which its id is
+    unique, where these are not its own.
+    """
+
+    kind: str
+    ident: str | int
+    fields: Mapping[str, object]
+    locale: str = ""
+    loc: str | None = None
+    default: str | None = None
+    members: Mapping[str, object] | None = None
+    owner: tuple[str, str] | None = None
+    moment: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the site says about a sender."""
+
+    name: str
+    connection: Connection
+    rules: Rules
+
+    def page(self, page: Page) -> Iterable[Outcome]:
+        """A page that is public: listed at its permalink, else where the vendor says it is."""
+        if page.kind in self.connection.ignore:
+            yield Ignored(f"{page.kind} is in ignore")
+            return
+        owner = page.owner or (page.kind, page.locale)
+        template = self.connection.template(page.kind, page.locale)
+        if template is None and page.loc is None:
+            template = page.default
+        if template is None and page.loc is None:
+            yield Ignored(
+                f'no permalink for the type {page.kind}: add "{page.kind}" = "/{{slug}}" to'
+                f" the permalinks of sources.{self.name}"
+            )
+            return
+        try:
+            loc = page.loc if template is None else self.url(template, page.fields)
+        except PermalinkError as error:
+            yield self.gone(page.kind, page.ident, owner, page.moment)
+            yield Ignored(f"{page.kind}: {error}")
+            return
+        item = {"type": "upsert", "loc": loc, "id": page.ident, **(page.members or {})}
+        if page.kind in self.connection.sections:
+            item["section"] = self.connection.sections[page.kind]
+        said = {name: value for name, value in item.items() if value not in (None, "", [], ())}
+        yield Change(said, *owner, page.moment)
+
+    def gone(
+        self,
+        kind: str,
+        ident: str | int,
+        owner: tuple[str, str] | None = None,
+        moment: int | None = None,
+    ) -> Outcome:
+        """A page that is not public (any more), known by its id alone."""
+        if kind in self.connection.ignore:
+            return Ignored(f"{kind} is in ignore")
+        return Change({"type": "delete", "id": ident}, *(owner or (kind, "")), moment)
+
+    def url(self, template: str, fields: Mapping[str, object]) -> str:
+        """The address at a permalink; PermalinkError where a field is missing."""
+        made = render(template, {"locale": "", **fields})
+        return self.rules.base.origin + made if made.startswith("/") else made

@@ -1,0 +1,93 @@
+"""DatoCMS: records, with what they were before (WEBHOOKS 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import Fields, date, document, ident, items, mapping, moment, text
+
+NAME = "datocms"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="DatoCMS",
+    credential='user and password in one, "sitemapd:..." with 16 characters or more in all',
+    steps="""\
+1. Project settings > Webhooks > Add a new webhook.
+   URL              {address}
+   HTTP basic auth  user and password as in  {secret}
+   Triggers         Record: publish, unpublish, delete; for models without drafts also create,
+                    update
+   Auto-retry on, no custom payload
+2. In sitemapd.toml, an address for each model that is a page:
+   permalinks = {{ blog_post = "/{{locale}}/blog/{{slug}}" }}""",
+    sends="the record in every language, without its address",
+    caveats="nothing is signed: use https; a record has a page in each language in which its slug"
+    " is set",
+    config='secret = "sitemapd:..."\npermalinks = { blog_post = "/blog/{slug}" }',
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """HTTP basic: DatoCMS signs nothing. The call's id stands in the body."""
+    proof.password(hook.headers, keys.secrets)
+    said = document(hook.body)
+    number = ident(said, "webhook_call_id")
+    return Proof(None if number is None else str(number), moment(said, "event_triggered_at"))
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A record in each of its languages."""
+    said = document(hook.body)
+    event, entity = text(said, "event_type"), mapping(said.get("entity"))
+    number = ident(entity, "id")
+    if text(said, "entity_type") != "item" or number is None:
+        yield Ignored("not about a record")
+        return
+    kind = _model(entity, items(said.get("related_entities")))
+    fields, before = mapping(entity.get("attributes")), mapping(said.get("previous_entity"))
+    here = _locales(fields, config)
+    public = event == "publish" or (
+        # Models without drafts know no `publish`.
+        event in {"create", "update"} and text(entity, "meta.status") == "published"
+    )
+    if not public and event not in {"unpublish", "delete"}:
+        yield Ignored(f"{event[:64] or 'no event'}: a draft")
+        return
+    left = dict.fromkeys([*here, *_locales(mapping(before.get("attributes")), config)])
+    for locale in left:
+        if not public or locale not in here:
+            yield config.gone(kind, number, ("item", locale))
+            continue
+        members = {
+            "lastmod": date(entity, "meta.updated_at"),
+            "published": date(entity, "meta.first_published_at"),
+        }
+        shown = {n: _of(v, locale) for n, v in fields.items()} | {"locale": locale}
+        yield from config.page(
+            Page(kind, number, shown, locale, members=members, owner=("item", locale))
+        )
+
+
+def _model(entity: Fields, related: list[Fields]) -> str:
+    """The API key of the record's model, its id where that is not sent."""
+    model = text(entity, "relationships.item_type.data.id")
+    for other in related:
+        if text(other, "type") == "item_type" and text(other, "id") == model:
+            return text(other, "attributes.api_key") or model
+    return model
+
+
+def _locales(fields: Fields, config: Config) -> list[str]:
+    """The languages in which the slug is set; a single nameless one where it has none."""
+    slug = fields.get("slug")
+    if isinstance(slug, dict):
+        found = [locale for locale, value in slug.items() if value]
+        return [*dict.fromkeys([*found, *([] if found else config.connection.locales)])]
+    return [""]
+
+
+def _of(value: object, locale: str) -> object:
+    return value[locale] if isinstance(value, dict) and locale in value else value

@@ -1,0 +1,81 @@
+"""Directus: what a flow sends, for its own events name only what changed (WEBHOOKS 1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import EMPTY, Fields, date, document, ident, items, mapping, text
+
+NAME = "directus"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Directus",
+    credential="you choose it: 16 characters or more, sent as a header",
+    steps="""\
+1. Settings > Flows > Create flow. Trigger: Event Hook, type Action (non-blocking), scope
+   items.create, items.update, items.delete, your collections.
+2. Operation Read Data, key `read`: the collection, permissions Full Access,
+   IDs  {{{{$trigger.keys}}}}{{{{$trigger.key}}}}; connect both its paths to the next one.
+3. Operation Webhook / Request URL: POST  {address}
+   Header  Authorization: Bearer {secret}
+   Body    {{"trigger": {{{{$trigger}}}}, "items": {{{{read}}}}}}
+4. In sitemapd.toml:  permalinks = {{ articles = "/blog/{{slug}}" }}""",
+    sends="which items changed and, by the step Read Data, what they are now",
+    caveats="without Read Data a changed item is known only as far as it changed; an item counts as"
+    " public if its `status` is `published`, or it has none; nothing is signed or repeated",
+    config='secret = "..."\npermalinks = { articles = "/blog/{slug}" }',
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """A header that the administrator sets: Directus signs nothing."""
+    proof.token(hook.headers, keys.secrets)
+    return Proof()
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """Each item of an event; its key is a text or a number, whatever was touched how."""
+    sent = document(hook.body)
+    said = mapping(sent.get("trigger")) or sent
+    event, kind = text(said, "event"), text(said, "collection")
+    action = event.rpartition(".")[2]
+    if ".items." not in f".{event}" or action not in {"create", "update", "delete"} or not kind:
+        yield Ignored(f"{event[:64] or 'no event'}: not about items")
+        return
+    keys = _keys(said)
+    if not keys:
+        yield Ignored("an event without keys")
+    read = sent.get("items")
+    rows = {str(row.get("id")): row for row in items(read) or [mapping(read)] if "id" in row}
+    for key in keys:
+        row = rows.get(key, mapping(said.get("payload")))
+        if action == "delete":
+            yield config.gone(kind, key)
+        elif row is EMPTY or not row:
+            yield Ignored("the item itself was not sent: add the step Read Data to the flow")
+        elif "status" in row and row["status"] != "published":
+            yield config.gone(kind, key)
+        elif key not in rows and ("status" not in row or not _suffices(row, kind, config)):
+            # A delta: what is not in it is unknown, and that may be the status.
+            yield Ignored("only what changed was sent: add the step Read Data to the flow")
+        else:
+            lastmod = date(row, "date_updated") or date(row, "date_created")
+            members = {"lastmod": lastmod, "published": date(row, "date_published")}
+            yield from config.page(Page(kind, key, {"id": key, **row}, members=members))
+
+
+def _keys(said: Fields) -> list[str]:
+    """The keys of an event, as texts: `["1"]` of one item, `[2, 3]` of several."""
+    many = said.get("keys")
+    given = [*many] if isinstance(many, list) else []
+    given.append(said.get("key"))
+    found = [str(key) for key in given if isinstance(key, (str, int)) and str(key)]
+    return list(dict.fromkeys(key for key in found if key not in {"undefined", "null"}))
+
+
+def _suffices(row: Fields, kind: str, config: Config) -> bool:
+    template = config.connection.template(kind)
+    return template is not None and ident(row, "slug") is not None

@@ -1,0 +1,86 @@
+"""Drupal, by its module Webhooks: entities as core or JSON:API writes them (WEBHOOKS 1.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import Fields, date, document, mapping, text
+
+NAME = "drupal"
+MEDIA_TYPES = JSON | {"application/vnd.api+json", "application/hal+json"}
+
+GUIDE = Guide(
+    title="Drupal",
+    credential="you choose it: 16 characters or more",
+    steps="""\
+1. composer require drupal/webhooks; drush en webhooks
+2. Configuration > Web services > Webhooks > Add webhook, type outgoing.
+   Payload URL   {address}
+   Secret        {secret}
+   Content type  application/json
+   Events        Node: create, update, delete""",
+    sends="the node with its path alias; /node/ID is listed where it has none",
+    caveats="Pathauto may set an alias after the event: save again, or reconcile; addresses with a"
+    ' language prefix need permalinks, "article:de" = "/de{path.alias}"; each translation is a'
+    " page of its own",
+    config='secret = "..."',
+)
+
+_PLAIN = {"node": "node", "taxonomy_term": "taxonomy/term"}
+_ACTIONS = frozenset({"create", "insert", "update", "delete"})
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`X-Hub-Signature-256`, or `X-Hub-Signature` with the older digest that it names."""
+    said = hook.headers.get("x-hub-signature-256") or proof.header(hook.headers, "x-hub-signature")
+    how, _, digest = said.partition("=")
+    known = how if how in {"sha1", "sha256"} else "sha256"
+    given = proof.hexed(digest) if how == known else None
+    proof.signed(given, hook.body, keys.secrets, known)
+    return Proof(hook.headers.get("x-drupal-webhooks-delivery"))
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A node in one language."""
+    said = document(hook.body)
+    event = hook.headers.get("x-drupal-webhooks-event") or text(said, "event")
+    kind, _, action = event.removeprefix("entity:").partition(":")
+    if kind not in _PLAIN or action not in _ACTIONS:
+        yield Ignored(f"{event[:64] or 'no event'}: not about a page")
+        return
+    entity = mapping(said.get("entity")) or mapping(said.get("data")) or said
+    fields = _flat(entity)
+    bundle = text(entity, "type").partition("--")[2] or _first(entity.get("type"), "target_id")
+    number = fields.get("uuid") or text(entity, "id")
+    locale = str(fields.get("langcode") or "")
+    owner = (kind, locale)
+    if not isinstance(number, str) or not number:
+        yield Ignored(f"a {kind} without a uuid")
+    elif action == "delete" or fields.get("status") is not True:
+        yield config.gone(bundle, number, owner)
+    else:
+        members = {"lastmod": date(fields, "changed"), "published": date(fields, "created")}
+        default = "/{path.alias}" if text(fields, "path.alias") else f"/{_PLAIN[kind]}/{{nid}}"
+        yield from config.page(Page(
+            bundle, number, fields, locale, default=default, members=members, owner=owner,
+        ))  # fmt: skip
+
+
+def _first(value: object, name: str) -> str:
+    rows = value if isinstance(value, list) else []
+    return text(mapping(rows[0]), name) if rows else ""
+
+
+def _flat(entity: Fields) -> Fields:
+    """The first value of each field: core writes `[{"value": true}]`, JSON:API `true`."""
+    found = dict(mapping(entity.get("attributes")) or entity)
+    for name, value in found.items():
+        row = mapping(value[0]) if isinstance(value, list) and value else None
+        if row is not None:
+            found[name] = row.get("value", row)
+    if isinstance(entity.get("id"), str):
+        found.setdefault("uuid", entity["id"])
+    found.setdefault("nid", found.get("drupal_internal__nid") or found.get("drupal_internal__tid"))
+    return found

@@ -1,0 +1,124 @@
+"""Ghost 5 and 6 (WEBHOOKS 1.5): what a post has become says it, for 5 names no event anywhere.
+
+One attempt within 2 s, and a 410 makes Ghost 5 delete the webhook: never answered so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from webhook import auth
+from webhook.problems import UnauthorizedError
+from webhook.sources import proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    Resync,
+)
+from webhook.sources.reading import Fields, date, document, ident, images, mapping, text
+
+NAME = "ghost"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Ghost",
+    credential="you choose it: 16 characters or more, the same in all of its webhooks",
+    steps="""\
+1. Ghost Admin > Settings > Integrations > Add custom integration, name it sitemapd.
+2. Add webhook, for each of the events: post and page published, unpublished, published updated,
+   deleted; and site changed.
+   Target URL  {address}
+   Secret      {secret}""",
+    sends="the post or page with its public address",
+    caveats="bulk actions send `site changed` only: these need a reconcile; a body holds every"
+    " revision: give Ghost body_limit = 10485760; Ghost 6 refuses private addresses, but for its"
+    " own host and port; tags are listed only with a permalink of their own",
+    config='secret = "..."',
+)
+
+_TAKEN_AWAY = (".unpublished", ".deleted")
+
+
+def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+    """`X-Ghost-Signature: sha256=hex, t=ms`, over the body and the time without a separator."""
+    said = proof.pairs(proof.header(hook.headers, "x-ghost-signature"))
+    if "t" not in said:
+        # Before 5.87 the time was not signed, and then it could be replayed for ever.
+        raise UnauthorizedError("timestamp-malformed")
+    moment = proof.moment(said["t"])
+    digest = proof.hexed(said.get("sha256", ""))
+    proof.signed(digest, hook.body + said["t"].encode(), keys.secrets, "sha256")
+    auth.check_age(moment / 1000, now)
+    return Proof(None, moment)
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A post, page or tag as it is now; `site.changed` says nothing of what changed."""
+    said = document(hook.body)
+    event = text(said, "event")
+    for kind in ("post", "page", "tag"):
+        if kind in said:
+            now, before = mapping(said[kind]).get("current"), mapping(said[kind]).get("previous")
+            yield from _changed(kind, event, mapping(now), mapping(before), config)
+            return
+    if not said or event == "site.changed":
+        yield Resync("", "Ghost says that the site changed, not what: a bulk action does only that")
+    else:
+        yield Ignored("not about a post, a page or a tag")
+
+
+def _changed(
+    kind: str, event: str, now: Fields, before: Fields, config: Config
+) -> Iterable[Outcome]:
+    number = ident(now, "id") or ident(before, "id")
+    if number is None:
+        yield Ignored(f"a {kind} without an id")
+    elif kind == "tag":
+        yield from _tag(number, event, now, config)
+    elif not now or event.endswith(_TAKEN_AWAY) or not _is_public(now):
+        yield config.gone(kind, number)
+    else:
+        members = {
+            "lastmod": date(now, "updated_at"),
+            "published": date(now, "published_at"),
+            "title": text(now, "title"),
+            "canonical": text(now, "canonical_url"),
+            "images": images([text(now, "feature_image")]),
+        }
+        yield from config.page(Page(kind, number, now, loc=text(now, "url"), members=members))
+
+
+def _is_public(now: Fields) -> bool:
+    """Drafts and scheduled posts have a preview address, what was only sent by mail another."""
+    path = _path(text(now, "url"))
+    hidden = path.startswith(("/p/", "/email/")) or path == "/404/"
+    return text(now, "status") == "published" and bool(path) and not hidden
+
+
+def _path(url: str) -> str:
+    """The path of a URL, empty for what is none."""
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""
+
+
+def _tag(number: str | int, event: str, now: Fields, config: Config) -> Iterable[Outcome]:
+    """Only by a permalink: 5 sends a stale address, and neither tells when a tag gets empty."""
+    if not now or event.endswith(_TAKEN_AWAY):
+        yield config.gone("tag", number)
+    elif config.connection.template("tag") is None:
+        yield Ignored('tags are listed only with a permalink: tag = "/tag/{slug}/"')
+    elif text(now, "visibility") == "internal":
+        yield config.gone("tag", number)
+    else:
+        members = {"lastmod": date(now, "updated_at"), "canonical": text(now, "canonical_url")}
+        yield from config.page(Page("tag", number, now, members=members))

@@ -1,0 +1,102 @@
+"""GitHub: pushes to the repository whose files are the pages (WEBHOOKS 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shared.permalinks import pattern
+from webhook.sources import proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    Resync,
+)
+from webhook.sources.reading import Fields, date, document, items, text, texts
+
+NAME = "github"
+MEDIA_TYPES = JSON
+MOST_COMMITS = 2_048
+"""A push lists no more of them."""
+
+GUIDE = Guide(
+    title="GitHub (a site made of files)",
+    credential="you choose it: 16 characters or more",
+    steps="""\
+1. Repository > Settings > Webhooks > Add webhook.
+   Payload URL   {address}
+   Content type  application/json
+   Secret        {secret}
+   Events        Just the push event
+2. In sitemapd.toml, which files are pages, and where; {{name}} is one folder or file name,
+   {{name:path}} any number of folders:
+   permalinks = {{ "content/posts/{{slug}}.md" = "/blog/{{slug}}/" }}""",
+    sends="the files that were added, changed and removed on the published branch",
+    caveats="a push comes before the site is built; a file that is a draft by its front matter is"
+    " taken for a page; GitHub repeats nothing by itself, but Redeliver works for three days; a"
+    " forced push asks for a reconcile",
+    config='secret = "..."\npermalinks = { "content/{slug:path}.md" = "/{slug}/" }',
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`X-Hub-Signature-256: sha256=hex` over the body."""
+    how, _, digest = proof.header(hook.headers, "x-hub-signature-256").partition("=")
+    given = proof.hexed(digest) if how == "sha256" else None
+    proof.signed(given, hook.body, keys.secrets, "sha256")
+    return Proof(hook.headers.get("x-github-delivery"))
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """What a push made of each file; who committed it is not read."""
+    event = hook.headers.get("x-github-event", "")
+    if event != "push":
+        yield Ignored(f"{event[:64] or 'no event'}: not a push")
+        return
+    said = document(hook.body)
+    branch = config.connection.branch or text(said, "repository.default_branch")
+    if text(said, "ref") != f"refs/heads/{branch}":
+        yield Ignored("a push to another branch than the published one")
+        return
+    commits = items(said.get("commits"))
+    if said.get("forced") is True or said.get("deleted") is True or len(commits) >= MOST_COMMITS:
+        yield Resync("", "a push that does not list all of its changes")
+        return
+    found = 0
+    for path, commit in _last(commits).items():
+        for outcome in _file(path, commit, config):
+            found += 1
+            yield outcome
+    if not found:
+        yield Ignored("no file that is a page: see the patterns in permalinks")
+
+
+def _last(commits: list[Fields]) -> dict[str, Fields | None]:
+    """The last commit that changed each file, None where that removed it."""
+    found: dict[str, Fields | None] = {}
+    for commit in commits:
+        for path in [*texts(commit.get("added")), *texts(commit.get("modified"))]:
+            found[path] = commit
+        for path in texts(commit.get("removed")):
+            found[path] = None
+    return found
+
+
+def _file(path: str, commit: Fields | None, config: Config) -> Iterable[Outcome]:
+    for kind in config.connection.permalinks:
+        match = pattern(kind).fullmatch(path)
+        if match is None:
+            continue
+        if commit is None:
+            yield config.gone(kind, path, ("file", ""))
+        else:
+            members = {"lastmod": date(commit, "timestamp")}
+            fields = match.groupdict()
+            yield from config.page(Page(kind, path, fields, members=members, owner=("file", "")))
+        return

@@ -1,0 +1,59 @@
+"""Prismic: says that documents changed, but neither how nor what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.auth import any_equal
+from webhook.problems import RefusedError, UnauthorizedError
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Proof,
+    Resync,
+)
+from webhook.sources.reading import document, text
+
+NAME = "prismic"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Prismic",
+    credential="you choose it: 16 characters or more; Prismic sends it within the body",
+    steps="""\
+1. Settings > Webhooks > Create a webhook.
+   URL       {address}
+   Secret    {secret}
+   Triggers  a document is published, a document is unpublished""",
+    sends="the ids of documents that changed, published and unpublished alike",
+    caveats="each delivery asks for a reconcile: configure where from; Prismic disables a webhook"
+    " after five answers in a row that are not 200",
+    config='secret = "..."',
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`secret` in the body."""
+    try:
+        given = text(document(hook.body), "secret")
+    except RefusedError:
+        raise UnauthorizedError("body-unreadable") from None
+    if not given:
+        raise UnauthorizedError("credentials-missing")
+    if not any_equal([given.encode("utf-8", "replace")], keys.secrets):
+        raise UnauthorizedError("secret-wrong")
+    return Proof()
+
+
+def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+    """Every update asks for a comparison: a document may have come, changed or gone."""
+    kind = text(document(hook.body), "type")
+    if kind == "api-update":
+        yield Resync("", "Prismic names documents, not their addresses or what became of them")
+    else:
+        yield Ignored(f"{kind[:64] or 'no type'}: not about documents")

@@ -1,0 +1,35 @@
+"""Every adapter. A new one is a module beside this one, a line here, and its name in
+shared/connections.py, which the configuration is checked against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from webhook.sources import (
+    cloudevents,
+    contentful,
+    datocms,
+    directus,
+    drupal,
+    ghost,
+    github,
+    payload,
+    prismic,
+    sanity,
+    shopify,
+    storyblok,
+    strapi,
+    wagtail,
+    webflow,
+    woocommerce,
+    wordpress,
+)
+from webhook.sources.contract import Source
+
+_ALL: tuple[Source, ...] = (
+    cloudevents, contentful, datocms, directus, drupal, ghost, github, payload, prismic, sanity,
+    shopify, storyblok, strapi, wagtail, webflow, woocommerce, wordpress,
+)  # fmt: skip
+
+REGISTRY: Mapping[str, Source] = {source.NAME: source for source in _ALL}

@@ -1,0 +1,75 @@
+"""Sanity: whatever the projection of its webhook says, and the operation in a header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from shared import w3c
+from shared.errors import DateError
+from webhook import auth
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import date, document, ident, text
+
+NAME = "sanity"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Sanity",
+    credential="you choose it: 16 characters or more",
+    steps="""\
+1. sanity.io/manage > project > API > Webhooks > Create webhook.
+   URL         {address}
+   Trigger on  Create, Update, Delete; Drafts and Versions off
+   Filter      _type in ["post", "page"]
+   Projection  {{_id, _type, _updatedAt, publishedAt, title, "slug": slug.current,
+               "locale": language, "noindex": seo.noindex, "canonical": seo.canonical}}
+   HTTP method POST; Secret  {secret}
+2. In sitemapd.toml:  permalinks = {{ post = "/blog/{{slug}}", page = "/{{slug}}" }}""",
+    sends="what the projection says; with a `url` in it no permalink is needed",
+    caveats="more than what is above is read by permalinks only; two retries within a minute,"
+    " then the event is lost",
+    config='secret = "..."\npermalinks = { post = "/blog/{slug}" }',
+)
+
+
+def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+    """`sanity-webhook-signature: t=ms,v1=base64url`, over the time, a full stop and the body."""
+    said = proof.pairs(proof.header(hook.headers, "sanity-webhook-signature"))
+    moment = proof.moment(said.get("t", ""))
+    content = said["t"].encode() + b"." + hook.body
+    proof.signed(proof.based(said.get("v1", "")), content, keys.secrets, "sha256")
+    auth.check_age(moment / 1000, now)
+    with suppress(DateError):
+        # Deliveries come in any order; this is when the document changed.
+        moment = w3c.epoch_ms(hook.headers.get("sanity-transaction-time", ""))
+    return Proof(hook.headers.get("idempotency-key"), moment)
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A document that is there, or is not any more: unpublishing deletes it."""
+    said = document(hook.body)
+    operation = hook.headers.get("sanity-operation") or text(said, "operation")
+    number = ident(said, "_id") or hook.headers.get("sanity-document-id")
+    kind, locale = text(said, "_type"), text(said, "locale")
+    if operation not in {"create", "update", "delete"} or not number:
+        yield Ignored("no operation or no _id: is the projection the one of `sitemapd connect`?")
+    elif str(number).startswith(("drafts.", "versions.")):
+        yield Ignored("a draft")
+    elif operation == "delete":
+        # Ids are unique in a data set, and what was deleted may have no language any more.
+        yield config.gone(kind, number, owner=("document", ""))
+    else:
+        members = {
+            "lastmod": date(said, "_updatedAt"),
+            "published": date(said, "publishedAt"),
+            "title": text(said, "title"),
+            "canonical": text(said, "canonical"),
+            "noindex": said.get("noindex") is True,
+        }
+        fields = {**said, "locale": locale}
+        loc = text(said, "url") or None
+        yield from config.page(
+            Page(kind, number, fields, locale, loc, members=members, owner=("document", ""))
+        )

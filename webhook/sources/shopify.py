@@ -1,0 +1,77 @@
+"""Shopify: products and collections by their handles (WEBHOOKS 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shared import w3c
+from shared.errors import DateError
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import date, document, ident, images, items, text
+
+NAME = "shopify"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Shopify",
+    credential="Settings > Notifications > Webhooks shows it below the list; for an app, its client"
+    " secret",
+    steps="""\
+1. Settings > Notifications > Webhooks > Create webhook, format JSON, URL  {address}
+   for each of: product creation, update, deletion; collection creation, update, deletion.
+2. Copy the secret shown there into sitemapd.toml.""",
+    sends="products and collections with their handles; these are listed at /products/{handle} and"
+    " /collections/{handle} unless permalinks say otherwise",
+    caveats="Shopify gives up after eight failures and takes the webhook away; pages and articles"
+    " have no webhooks: import them",
+    config='secret = "..."',
+)
+
+_KINDS = {"products": "product", "collections": "collection"}
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`X-Shopify-Hmac-Sha256`: base64 over the body.
+
+    The time it was triggered is not signed, but lets a repeated delivery lose against a later one;
+    believed to be no later than now, it gives nobody more than the body does.
+    """
+    given = proof.based(proof.header(hook.headers, "x-shopify-hmac-sha256"))
+    proof.signed(given, hook.body, keys.secrets, "sha256")
+    try:
+        moment = w3c.epoch_ms(hook.headers.get("x-shopify-triggered-at", ""))
+    except DateError:
+        return Proof(hook.headers.get("x-shopify-webhook-id"))
+    return Proof(hook.headers.get("x-shopify-webhook-id"), moment)
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A product or collection that is in the online shop, or is not."""
+    topic = hook.headers.get("x-shopify-topic", "")
+    family, _, action = topic.partition("/")
+    kind = _KINDS.get(family)
+    if kind is None or action not in {"create", "update", "delete"}:
+        # Orders and customers are not even read.
+        yield Ignored(f"{topic[:64] or 'no topic'}: not about a product or a collection")
+        return
+    said = document(hook.body)
+    number = ident(said, "id")
+    if number is None:
+        yield Ignored(f"a {kind} without an id")
+    elif action == "delete" or not _is_public(kind, text(said, "status"), said.get("published_at")):
+        yield config.gone(kind, number)
+    else:
+        shown = [text(image, "src") for image in items(said.get("images"))]
+        members = {
+            "lastmod": date(said, "updated_at"),
+            "published": date(said, "published_at"),
+            "title": text(said, "title"),
+            "images": images([*shown, text(said, "image.src")]),
+        }
+        default = f"/{family}/{{handle}}"
+        yield from config.page(Page(kind, number, said, default=default, members=members))
+
+
+def _is_public(kind: str, status: str, published: object) -> bool:
+    return bool(published) and (kind != "product" or status in {"active", ""})

@@ -1,0 +1,49 @@
+"""Senders of ours: events as the native interface takes them, signed by Standard Webhooks. Pure.
+
+A small client in the CMS knows what is public and where; nothing has to be guessed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from shared.connections import standard_key
+from webhook import auth, body, wire
+from webhook.auth import Credentials
+from webhook.sources.contract import Change, Hook, Ignored, Keys, Outcome, Proof
+
+MEDIA_TYPES = wire.JSON | wire.NDJSON
+
+_PREVIEW = re.compile(r"[?&](?:p|page_id|preview|preview_id)=|__trashed(?:/|-|$)")
+
+
+def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+    """By the connection's own secrets, the site's, or one of its tokens.
+
+    The signed time is that of the attempt, which is no version of anything.
+    """
+    own = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
+    known = Credentials([*own, *keys.site.keys], keys.site.tokens)
+    return Proof(auth.verify(hook.headers, hook.body, known, now).delivery)
+
+
+def changes(hook: Hook) -> Iterable[Outcome]:
+    """Its events, with previews and trashed addresses turned into deletes by id."""
+    kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
+    for item in body.lines(hook.body) if kind in wire.NDJSON else body.batch(hook.body):
+        if isinstance(item, dict):
+            yield guarded(Change(item))
+        else:
+            yield Ignored("send an object with a type and a loc")
+
+
+def guarded(change: Change) -> Outcome:
+    """A change of a page that may be listed; a delete by id of one that may not."""
+    item, loc = change.item, change.item.get("loc")
+    if item.get("type") != "upsert" or not isinstance(loc, str) or not _PREVIEW.search(loc):
+        return change
+    if item.get("id") is None:
+        return Ignored("a preview or trashed address, and no id")
+    kept = {name: value for name, value in item.items() if name in {"id", "version"}}
+    return change._replace(item={"type": "delete", **kept})

@@ -1,0 +1,69 @@
+"""Storyblok: stories by their full slugs (WEBHOOKS 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    Resync,
+)
+from webhook.sources.reading import document, ident, text
+
+NAME = "storyblok"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Storyblok",
+    credential="you choose it: 16 characters or more (plans with webhook secrets)",
+    steps="""\
+1. Space > Settings > Webhooks > New webhook.
+   Endpoint URL  {address}
+   Secret        {secret}
+   Triggers      Story published, unpublished, deleted, moved
+2. Stories are listed at /{{full_slug}}; for other addresses in sitemapd.toml:
+   permalinks = {{ story = "/en/{{full_slug}}" }}""",
+    sends="the id and full slug of the story",
+    caveats="a move says neither whether the story is public nor what moved with it: these need a"
+    " reconcile; nothing is repeated; the start page has the slug `home`: add"
+    ' permalinks."story:home" = "/"',
+    config='secret = "..."',
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`webhook-signature`: hex of HMAC-SHA1 over the body; it is all that Storyblok has."""
+    given = proof.hexed(proof.header(hook.headers, "webhook-signature"))
+    proof.signed(given, hook.body, keys.secrets, "sha1")
+    return Proof()
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A story that was published or went; the text that names its editor is not read."""
+    said = document(hook.body)
+    action = text(said, "action").removeprefix("story.")
+    number = ident(said, "story_id")
+    if number is None:
+        yield Ignored(f"{action[:64] or 'no action'}: not about a story")
+    elif action == "published":
+        slug = text(said, "full_slug").strip("/")
+        fields = {"full_slug": slug, "slug": slug.rpartition("/")[2]}
+        # A story has one slug; its first folder is a language where folders are languages.
+        yield from config.page(
+            Page("story", number, fields, slug, default="/{full_slug}", owner=("story", ""))
+        )
+    elif action in {"unpublished", "deleted"}:
+        yield config.gone("story", number)
+    elif action == "moved":
+        yield Resync("", "a story moved: what of it is public is not said")
+    else:
+        yield Ignored(f"{action[:64]}: nothing that makes a page public")

@@ -1,0 +1,61 @@
+"""Strapi 5 (WEBHOOKS 1.6): what counts is the event, for the dates in it lie.
+
+Rows change with every publication, so a page is its document and language. A published page gets
+`update` with `publishedAt: null` when its draft is edited, and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import date, document, ident, mapping, text
+
+NAME = "strapi"
+MEDIA_TYPES = JSON
+
+GUIDE = Guide(
+    title="Strapi 5",
+    credential="you choose it: 16 characters or more, sent as a header",
+    steps="""\
+1. Settings > Webhooks > Create new webhook.
+   Url      {address}
+   Headers  Authorization: Bearer {secret}
+   Events   Entry: all of them
+2. In sitemapd.toml, an address for each type that is a page:
+   permalinks = {{ article = "/{{locale}}/blog/{{slug}}" }}""",
+    sends="the entry without its address, and without relations",
+    caveats="nothing is signed or repeated, and what Strapi had queued is lost when it restarts:"
+    " reconcile now and then; a type without a permalink is ignored",
+    config='secret = "..."\npermalinks = { article = "/{locale}/blog/{slug}" }',
+)
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """A header that the administrator sets: Strapi signs nothing."""
+    proof.token(hook.headers, keys.secrets)
+    return Proof()
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """`publish`, `unpublish` and `delete`; of types without drafts `create` and `update`."""
+    said = document(hook.body)
+    event, entry = text(said, "event"), mapping(said.get("entry"))
+    kind, locale = text(said, "model"), text(entry, "locale")
+    number = ident(entry, "documentId")
+    if not event.startswith("entry.") or not kind or number is None:
+        yield Ignored(f"{event[:64] or 'no event'}: not about an entry")
+        return
+    public = text(entry, "publishedAt") != ""
+    if event == "entry.publish" or (event in {"entry.create", "entry.update"} and public):
+        members = {
+            "lastmod": date(entry, "updatedAt"),
+            "published": date(entry, "publishedAt"),
+            "canonical": text(entry, "canonicalUrl") or text(entry, "seo.canonicalURL"),
+        }
+        yield from config.page(Page(kind, number, entry, locale, members=members))
+    elif event in {"entry.unpublish", "entry.delete"}:
+        yield config.gone(kind, number, (kind, locale))
+    else:
+        yield Ignored(f"{event[:64]}: a draft")

@@ -1,0 +1,83 @@
+"""From what an adapter understood to events that keep every rule. Pure.
+
+A CMS cannot mend what it sends, and stops sending to who refuses it: what is wrong with one page
+is left out and reported, and the rest of the delivery is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from shared.errors import InvalidError
+from shared.events import Event, parse
+from shared.members import Rules
+from webhook.body import MAX_ITEMS
+from webhook.sources.contract import Change, Ignored, Outcome, Resync
+
+_NAMED = frozenset({"type", "id"})
+MAX_REASONS = 20
+_LONGEST = 512
+
+
+class Taken(NamedTuple):
+    """The events of one delivery, and why there are no more of them."""
+
+    events: list[Event]
+    ignored: list[str]
+    resyncs: list[Resync]
+
+
+def take(
+    name: str, outcomes: Iterable[Outcome], rules: Rules, moment: int | None, now_ms: int
+) -> Taken:
+    """The events of `outcomes` from the sender `name`, which signed them at `moment` (ms).
+
+    That is their version, where they have none of their own, but never later than now: whose clock
+    runs ahead must not win for as long as that (WEBHOOKS 5.3).
+    """
+    taken = Taken([], [], [])
+    for outcome in outcomes:
+        if isinstance(outcome, Ignored):
+            taken.ignored.append(outcome.reason)
+        elif isinstance(outcome, Resync):
+            taken.resyncs.append(outcome)
+        elif len(taken.events) == MAX_ITEMS:
+            taken.resyncs.append(Resync("", f"more than {MAX_ITEMS} pages in one delivery"))
+            break
+        else:
+            when = moment if outcome.moment is None else outcome.moment
+            version = None if when is None else min(max(when, 0), now_ms)
+            event = _event(outcome, rules, version, taken.ignored)
+            if event is not None:
+                kind, locale = _plain(outcome.kind), _plain(outcome.locale)
+                taken.events.append(replace(event, source=name, kind=kind, locale=locale))
+    return taken._replace(ignored=[_plain(reason) for reason in taken.ignored[:MAX_REASONS]])
+
+
+def _plain(text: str) -> str:
+    """Text of a sender that any encoding takes: it may hold half a surrogate pair."""
+    return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
+
+
+def _event(change: Change, rules: Rules, version: int | None, said: list[str]) -> Event | None:
+    item = dict(change.item)
+    if version is not None:
+        item.setdefault("version", version)
+    for _ in range(3):
+        try:
+            return parse(item, rules)
+        except InvalidError as error:
+            said += [f"{fault.field}: {fault.detail}" for fault in error.faults[:MAX_REASONS]]
+            wrong = {fault.field.partition(".")[0].partition("[")[0] for fault in error.faults}
+        if wrong & _NAMED or ("loc" in wrong and item.get("id") is None):
+            return None
+        if "loc" in wrong:
+            # It cannot be listed where it is now; where it was it is not any more.
+            item = {n: v for n, v in item.items() if n in {"id", "version"}} | {"type": "delete"}
+            continue
+        if not wrong & item.keys():
+            wrong = {"section"}  # a section for news wants what this page does not have
+        item = {name: value for name, value in item.items() if name not in wrong}
+    return None

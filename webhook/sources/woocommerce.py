@@ -1,0 +1,82 @@
+"""WooCommerce: products with their permalinks, built when they are delivered (WEBHOOKS 1.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from webhook.sources import proof
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.reading import date, document, ident, images, items, text
+
+NAME = "woocommerce"
+_FORM = "application/x-www-form-urlencoded"
+MEDIA_TYPES = JSON | {_FORM}
+
+GUIDE = Guide(
+    title="WooCommerce",
+    credential="you choose it: 16 characters or more",
+    steps="""\
+1. WooCommerce > Settings > Advanced > Webhooks > Add webhook, status Active,
+   Delivery URL  {address}
+   Secret        {secret}
+   API version   WP REST API Integration v3
+   one webhook for each topic: Product created, updated, deleted, restored.""",
+    sends="the product with its address and images; a deleted one by its id",
+    caveats="WordPress refuses private addresses and ports other than 80, 443 and 8080; after more"
+    " than five failures in a row the webhook is disabled; bodies carry no time, so a captured one"
+    " can be sent again",
+    config='secret = "..."',
+)
+
+_PING = re.compile(rb"webhook_id=[0-9]{1,20}")
+_PREVIEW = re.compile(r"[?&](?:p|post_type|preview)=|__trashed(?:/|-|$)")
+_TOPICS = frozenset({"created", "updated", "restored", "deleted"})
+
+
+def is_ping(hook: Hook) -> bool:
+    """The unsigned greeting it sends when a webhook is saved, and wants a 200 for.
+
+    It says nothing and changes nothing, so anybody may send it, to any site.
+    """
+    kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == _FORM and _PING.fullmatch(hook.body) is not None
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`X-WC-Webhook-Signature`: base64 of HMAC-SHA256 over the body."""
+    given = proof.based(proof.header(hook.headers, "x-wc-webhook-signature"))
+    proof.signed(given, hook.body, keys.secrets, "sha256")
+    # The same for all that one webhook delivers within a second: told apart by their bodies.
+    return Proof(hook.headers.get("x-wc-webhook-delivery-id"))
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """A product that is public, or is not; orders and customers are not even read."""
+    topic = hook.headers.get("x-wc-webhook-topic", "")
+    family, _, action = topic.partition(".")
+    if family != "product" or action not in _TOPICS:
+        yield Ignored(f"{topic[:64] or 'no topic'}: not about a product")
+        return
+    said = document(hook.body)
+    number = ident(said, "id")
+    loc = text(said, "permalink")
+    if number is None:
+        yield Ignored("a product without an id")
+    elif (
+        action == "deleted"
+        or text(said, "status") != "publish"
+        or text(said, "catalog_visibility") == "hidden"
+        or text(said, "post_password")
+        or _PREVIEW.search(loc)
+    ):
+        yield config.gone("product", number)
+    else:
+        modified = date(said, "date_modified_gmt")
+        members = {
+            "lastmod": modified,
+            "published": date(said, "date_created_gmt"),
+            "title": text(said, "name"),
+            "images": images([text(image, "src") for image in items(said.get("images"))]),
+        }
+        yield from config.page(Page("product", number, said, loc=loc or None, members=members))

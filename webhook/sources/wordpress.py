@@ -1,0 +1,30 @@
+"""WordPress, by the plugin of this project: it sends one request for each save (WEBHOOKS 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.sources import standard
+from webhook.sources.contract import Config, Guide, Hook, Outcome
+from webhook.sources.standard import MEDIA_TYPES, verify
+
+__all__ = ["GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
+
+NAME = "wordpress"
+
+GUIDE = Guide(
+    title="WordPress",
+    credential="a Standard Webhooks secret of this site; `sitemapd secret` makes one",
+    steps="""\
+1. Install the plugin sitemapd (deploy/wordpress) and activate it.
+2. Settings > sitemapd: enter the address  {address}
+3. Enter the secret  {secret}""",
+    sends="one request for each save: every page that changed, moved or went, with old addresses",
+    caveats="WordPress refuses private addresses and ports other than 80, 443 and 8080: give the"
+    " service a path on the site's own host",
+)
+
+
+def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+    """The plugin's events, with addresses that are never public left out."""
+    return standard.changes(hook)
