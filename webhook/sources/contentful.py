@@ -16,7 +16,7 @@ MEDIA_TYPES = JSON | {"application/vnd.contentful.management.v1+json"}
 
 GUIDE = Guide(
     title="Contentful",
-    credential="Settings > Webhooks > Settings > Enable request verification shows it, 64 characters",
+    credential="64 characters that request verification shows, once enabled",
     steps="""\
 1. Settings > Webhooks > Settings > Request verification: enable it, copy the secret into
    sitemapd.toml.

@@ -48,7 +48,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         return
     kind = _model(entity, items(said.get("related_entities")))
     fields, before = mapping(entity.get("attributes")), mapping(said.get("previous_entity"))
-    here = _locales(fields, config)
+    slugs = _slugs(fields, config)
     public = event == "publish" or (
         # Models without drafts know no `publish`.
         event in {"create", "update"} and text(entity, "meta.status") == "published"
@@ -56,9 +56,8 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
     if not public and event not in {"unpublish", "delete"}:
         yield Ignored(f"{event[:64] or 'no event'}: a draft")
         return
-    left = dict.fromkeys([*here, *_locales(mapping(before.get("attributes")), config)])
-    for locale in left:
-        if not public or locale not in here:
+    for locale, slug in (_slugs(mapping(before.get("attributes")), config) | slugs).items():
+        if not public or locale not in slugs or not slug:
             yield config.gone(kind, number, ("item", locale))
             continue
         members = {
@@ -80,13 +79,12 @@ def _model(entity: Fields, related: list[Fields]) -> str:
     return model
 
 
-def _locales(fields: Fields, config: Config) -> list[str]:
-    """The languages in which the slug is set; a single nameless one where it has none."""
+def _slugs(fields: Fields, config: Config) -> dict[str, object]:
+    """The slug in each language, empty where it has none; one without a name if it has no other."""
     slug = fields.get("slug")
     if isinstance(slug, dict):
-        found = [locale for locale, value in slug.items() if value]
-        return [*dict.fromkeys([*found, *([] if found else config.connection.locales)])]
-    return [""]
+        return {**dict.fromkeys(config.connection.locales), **slug}
+    return {"": slug or fields} if fields else {}
 
 
 def _of(value: object, locale: str) -> object:

@@ -25,13 +25,13 @@ from django.db.models.signals import post_delete
 from wagtail import signals
 from wagtail.models import Page
 
-def listed(page):
-    page = Page.objects.get(pk=page.pk)
-    if page.live and not page.get_view_restrictions().exists() and page.full_url:
+def listed(pk):
+    page = Page.objects.filter(pk=pk).first()
+    if page and page.live and page.full_url and not page.get_view_restrictions().exists():
         at = page.last_published_at
-        return {"type": "upsert", "id": page.pk, "loc": page.full_url,
+        return {"type": "upsert", "id": pk, "loc": page.full_url,
                 **({"lastmod": at.isoformat(timespec="seconds")} if at else {})}
-    return {"type": "delete", "id": page.pk}
+    return {"type": "delete", "id": pk}
 
 def send(make):
     def post():
@@ -46,10 +46,13 @@ def send(make):
     transaction.on_commit(post, robust=True)
 
 def changed(sender, instance, **_):
-    send(lambda: listed(instance))
+    send(lambda: listed(instance.pk))
 
 def moved(sender, instance, **_):
-    send(lambda: [listed(page) for page in instance.get_descendants(inclusive=True)])
+    def family():
+        page = Page.objects.get(pk=instance.pk)
+        return [listed(each.pk) for each in page.get_descendants(inclusive=True)]
+    send(family)
 
 def deleted(sender, instance, **_):
     if isinstance(instance, Page):

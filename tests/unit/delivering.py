@@ -1,0 +1,145 @@
+"""Deliveries as vendors make them: a body and headers, signed the vendor's way."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shared.connections import Connection
+from shared.events import Event
+from shared.members import Rules
+from shared.urls import Base
+from webhook.auth import Credentials
+from webhook.sources.contract import Config, Hook, Keys
+from webhook.sources.registry import REGISTRY
+from webhook.sources.taking import Taken, take
+
+NOW = 1_795_256_430.0
+SITE = "https://www.example.com"
+PATH = "/v1/sites/demo/hooks/"
+KEY = b"k" * 32
+WHSEC = "whsec_" + base64.b64encode(KEY).decode()
+SECRET = "a-secret-of-the-connection"
+PASSWORD = "sitemapd:a-secret-of-the-connection"
+TOKEN = "a-token-of-the-site"
+STANDARD = ("wordpress", "wagtail", "payload", "cloudevents")
+
+Headers = dict[str, str]
+
+
+def config(name: str, base: str = SITE, **settings: Any) -> Config:
+    """A connection to `name` of a site with the sections pages and posts."""
+    rules = Rules(Base.parse(base), frozenset({"pages", "posts"}))
+    return Config(name, Connection.model_validate(settings), rules)
+
+
+def keys(name: str, *secrets: str) -> Keys:
+    """What verifies `name`: the secrets given, else the usual one."""
+    usual = PASSWORD if name == "datocms" else SECRET
+    known = [] if name in STANDARD and not secrets else list(secrets or (usual,))
+    return Keys([one.encode() for one in known], Credentials((KEY,), (TOKEN.encode(),)))
+
+
+def _hex(how: str, secret: str, *parts: bytes) -> str:
+    return hmac.digest(secret.encode(), b"".join(parts), how).hex()
+
+
+def _base64(secret: str, *parts: bytes) -> str:
+    return base64.b64encode(hmac.digest(secret.encode(), b"".join(parts), "sha256")).decode()
+
+
+def _ghost(body: bytes, at: float, secret: str) -> Headers:
+    t = str(int(at * 1000))
+    digest = _hex("sha256", secret, body, t.encode())
+    return {"x-ghost-signature": f"sha256={digest}, t={t}"}
+
+
+def _contentful(body: bytes, at: float, secret: str) -> Headers:
+    t = str(int(at * 1000))
+    names = "x-contentful-signed-headers,x-contentful-timestamp"
+    said = f"x-contentful-signed-headers:{names};x-contentful-timestamp:{t}"
+    head = f"POST\n{PATH}contentful\n{said}\n".encode()
+    return {
+        "x-contentful-signature": _hex("sha256", secret, head, body),
+        "x-contentful-signed-headers": names,
+        "x-contentful-timestamp": t,
+    }
+
+
+def _sanity(body: bytes, at: float, secret: str) -> Headers:
+    t = str(int(at * 1000))
+    digest = hmac.digest(secret.encode(), f"{t}.".encode() + body, "sha256")
+    v1 = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return {"sanity-webhook-signature": f"t={t},v1={v1}"}
+
+
+def _webflow(body: bytes, at: float, secret: str) -> Headers:
+    t = str(int(at * 1000))
+    return {
+        "x-webflow-timestamp": t,
+        "x-webflow-signature": _hex("sha256", secret, f"{t}:".encode(), body),
+    }
+
+
+def _standard(body: bytes, at: float, _secret: str, key: bytes = KEY) -> Headers:
+    t = str(int(at))
+    digest = hmac.digest(key, f"msg_1.{t}.".encode() + body, "sha256")
+    return {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": t,
+        "webhook-signature": "v1," + base64.b64encode(digest).decode(),
+    }
+
+
+SIGN: Mapping[str, Callable[[bytes, float, str], Headers]] = {
+    "ghost": _ghost,
+    "contentful": _contentful,
+    "sanity": _sanity,
+    "webflow": _webflow,
+    "shopify": lambda body, _, secret: {"x-shopify-hmac-sha256": _base64(secret, body)},
+    "woocommerce": lambda body, _, secret: {"x-wc-webhook-signature": _base64(secret, body)},
+    "storyblok": lambda body, _, secret: {"webhook-signature": _hex("sha1", secret, body)},
+    "github": lambda body, _, secret: {
+        "x-hub-signature-256": "sha256=" + _hex("sha256", secret, body)
+    },
+    "drupal": lambda body, _, secret: {"x-hub-signature": "sha1=" + _hex("sha1", secret, body)},
+    "strapi": lambda _body, _at, secret: {"authorization": f"Bearer {secret}"},
+    "directus": lambda _body, _at, secret: {"authorization": f"Bearer {secret}"},
+    "datocms": lambda _body, _at, secret: {
+        "authorization": "Basic " + base64.b64encode(secret.encode()).decode()
+    },
+    "prismic": lambda _body, _at, _secret: {},
+    **dict.fromkeys(STANDARD, _standard),
+}
+"""How each vendor proves a delivery; Prismic does it within the body."""
+
+TIMED = ("ghost", "contentful", "sanity", "webflow", *STANDARD)
+"""Whose signatures tell their age."""
+
+
+def signed(
+    name: str, body: object, headers: Mapping[str, str] = {}, *, at: float = NOW, secret: str = ""
+) -> Hook:
+    """One delivery of `name`: `body` as bytes, or as the value whose JSON it is."""
+    known = secret or (PASSWORD if name == "datocms" else SECRET)
+    if name == "prismic" and isinstance(body, dict):
+        body = {"secret": known, **body}
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    given = {"content-type": "application/json", **SIGN[name](raw, at, known), **headers}
+    return Hook("POST", PATH + name, given, raw)
+
+
+def delivered(hook: Hook, where: Config, now: float = NOW) -> Taken:
+    """What becomes of a delivery: verified, understood, and made into events."""
+    adapter = REGISTRY[where.name]
+    proved = adapter.verify(hook, keys(where.name), now)
+    outcomes = adapter.translate(hook, where)
+    return take(where.name, outcomes, where.rules, proved.moment, int(now * 1000))
+
+
+def said(events: list[Event]) -> list[tuple[str, str | None]]:
+    """The short form of events: what, and about which page."""
+    return [(event.type, event.loc or event.id) for event in events]

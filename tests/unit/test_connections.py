@@ -1,0 +1,89 @@
+"""The settings of a connection: what is taken, and what an administrator is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.connections import SOURCES
+from shared.errors import ConfigError
+from shared.settings import load
+from webhook.sources.registry import REGISTRY
+
+HEAD = """\
+[sites.demo]
+base_url = "https://www.example.com"
+web_root = "public"
+tokens = ["a-token-of-the-site"]
+[sites.demo.sections.posts]
+"""
+SECRET = 'secret = "a-secret-of-the-connection"\n'
+
+
+def loaded(tmp_path: Path, text: str):
+    path = tmp_path / "sitemapd.toml"
+    path.write_text(HEAD + text)
+    return load(path).sites["demo"]
+
+
+def test_the_names_in_the_configuration_are_those_of_the_adapters():
+    assert set(SOURCES) == set(REGISTRY)
+
+
+def test_a_connection_is_read(tmp_path):
+    found = loaded(tmp_path, f"""\
+[sites.demo.sources.strapi]
+{SECRET}permalinks = {{ article = "/{{locale}}/blog/{{slug}}", "article:en" = "/blog/{{slug}}" }}
+sections = {{ article = "posts" }}
+ignore = ["author"]
+""").sources["strapi"]  # fmt: skip
+
+    assert found.secrets() == [b"a-secret-of-the-connection"]
+    assert found.template("article", "de") == "/{locale}/blog/{slug}"
+    assert found.template("article", "en") == "/blog/{slug}"
+    assert found.template("author") is None
+    assert "a-secret" not in repr(found)
+
+
+def test_several_secrets_may_be_given_for_rotation(tmp_path):
+    text = '[sites.demo.sources.ghost]\nsecret = ["one-secret-of-ghost", "two-secrets-of-ghost"]\n'
+
+    assert len(loaded(tmp_path, text).sources["ghost"].secret) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "detail"),
+    [
+        ("[sites.demo.sources.gohst]\n" + SECRET, "sources.gohst", "known: cloudevents"),
+        ("[sites.demo.sources.ghost]\n", "sites.demo", "sources.ghost.secret: is missing"),
+        ('[sites.demo.sources.ghost]\nsecret = "short"\n', "secret", "16 printable"),
+        ('[sites.demo.sources.ghost]\nsecret = ""\n', "secret", "16 printable"),
+        ("[sites.demo.sources.ghost]\nsecrets = []\n" + SECRET, "secrets", "not permitted"),
+        (
+            '[sites.demo.sources.wordpress]\nsecret = "not-a-standard-secret"\n',
+            "sites.demo", "must be whsec_",
+        ),
+        (
+            "[sites.demo.sources.ghost]\n" + SECRET + 'permalinks = { post = "blog" }\n',
+            "permalinks.post", "must begin with /",
+        ),
+        (
+            "[sites.demo.sources.ghost]\n" + SECRET + 'sections = { post = "nowhere" }\n',
+            "sites.demo", "nowhere is no section",
+        ),
+        ("[sites.demo.sources.contentful]\n" + SECRET, "sites.demo", "name every language"),
+        (
+            "[sites.demo.sources.github]\n" + SECRET + 'permalinks = { "{a" = "/x" }\n',
+            "sites.demo", "write {name}",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(tmp_path, text, field, detail):
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, text)
+
+    (fault,) = caught.value.faults
+    assert field in fault.field
+    assert detail in fault.detail
+    assert "a-secret" not in str(caught.value)
