@@ -191,7 +191,8 @@ class _Watch:
         entries = reply[0][1] if reply else []
         if entries:
             self._after = entries[-1][0]
-        return [fields for _, fields in entries]
+        known = {b"decided", b"published"}  # and not what a CMS sent for nothing
+        return [fields for _, fields in entries if known & fields.keys()]
 
     def _shard(self, subject: str) -> set[str]:
         page = self._inspector.page(subject)

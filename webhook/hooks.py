@@ -6,7 +6,6 @@ turns a POST into a GET, and never 410, for which Ghost 5 deletes the webhook (W
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from functools import partial
@@ -29,6 +28,7 @@ from webhook.sources.contract import Config, Hook, Keys, Proof, Source
 from webhook.sources.registry import REGISTRY
 from webhook.sources.taking import Taken, take
 from webhook.tenants import Gate, Tenant, Tenants
+from webhook.views import digest_of
 from webhook.waker import Waker
 
 
@@ -76,7 +76,7 @@ class Hooks:
         config = Config(adapter.NAME, connection, tenant.rules)
         outcomes = adapter.translate(hook, config)
         taken = take(adapter.NAME, outcomes, tenant.rules, proved.moment, int(now * 1000))
-        digest = hashlib.blake2b(hook.body, digest_size=16).hexdigest()
+        digest = digest_of(hook.body)
         note(events=len(taken.events), digest=digest)
         if taken.ignored or taken.resyncs:
             self._record(tenant, adapter.NAME, taken)
@@ -138,8 +138,7 @@ def _delivery(source: str, proved: Proof, digest: str) -> str | None:
     """
     if not proved.delivery:
         return None
-    ident = hashlib.blake2b(proved.delivery.encode("utf-8", "replace"), digest_size=16).hexdigest()
-    return f"{source}.{ident}.{digest}"
+    return f"{source}.{digest_of(proved.delivery.encode('utf-8', 'replace'))}.{digest}"
 
 
 def _reason(taken: Taken) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from shared.entries import CHANGEFREQS
 from shared.extensions import alternates, elements, images, members, news, videos
 from shared.extensions.kinds import W3C
@@ -13,11 +11,11 @@ from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
 from webhook.body import MAX_DIGITS, MAX_ITEMS
+from webhook.openapi_hooks import HOOK, SOURCE, cloud
+from webhook.openapi_parts import COUNT, IDS, TEXT, Schema, json_of, object_of, problems, ref
 from webhook.problems import MAX_FAULTS, PROBLEMS
-from webhook.sources import native
+from webhook.sources import cloudevents, native
 from webhook.wire import NDJSON
-
-Schema = dict[str, Any]
 
 _URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
 _NOTHING = {"type": "null"}  # a member that is null is not there
@@ -110,40 +108,14 @@ EVENT: Schema = {
 }
 
 
-def _json(schema: Schema, description: str) -> Schema:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _object(**properties: Schema) -> Schema:
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-_RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
-
-
-def _problems(*codes: str) -> Schema:
-    """The responses for these problem codes, one for each status."""
-    by_status: dict[str, list[str]] = {}
-    for code in codes:
-        by_status.setdefault(str(PROBLEMS[code].status), []).append(code)
-    return {
-        status: {
-            "description": "; ".join(f"`{code}`: {PROBLEMS[code].title}" for code in found),
-            "content": {"application/problem+json": {"schema": _ref("Problem")}},
-            "headers": _RETRY if status in {"429", "503"} else {},
-        }
-        for status, found in by_status.items()
-    }
-
-
 def _bodies() -> Schema:
-    many = {"type": "array", "items": _ref("Event"), "minItems": 1, "maxItems": MAX_ITEMS}
+    many = {"type": "array", "items": ref("Event"), "minItems": 1, "maxItems": MAX_ITEMS}
+    batch = {"type": "array", "items": ref("CloudEvent"), "minItems": 1, "maxItems": MAX_ITEMS}
     return {
-        kind: {"schema": {"type": "string"} if kind in NDJSON else {"oneOf": [_ref("Event"), many]}}
+        cloudevents.STRUCTURED: {"schema": ref("CloudEvent")},
+        cloudevents.BATCH: {"schema": batch},
+    } | {
+        kind: {"schema": {"type": "string"} if kind in NDJSON else {"oneOf": [ref("Event"), many]}}
         for kind in sorted(native.MEDIA_TYPES)
     }
 
@@ -159,12 +131,7 @@ _SITE = {
     "required": True,
     "schema": {"type": "string", "pattern": f"^{SECTION.pattern}$"},
 }
-_COUNT = {"type": "integer", "minimum": 0}
-_TEXT = {"type": "string"}
-_IDS = {"type": "array", "items": _TEXT}
-
-
-_FAULT = _object(item={"type": ["integer", "null"]}, field=_TEXT, rule=_TEXT, detail=_TEXT)
+_FAULT = object_of(item={"type": ["integer", "null"]}, field=TEXT, rule=TEXT, detail=TEXT)
 _FAULTS = {"type": "array", "items": _FAULT, "maxItems": MAX_FAULTS}
 
 
@@ -184,14 +151,14 @@ def _post_events() -> Schema:
         "security": [{"signature": [], "timestamp": []}, {"token": []}],
         "requestBody": {"required": True, "content": _bodies()},
         "responses": {
-            "202": _json(
-                _warned(_object(accepted=_COUNT, ids=_IDS)), "all events are stored durably"
+            "202": json_of(
+                _warned(object_of(accepted=COUNT, ids=IDS)), "all events are stored durably"
             ),
-            "200": _json(
-                _warned(_object(accepted=_COUNT, duplicate={"const": True}, ids=_IDS)),
+            "200": json_of(
+                _warned(object_of(accepted=COUNT, duplicate={"const": True}, ids=IDS)),
                 "stored before",
             ),
-            **_problems(*(code for code in PROBLEMS if code not in {"not-found", "internal"})),
+            **problems(*(code for code in PROBLEMS if code not in {"not-found", "internal"})),
         },
     }  # fmt: skip
 
@@ -200,7 +167,7 @@ def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") 
     found: Schema = {
         "operationId": name,
         "summary": summary,
-        "responses": {"200": _json(schema, "found"), **_problems(*codes)},
+        "responses": {"200": json_of(schema, "found"), **problems(*codes)},
     }
     if "unauthorized" in codes:
         found["security"] = [{"token": []}]
@@ -209,9 +176,9 @@ def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") 
     return found
 
 
-_PROBLEM = _object(
-    type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT,
-    code={"enum": list(PROBLEMS)}, request_id=_TEXT,
+_PROBLEM = object_of(
+    type=TEXT, title=TEXT, status={"type": "integer"}, detail=TEXT,
+    code={"enum": list(PROBLEMS)}, request_id=TEXT,
 )  # fmt: skip
 _PROBLEM["properties"]["errors"] = _FAULTS
 
@@ -223,40 +190,41 @@ _ENTRY = {
     "properties": {
         "loc": _URL,
         "listed": _FLAG,
-        "why": {**_TEXT, "description": "why it is not listed"},
+        "why": {**TEXT, "description": "why it is not listed"},
         "since": {**_MOMENT, "description": "version of the latest event about it"},
-        "section": _TEXT,
-        "file": _TEXT,
+        "section": TEXT,
+        "file": TEXT,
         "url": _URL,
         "published": {**_FLAG, "description": "false: the file does not show this event yet"},
         "file_written": _MOMENT,
-        "lastmod": _TEXT,
-        "changefreq": _TEXT,
-        "priority": _TEXT,
+        "lastmod": TEXT,
+        "changefreq": TEXT,
+        "priority": TEXT,
         "images": EVENT["properties"]["images"],
         "videos": EVENT["properties"]["videos"],
         "alternates": EVENT["properties"]["alternates"],
         "as_news": {"type": "object", "description": "the same of its entry in a news file"},
-        "lately": {"type": "array", "items": _object(event=_TEXT, decision=_TEXT)},
+        "lately": {"type": "array", "items": object_of(event=TEXT, decision=TEXT)},
     },
 }
-_STATUS = _object(
-    site=_TEXT, base_url=_URL, urls=_COUNT, files=_COUNT, published_urls=_COUNT,
-    last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=_COUNT,
-    dirty_files=_COUNT, dirty_for_s={"type": "number"}, dead_events=_COUNT,
+_STATUS = object_of(
+    site=TEXT, base_url=_URL, urls=COUNT, files=COUNT, published_urls=COUNT,
+    last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=COUNT,
+    dirty_files=COUNT, dirty_for_s={"type": "number"}, dead_events=COUNT,
 )  # fmt: skip
 
 
 def document() -> Schema:
     """The whole document."""
     asked = ("unauthorized", "method-not-allowed", "store-down")
-    status = _object(status={"const": "ok"})
+    status = object_of(status={"const": "ok"})
     api_key = {"type": "apiKey", "in": "header"}
     return {
         "openapi": "3.1.0",
         "info": {"title": "sitemapd", "version": "1", "license": {"name": "Apache-2.0"}},
         "paths": {
             "/v1/sites/{site}/events": {"parameters": [_SITE], "post": _post_events()},
+            "/v1/sites/{site}/hooks/{source}": {"parameters": [_SITE, SOURCE], "post": HOOK},
             "/v1/sites/{site}": {
                 "parameters": [_SITE],
                 "get": _get("getSite", "How a site is doing", _STATUS, *asked),
@@ -272,11 +240,16 @@ def document() -> Schema:
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
         },
         "components": {
-            "schemas": {"Event": EVENT, "Problem": _PROBLEM},
+            "schemas": {"Event": EVENT, "CloudEvent": cloud(EVENT), "Problem": _PROBLEM},
             "securitySchemes": {
                 "timestamp": {**api_key, "name": "webhook-timestamp"},
                 "signature": {**api_key, "name": "webhook-signature"},
                 "token": {"type": "http", "scheme": "bearer"},
+                "vendor": {
+                    **api_key,
+                    "name": "x-vendor-signature",
+                    "description": "the header in which each vendor signs",
+                },
             },
         },
     }

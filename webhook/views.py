@@ -18,7 +18,8 @@ from shared.inbox import Accepted
 from webhook import auth, wire
 from webhook.answers import answer, headers, note
 from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.sources import native
+from webhook.sources import cloudevents, native
+from webhook.sources.contract import Hook
 from webhook.tenants import Gate, Tenants
 from webhook.waker import Waker
 
@@ -35,7 +36,7 @@ class Events:
     def post(self, site: str) -> Response:
         """Take the events of one request, all or none."""
         given = headers()
-        media_type = wire.media_type(given, native.MEDIA_TYPES)
+        media_type = wire.media_type(given, native.MEDIA_TYPES | cloudevents.CLOUD_TYPES)
         body = wire.read(request.environ["wsgi.input"], given, self._body_limit)
         now = time.time()
         tenant, credentials = self._tenants.find(site, now)
@@ -44,13 +45,20 @@ class Events:
         if tenant is None:
             raise UnauthorizedError("site-unknown")
         note(by=sender.by, delivery=sender.delivery)
-        events, warnings = native.events(body, media_type, tenant.rules)
-        digest = hashlib.blake2b(body, digest_size=16).hexdigest()
+        delivery = sender.delivery
+        if cloudevents.carries(given):
+            hook = Hook("POST", request.path, given, body)
+            events, warnings, own = native.clouds(hook, tenant.rules, int(now * 1000))
+            # The full stop keeps these apart from ids of deliveries, which have none.
+            delivery = delivery or (own and f"{cloudevents.NAME}.{digest_of(own.encode())}")
+        else:
+            events, warnings = native.events(body, media_type, tenant.rules)
+        digest = digest_of(body)
         note(events=len(events), digest=digest)
         with self._gate.passing():
             accepted = tenant.inbox.accept(
                 events,
-                delivery=sender.delivery,
+                delivery=delivery,
                 digest=digest,
                 most=self._inbox_limit,
                 rate=tenant.site.rate,
@@ -60,6 +68,11 @@ class Events:
             # Once the server has the answer: a thread that wakes before takes time from it.
             response.call_on_close(partial(self._waker.wake, tenant.name))
         return response
+
+
+def digest_of(content: bytes) -> str:
+    """What a body is remembered by."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _answer(accepted: Accepted, warnings: list[Fault]) -> Response:

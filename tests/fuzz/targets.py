@@ -25,7 +25,7 @@ from shared.events import Event, SchemaError, parse
 from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
-from tests.fuzz import sources
+from tests.fuzz import hooks, sources
 from webhook import auth, body, wire
 from webhook.auth import Credentials
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -279,6 +279,7 @@ TARGETS = {
     "addresses": Target(
         addresses, (BASE.url("a%41?q=%c3%a9#f").encode(), b"HTTP://www.\xc3\xa9x\xc3.com:443/../")
     ),
+<<<<<<< HEAD
     "stored": Target(
         stored,
         (
@@ -286,6 +287,10 @@ TARGETS = {
             parse(json.loads(_event(**EXTENDED)), RULES).dump(),
         ),
     ),
+=======
+    "stored": Target(stored, (Event("upsert", BASE.url("a"), "7", version=1).dump(),)),
+    "hooks": Target(hooks.deliveries, hooks.SEEDS),
+>>>>>>> hooks
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),

@@ -75,8 +75,10 @@ def read(hook: Hook) -> list[Cloud]:
         for name, value in hook.headers.items()
         if name.startswith("ce-")
     }
-    (data,) = body.batch(hook.body) or [None]
-    return [Cloud(given, data)]
+    found = body.batch(hook.body)
+    if len(found) != 1:
+        raise RefusedError("json", f"send several events as {BATCH}")
+    return [Cloud(given, found[0])]
 
 
 def _data(one: object) -> object:

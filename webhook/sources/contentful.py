@@ -82,5 +82,5 @@ def _has_no_page(found: Fields, fields: Fields, kind: str, locale: str, config: 
     template = config.connection.template(kind, locale)
     needed = [part.path for part in check(template or "/") if not isinstance(part, str)]
     return any(
-        path.partition(".")[0] in fields and lookup(found, path) in {None, ""} for path in needed
+        path.partition(".")[0] in fields and lookup(found, path) in (None, "") for path in needed
     )

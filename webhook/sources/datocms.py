@@ -48,7 +48,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         return
     kind = _model(entity, items(said.get("related_entities")))
     fields, before = mapping(entity.get("attributes")), mapping(said.get("previous_entity"))
-    slugs = _slugs(fields, config)
+    slugs = _slugs(fields, config) or dict.fromkeys(config.connection.locales or ("",))
     public = event == "publish" or (
         # Models without drafts know no `publish`.
         event in {"create", "update"} and text(entity, "meta.status") == "published"

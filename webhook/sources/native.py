@@ -1,15 +1,21 @@
-"""The native format: one event, a JSON array of events, or one event per line (DESIGN 6).
+"""The native format: one event, a JSON array of events, or one event per line (DESIGN 6); and
+CloudEvents whose data these are.
 
 Pure: bytes in; events, RefusedError or InvalidError out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from shared.errors import Fault, InvalidError
 from shared.events import Event, parse
 from shared.members import Rules
 from webhook import body, wire
 from webhook.problems import MAX_FAULTS
+from webhook.sources import cloudevents
+from webhook.sources.contract import Change, Hook
 
 MEDIA_TYPES = wire.JSON | wire.NDJSON
 
@@ -21,16 +27,42 @@ def events(content: bytes, media_type: str, rules: Rules) -> tuple[list[Event], 
     where the body is no strict JSON or holds too many items. Warnings are up to MAX_FAULTS too.
     """
     items = body.lines(content) if media_type in wire.NDJSON else body.batch(content)
+    return _events([(item, None) for item in items], rules, 0)
+
+
+def clouds(hook: Hook, rules: Rules, now_ms: int) -> tuple[list[Event], list[Fault], str | None]:
+    """The same for CloudEvents, and what makes a single one unique.
+
+    Their ids are unique within their source; their time is the version of what has none.
+    """
+    found = cloudevents.read(hook)
+    changes = cloudevents.changes(found)
+    taken, warnings = _events([(change.item, change) for change in changes], rules, now_ms)
+    return taken, warnings, cloudevents.delivery(found)
+
+
+def _events(
+    items: Iterable[tuple[object, Change | None]], rules: Rules, now_ms: int
+) -> tuple[list[Event], list[Fault]]:
     taken: list[Event] = []
     faults: list[Fault] = []
     warnings: list[Fault] = []
-    for position, item in enumerate(items):
+    for position, (item, change) in enumerate(items):
         try:
-            taken.append(parse(item, rules, position, warnings))
+            event = parse(item, rules, position, warnings)
         except InvalidError as error:
             faults.extend(error.faults)
             if len(faults) >= MAX_FAULTS:
                 break
+            continue
+        taken.append(event if change is None else _sent_by(event, change, now_ms))
     if faults:
         raise InvalidError(*faults[:MAX_FAULTS])
     return taken, warnings[:MAX_FAULTS]
+
+
+def _sent_by(event: Event, change: Change, now_ms: int) -> Event:
+    version = event.version
+    if version is None and change.moment is not None:
+        version = min(change.moment, now_ms)
+    return replace(event, source=cloudevents.NAME, kind=change.kind, version=version)

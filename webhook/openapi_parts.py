@@ -1,0 +1,43 @@
+"""What the descriptions of all addresses are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.problems import PROBLEMS
+
+Schema = dict[str, Any]
+
+COUNT = {"type": "integer", "minimum": 0}
+TEXT = {"type": "string"}
+IDS = {"type": "array", "items": TEXT}
+
+
+def json_of(schema: Schema, description: str) -> Schema:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def object_of(**properties: Schema) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+
+
+def problems(*codes: str) -> Schema:
+    """The responses for these problem codes, one for each status."""
+    by_status: dict[str, list[str]] = {}
+    for code in codes:
+        by_status.setdefault(str(PROBLEMS[code].status), []).append(code)
+    return {
+        status: {
+            "description": "; ".join(f"`{code}`: {PROBLEMS[code].title}" for code in found),
+            "content": {"application/problem+json": {"schema": ref("Problem")}},
+            "headers": RETRY if status in {"429", "503"} else {},
+        }
+        for status, found in by_status.items()
+    }
