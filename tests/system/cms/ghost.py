@@ -56,6 +56,7 @@ class Ghost:
         place = installed(f"ghost-{VERSION}", VERSION, _install) / "package"
         home.mkdir()
         shutil.copytree(place / "content", home / "content")
+        (home / "current").symlink_to(place)  # as its command line lays it out
         port = free_port()
         self.address = f"127.0.0.1:{port}"
         database = {"client": "sqlite3", "connection": {"filename": str(home / "ghost.db")}}
@@ -72,7 +73,7 @@ class Ghost:
         (home / "config.production.json").write_text(json.dumps(config))
         node = Node(NODE)
         env = {**node.environment(), "NODE_ENV": "production"}
-        self.program = Program([node.program, place / "index.js"], home, env, home / "ghost.log")
+        self.program = Program([node.program, "current/index.js"], home, env, home / "ghost.log")
         self.api = httpx.Client(base_url=f"{url}/ghost/api/admin/", timeout=60)
         self.hook, self.secret = hook, secret
 
