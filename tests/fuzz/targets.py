@@ -279,7 +279,6 @@ TARGETS = {
     "addresses": Target(
         addresses, (BASE.url("a%41?q=%c3%a9#f").encode(), b"HTTP://www.\xc3\xa9x\xc3.com:443/../")
     ),
-<<<<<<< HEAD
     "stored": Target(
         stored,
         (
@@ -287,10 +286,7 @@ TARGETS = {
             parse(json.loads(_event(**EXTENDED)), RULES).dump(),
         ),
     ),
-=======
-    "stored": Target(stored, (Event("upsert", BASE.url("a"), "7", version=1).dump(),)),
     "hooks": Target(hooks.deliveries, hooks.SEEDS),
->>>>>>> hooks
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),
