@@ -64,6 +64,8 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         }
         yield from config.page(Page(kind, number, entry, locale, members=members))
     elif event in {"entry.unpublish", "entry.delete"}:
-        yield config.gone(kind, number, (kind, locale))
+        # The draft's row tells where the page never was.
+        fields = entry if public else None
+        yield config.gone(kind, number, (kind, locale), fields=fields)
     else:
         yield Ignored(f"{event[:64]}: a draft")
