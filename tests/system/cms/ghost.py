@@ -148,8 +148,8 @@ class Ghost:
 
     def create(self, title: str, kind: str = "posts", **fields: object) -> dict[str, Any]:
         """Add a post or a page; a draft unless `status` says otherwise."""
-        item = {"title": title, "html": f"<p>{title}</p>", **fields}
-        return dict(self._ask("POST", f"{kind}/?source=html", {kind: [item]})[kind][0])
+        item = {"title": title, "lexical": _TEXT, **fields}
+        return dict(self._ask("POST", f"{kind}/", {kind: [item]})[kind][0])
 
     def edit(self, item: dict[str, Any], kind: str = "posts", **fields: object) -> dict[str, Any]:
         """Change a post, page or tag; as it is afterwards."""
@@ -175,6 +175,9 @@ class Ghost:
         return dict(self._ask("GET", f"tags/slug/{slug}/")["tags"][0])
 
 
+_WORDS = {"type": "text", "version": 1, "text": "A few words.", "format": 0}
+_PARAGRAPH = {"type": "paragraph", "version": 1, "children": [_WORDS]}
+_TEXT = json.dumps({"root": {"type": "root", "version": 1, "children": [_PARAGRAPH]}})
 _NAMED = {"name": "sitemapd"}
 
 

@@ -79,21 +79,27 @@ def test_a_year_of_a_strapi_editor(strapi: tuple[Desk, Strapi]) -> None:
         cms.press_test()
 
     # Strapi sends once, whatever it is told: what was missed is found by a reconcile.
-    with desk.away("sitemapd is down", public, [CREATE, PUBLISH, UPDATE, PUBLISH, UNPUBLISH]):
-        gamma = cms.create("gamma", publish=True)
+    missed = [CREATE, PUBLISH, CREATE, PUBLISH, UPDATE, PUBLISH, UNPUBLISH]
+    with desk.away("sitemapd is down", public, missed):
+        gamma, delta = (cms.create(slug, publish=True) for slug in ("gamma", "delta"))
         cms.publish(beta, slug="beta-moved", title="Beta")
         cms.unpublish(alpha, locale="de")
     with desk.step("what was repaired is edited", public, [UPDATE, PUBLISH]):
         cms.publish(gamma, slug="gamma", title="Gamma, again")
-    with desk.step("what was repaired moves", public, [UPDATE, PUBLISH]):
+    with desk.step("then it moves", public, [UPDATE, PUBLISH]):
         cms.publish(gamma, slug="gamma-two", title="Gamma, again")
+    # What came by an import has an address and no id, and Strapi does not say where it was.
+    with desk.missed("what was repaired moves at once", public, [UPDATE, PUBLISH]):
+        cms.publish(beta, slug="beta-again", title="Beta")
+    with desk.step("what was repaired is unpublished at once", public, [UNPUBLISH]):
+        cms.unpublish(delta)
 
     with desk.step("it is deleted", public, [DELETE]):
         cms.delete(lamp, PRODUCT)
     with desk.step("deleted in all languages", public, [DELETE] * 3):
         cms.delete(alpha, locale="*")
-    with desk.step("deleted in bulk", public, [DELETE] * 4):
-        cms.bulk("Delete", beta, gamma)
+    with desk.step("deleted in bulk", public, [DELETE] * 5):
+        cms.bulk("Delete", beta, gamma, delta)
 
 
 def test_deliveries_that_overtake_each_other_end_in_what_strapi_shows(
