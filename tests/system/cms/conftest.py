@@ -13,7 +13,7 @@ import pytest
 
 from tests.system.cms.desk import Desk
 from tests.system.cms.front import Front
-from tests.system.cms.ghost import Ghost
+from tests.system.cms.ghost import FIVE, SIX, Ghost
 from tests.system.cms.strapi import Strapi
 from tests.system.cms.wagtail import Wagtail
 
@@ -47,12 +47,13 @@ def _named_in_body(_path: str, _headers: Message, body: bytes) -> str:
     return " ".join(event["type"] for event in (said if isinstance(said, list) else [said]))
 
 
-@pytest.fixture
-def ghost(tmp_path: Path) -> Iterator[tuple[Desk, Ghost]]:
+@pytest.fixture(params=[FIVE, SIX], ids=lambda release: release.version)
+def ghost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Desk, Ghost]]:
     """Ghost and the desk of its editor."""
     with ExitStack() as held:
         front = held.enter_context(closing(Front(_named_in_address)))
-        cms = Ghost(tmp_path / "ghost", front.url, front.url + HOOK + "ghost", SECRET)
+        hook = front.url + HOOK + "ghost"
+        cms = Ghost(request.param, tmp_path / "ghost", front.url, hook, SECRET)
         held.callback(cms.close)
         front.cms = cms.address
         desk = Desk(tmp_path / "home", front, GHOST)

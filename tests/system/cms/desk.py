@@ -15,6 +15,7 @@ import httpx
 from tests.system.cms.front import Front, Note
 from tests.system.driver import NAMESPACE, System, wait_until
 
+TOKEN = "only-for-these-tests-only-for-these-tests"
 CONFIG = """\
 body_limit = 10485760
 
@@ -22,6 +23,7 @@ body_limit = 10485760
 base_url = "{url}"
 web_root = "public"
 secrets = ["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]
+tokens = ["{token}"]
 shrink_share = 1  # a handful of pages: an editor may take all of them out
 
 [sites.demo.sections.posts]
@@ -37,7 +39,7 @@ class Desk:
         home.mkdir()
         (home / "public").mkdir()
         config = home / "sitemapd.toml"
-        config.write_text(CONFIG.format(url=front.url) + source)
+        config.write_text(CONFIG.format(url=front.url, token=TOKEN) + source)
         config.chmod(0o600)
         self.front = front
         self.system = System(home)
@@ -90,7 +92,7 @@ class Desk:
         assert found() == wanted, f"{what}: {self.front.notes[before:]}"
         for note in self.front.notes[before:]:
             assert note.status == 200, f"{what}: {note}"
-        self.system.quiet()
+        self.quiet()
 
     @contextmanager
     def away(self, what: str, public: Callable[[], set[str]], sends: list[str]) -> Iterator[None]:
@@ -106,10 +108,21 @@ class Desk:
         self.begin()
         assert Counter(note.label for note in failed()) == Counter(sends), f"{what}: {failed()}"
         assert {note.status for note in failed()} <= {502}, failed()
-        self.system.quiet()
+        self.quiet()
         shown = public()
         assert self.listed() != shown, f"{what}: nothing was missed"
         self.repair(shown)
+
+    def quiet(self) -> None:
+        """Wait until everything accepted is in the files; over HTTP, for it is asked often."""
+        url = f"{self.system.address}/v1/sites/demo"
+
+        def settled() -> bool:
+            reply = httpx.get(url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=30)
+            said = reply.raise_for_status().json()
+            return not said["waiting_events"] and not said["dirty_files"]
+
+        wait_until(settled, "nothing waits any more", 60)
 
     def listed(self) -> set[str]:
         """Every page of the published sitemap, as a crawler reads it: over HTTP, by the index."""
@@ -138,7 +151,7 @@ class Desk:
             assert done.returncode == 0, done.stderr + done.stdout
         for loc in self.listed() - shown:
             self.system.send({"type": "delete", "loc": loc})
-        self.system.quiet()
+        self.quiet()
         assert self.listed() == shown
 
     def report(self, what: str, listed: set[str], shown: set[str]) -> str:

@@ -6,17 +6,28 @@ import base64
 import hmac
 import json
 import shutil
+import tarfile
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
 from tests.system.cms.installing import Node, installed, run
 from tests.system.cms.programs import Program, free_port
 
-VERSION = "5.130.6"
-NODE = (20, 11)
+
+class Release(NamedTuple):
+    """One version, the least Node.js it runs on, and the database it comes with."""
+
+    version: str
+    node: tuple[int, int]
+    database: str
+
+
+FIVE = Release("5.130.6", (20, 11), "sqlite3")
+SIX = Release("6.65.0", (22, 23), "better-sqlite3")
 EVENTS = (
     *(f"{kind}.{event}" for kind in ("post", "page") for event in (
         "published", "unpublished", "published.edited", "deleted")),
@@ -29,37 +40,49 @@ _QUIET = {
 }  # fmt: skip
 
 
-def _install(place: Path) -> None:
-    node = Node(NODE)
-    run("npm", "pack", "--silent", f"ghost@{VERSION}", cwd=place, env=node.environment())
-    run("tar", "xzf", f"ghost-{VERSION}.tgz", cwd=place)
-    (place / f"ghost-{VERSION}.tgz").unlink()
+def _install(release: Release, place: Path) -> None:
+    node = Node(release.node)
+    packed = f"ghost-{release.version}.tgz"
+    run("npm", "pack", "--silent", f"ghost@{release.version}", cwd=place, env=node.environment())
+    run("tar", "xzf", packed, cwd=place)
+    (place / packed).unlink()
     package = place / "package"
     said = json.loads((package / "package.json").read_text())
-    pins = said.pop("resolutions", {})
-    # Written for yarn in a workspace. Of what is optional only the database is of use.
-    for name in ("devDependencies", "scripts", "nx"):
+    pins = said.pop("resolutions", {}) | said.pop("overrides", {})
+    # Written for other package managers in a workspace; of what is optional the database alone
+    # is of use, and its own parts come as archives that name each other by version.
+    for name in ("devDependencies", "scripts", "nx", "packageManager"):
         said.pop(name, None)
     needs = said["dependencies"]
-    needs["sqlite3"] = said.pop("optionalDependencies")["sqlite3"]
-    said["overrides"] = {n: f"${n}" if n in needs else pin for n, pin in pins.items()}
-    needs |= {name: pin for name, pin in pins.items() if name in needs}
+    needs[release.database] = said.pop("optionalDependencies")[release.database]
+    for part in sorted((package / "components").glob("*.tgz")):
+        pins[_name(part)] = f"file:components/{part.name}"
+    needs |= pins
+    said["overrides"] = {name: f"${name}" for name in pins}
     (package / "package.json").write_text(json.dumps(said))
     node.install(package, "--legacy-peer-deps", "--omit=optional")
+
+
+def _name(archive: Path) -> str:
+    with tarfile.open(archive) as members:
+        described = members.extractfile("package/package.json")
+        assert described is not None
+        return str(json.load(described)["name"])
 
 
 class Ghost:
     """One site; `home` holds its database, `url` is the address it is reached at."""
 
-    def __init__(self, home: Path, url: str, hook: str, secret: str) -> None:
+    def __init__(self, release: Release, home: Path, url: str, hook: str, secret: str) -> None:
         self.url = url
-        place = installed(f"ghost-{VERSION}", VERSION, _install) / "package"
+        make = partial(_install, release)
+        place = installed(f"ghost-{release.version}", release, make) / "package"
         home.mkdir()
         shutil.copytree(place / "content", home / "content")
         (home / "current").symlink_to(place)  # as its command line lays it out
         port = free_port()
         self.address = f"127.0.0.1:{port}"
-        database = {"client": "sqlite3", "connection": {"filename": str(home / "ghost.db")}}
+        database = {"client": release.database, "connection": {"filename": str(home / "ghost.db")}}
         config = {
             "url": url,
             "server": {"host": "127.0.0.1", "port": port},
@@ -71,7 +94,7 @@ class Ghost:
             "security": {"staffDeviceVerification": False},
         }
         (home / "config.production.json").write_text(json.dumps(config))
-        node = Node(NODE)
+        node = Node(release.node)
         env = {**node.environment(), "NODE_ENV": "production"}
         self.program = Program([node.program, "current/index.js"], home, env, home / "ghost.log")
         self.api = httpx.Client(base_url=f"{url}/ghost/api/admin/", timeout=60)
