@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from deploy import cli_backup, cli_events, cli_import, cli_run, cli_state
+from deploy import cli_backup, cli_connect, cli_events, cli_import, cli_run, cli_state
 from deploy.console import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
 from shared.errors import ConfigError, InvalidError, SitemapdError
@@ -42,6 +42,7 @@ for command in (
     cli_state.rebuild,
     cli_backup.backup,
     cli_backup.restore,
+    cli_connect.connect,
 ):
     app.command()(command)
 

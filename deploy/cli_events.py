@@ -75,7 +75,7 @@ def send(
         body = json.dumps({name: value for name, value in members.items() if value is not None})
     else:
         body = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    follow = _Watch(place) if watch else None
+    follow = Watch(place) if watch else None
     to = to or place.site.base.origin
     # No proxy of the environment: events go where the configuration says. The context for TLS
     # takes 30 ms to make, which plain HTTP need not wait for.
@@ -143,7 +143,7 @@ def _single(body: bytes) -> bool:
     return True
 
 
-class _Watch:
+class Watch:
     """Follows events through what the worker says it does."""
 
     def __init__(self, place: Place) -> None:

@@ -69,6 +69,17 @@ robots = "create"
 # paths = []                # ["/blog/*"]
 # languages = []            # ["de", "de-AT"]
 
+# CMSes that send their own webhooks: `sitemapd connect ghost` says what to paste where, and with
+# --try what becomes of a captured delivery. WordPress, Wagtail, Payload and CloudEvents need none.
+# [sites.$site.sources.strapi]
+# secret = []               # ["..."]: every one verifies, for rotation
+# permalinks = {}           # { article = "/blog/{published_at:%Y}/{slug}", "*" = "/{slug}" }: from
+#                             fields of the entry, by type; "article:en" for one of its languages
+# sections = {}             # { article = "posts" }: the section of a type
+# ignore = []               # ["author"]: types that are no pages
+# locales = []              # ["en", "de"], where what is deleted names no language (Contentful)
+# branch = ""               # GitHub: the published branch; default the repository's
+
 [sites.$site.sections.products]
 
 [sites.$site.sections.news]

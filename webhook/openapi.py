@@ -35,6 +35,7 @@ EVENT: Schema = {
     "type": "object",
     "required": ["type"],
     "additionalProperties": False,
+    "examples": [{"type": "delete", "id": "42"}],
     "properties": {
         "type": {"enum": list(TYPES), "description": "the page is to be listed, or not any more"},
         "loc": {

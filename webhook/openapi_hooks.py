@@ -37,18 +37,32 @@ SOURCE: Schema = {
 }
 
 
+_VALUES = {"type": ["string", "boolean", "null"]}
+_LARGEST = 2**31 - 1
+
+
 def cloud(event: Schema) -> Schema:
-    """A CloudEvent whose data is an `event`, of the type that its own may name."""
-    attribute = {"type": ["string", "boolean", "integer", "null"], "maximum": 2**31 - 1}
-    data = {name: value for name, value in event.items() if name not in {"required", "anyOf"}}
+    """A CloudEvent whose data has the members of an `event`."""
+    attribute = {"type": ["string", "boolean", "integer", "null"], "maximum": _LARGEST}
+    nested = {"type": "object", "additionalProperties": _VALUES}
     return {
         "type": "object",
         "required": ["specversion", "id", "source", "type", "data"],
-        "additionalProperties": {**attribute, "minimum": -(2**31)},
+        "additionalProperties": {**attribute, "minimum": -_LARGEST},
         "properties": {
             "specversion": {"const": "1.0"},
             **{name: {"type": "string", "minLength": 1} for name in ("id", "source", "type")},
-            "subject": {**TEXT, "description": "the id of the page, where the data has none"},
-            "data": data,
+            "subject": {
+                "type": ["string", "null"],
+                "description": "the id of the page, where the data has none",
+            },
+            "data": {
+                "type": "object",
+                "description": "an Event; its `type` may follow from that of the CloudEvent",
+                "propertyNames": {"enum": list(event["properties"])},
+                "additionalProperties": {
+                    "anyOf": [_VALUES, {"type": "array", "items": nested}, nested]
+                },
+            },
         },
     }

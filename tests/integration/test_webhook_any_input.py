@@ -17,11 +17,25 @@ TOKEN = "a-token-of-the-site"
 NAMES = (
     "Host", "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding",
     "Authorization", "webhook-id", "webhook-timestamp", "webhook-signature", "Cookie", "Range",
-    "Expect", "X-Forwarded-For", "X-Forwarded-Host", "If-None-Match", "X-HTTP-Method-Override",
+    "Expect", "ce-specversion", "ce-id", "ce-source", "ce-type", "X-Ghost-Signature",
+    "X-Forwarded-For", "X-Forwarded-Host", "If-None-Match", "X-HTTP-Method-Override",
 )  # fmt: skip
-PATHS = (ADDRESS, "/v1/sites/demo", "/v1/sites/demo/entries", "/readyz", "/openapi.json", "/")
+HOOKS = tuple(f"/v1/sites/demo/hooks/{name}" for name in ("wordpress", "ghost/", "prismic", "x"))
+PATHS = (
+    ADDRESS, *HOOKS, "/v1/sites/demo", "/v1/sites/demo/entries", "/readyz", "/openapi.json", "/",
+)  # fmt: skip
 VALUES = st.one_of(
-    st.sampled_from(["application/json", f"Bearer {TOKEN}", "v1,AAAA", "gzip", "1", "chunked"]),
+    st.sampled_from(
+        [
+            "application/json",
+            "application/cloudevents+json",
+            f"Bearer {TOKEN}",
+            "v1,AAAA",
+            "gzip",
+            "1",
+            "chunked",
+        ]
+    ),
     st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"), max_size=60),
 )
 JSON = st.recursive(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy import example
+from shared.connections import Connection
 from shared.settings import FILE, Settings, load
 from shared.sites import Section, Site
 
@@ -52,9 +53,10 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
     text = example.write(tmp_path, ADDRESS).read_text()
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
 
-    for fields in (Settings.model_fields, Site.model_fields, Section.model_fields):
+    for model in (Settings, Site, Section, Connection):
+        fields = model.model_fields
         for name, field in fields.items():
-            if name in {"sites", "sections"}:
+            if name in {"sites", "sections", "sources"}:
                 continue
             assert name in shown
             if f"# {name} = " in text and name != "shard_urls":

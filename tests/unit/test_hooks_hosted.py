@@ -408,7 +408,7 @@ class TestCloudEvents:
 
     @pytest.mark.parametrize("change", [
         {"id": ""}, {"id": None}, {"source": 5}, {"type": ""}, {"data_base64": "AAAA"},
-        {"data": "x"}, {"specversion": "1.0.1"},
+        {"data": "x"}, {"specversion": "1.0.1"}, {"subject": 7},
     ])  # fmt: skip
     def test_what_is_no_cloudevent_is_said_to_be_none(self, change):
         body = self.CONTEXT | {"data": self.DATA} | change

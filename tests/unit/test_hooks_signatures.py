@@ -175,6 +175,24 @@ class TestVectors:
         with pytest.raises(UnauthorizedError):
             sanity.verify(hook._replace(body=b'{"_id":"structure"}'), keys("sanity", "test"), NOW)
 
+    def test_contentful(self):
+        """What signRequest of @contentful/node-apps-toolkit gives, over text that is not ASCII."""
+        body = '{"sys":{"id":"e1"},"fields":{"slug":{"de":"ä"}}}'.encode()
+        headers = {
+            "content-type": "application/vnd.contentful.management.v1+json",
+            "x-contentful-topic": "ContentManagement.Entry.publish",
+            "x-contentful-signature": (
+                "15a1f9b43eccf16d7b024405f0b4a401cb83510bf00231628d050cf86c491637"
+            ),
+            "x-contentful-signed-headers": (
+                "content-type,x-contentful-signed-headers,x-contentful-timestamp,x-contentful-topic"
+            ),
+            "x-contentful-timestamp": "1795256430000",
+        }
+        hook = Hook("POST", "/v1/sites/demo/hooks/contentful", headers, body)
+
+        contentful.verify(hook, keys("contentful", "a" * 64), NOW)
+
     def test_another_one_of_sanity(self):
         said = "t=1633518820676,v1=e7C9h2sfbFfc4V7TEz7PSOp4IoNzl0UdVsBV-1wgdeA"
         body = b'{"title":"GROQ-Hooks are neat"}'

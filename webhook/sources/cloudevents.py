@@ -107,6 +107,8 @@ def _faults(event: Cloud) -> Iterable[tuple[str, str]]:
         value = said.get(name)
         if not isinstance(value, str) or not _ATTRIBUTE.fullmatch(value):
             yield name, "must be a text of 1 to 512 characters"
+    if not isinstance(said.get("subject"), (str, type(None))):
+        yield "subject", "must be a text"
     if "data_base64" in said:
         yield "data_base64", "send the event as JSON in data"
     elif not isinstance(event.data, dict):

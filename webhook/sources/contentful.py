@@ -24,12 +24,12 @@ GUIDE = Guide(
    Events: Entry publish, unpublish, archive, delete. No transformation of the body.
 3. In sitemapd.toml, every language and an address for each type that is a page:
    locales = ["en-US", "de"]
-   permalinks = {{ blogPost = "/{{locale}}/blog/{{slug}}",
-                  "blogPost:en-US" = "/blog/{{slug}}" }}""",
+   permalinks."blogPost:en-US" = "/blog/{{slug}}"
+   permalinks.blogPost = '/{{locale}}/blog/{{slug}}'""",
     sends="the fields of the entry in every language, without its address",
     caveats="the path is signed: a proxy must pass it on as it is; what is linked from an entry,"
     " such as the slug of its category, is not in it",
-    config='secret = "..."\nlocales = ["en-US"]\npermalinks = { blogPost = "/blog/{slug}" }',
+    config='locales = ["en-US"]\npermalinks = { blogPost = "/blog/{slug}" }',
 )
 
 _GONE = frozenset({"unpublish", "delete", "archive"})

@@ -79,7 +79,11 @@ Outcome = Change | Ignored | Resync
 
 
 class Guide(NamedTuple):
-    """How an administrator connects this CMS; `{address}` and `{secret}` are filled in."""
+    """How an administrator connects this CMS; `{address}` and `{secret}` are filled in.
+
+    `config` is what goes into sitemapd.toml besides the secret, which the administrator has
+    `chosen`, or gets from the vendor.
+    """
 
     title: str
     credential: str
@@ -87,6 +91,7 @@ class Guide(NamedTuple):
     sends: str
     caveats: str
     config: str = ""
+    chosen: bool = False
 
 
 class Source(Protocol):

@@ -26,7 +26,8 @@ GUIDE = Guide(
     sends="the record in every language, without its address",
     caveats="nothing is signed: use https; a record has a page in each language in which its slug"
     " is set",
-    config='secret = "sitemapd:..."\npermalinks = { blog_post = "/blog/{slug}" }',
+    config='permalinks = { blog_post = "/blog/{slug}" }',
+    chosen=True,
 )
 
 

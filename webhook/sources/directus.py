@@ -26,7 +26,8 @@ GUIDE = Guide(
     sends="which items changed and, by the step Read Data, what they are now",
     caveats="without Read Data a changed item is known only as far as it changed; an item counts as"
     " public if its `status` is `published`, or it has none; nothing is signed or repeated",
-    config='secret = "..."\npermalinks = { articles = "/blog/{slug}" }',
+    config='permalinks = { articles = "/blog/{slug}" }',
+    chosen=True,
 )
 
 

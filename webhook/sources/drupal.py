@@ -25,7 +25,7 @@ GUIDE = Guide(
     caveats="Pathauto may set an alias after the event: save again, or reconcile; addresses with a"
     ' language prefix need permalinks, "article:de" = "/de{path.alias}"; each translation is a'
     " page of its own",
-    config='secret = "..."',
+    chosen=True,
 )
 
 _PLAIN = {"node": "node", "taxonomy_term": "taxonomy/term"}

@@ -41,7 +41,7 @@ GUIDE = Guide(
     caveats="bulk actions send `site changed` only: these need a reconcile; a body holds every"
     " revision: give Ghost body_limit = 10485760; Ghost 6 refuses private addresses, but for its"
     " own host and port; tags are listed only with a permalink of their own",
-    config='secret = "..."',
+    chosen=True,
 )
 
 _TAKEN_AWAY = (".unpublished", ".deleted")

@@ -41,7 +41,8 @@ GUIDE = Guide(
     caveats="a push comes before the site is built; a file that is a draft by its front matter is"
     " taken for a page; GitHub repeats nothing by itself, but Redeliver works for three days; a"
     " forced push asks for a reconcile",
-    config='secret = "..."\npermalinks = { "content/{slug:path}.md" = "/{slug}/" }',
+    config='permalinks = { "content/{slug:path}.md" = "/{slug}/" }',
+    chosen=True,
 )
 
 

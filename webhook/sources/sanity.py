@@ -30,7 +30,8 @@ GUIDE = Guide(
     sends="what the projection says; with a `url` in it no permalink is needed",
     caveats="more than what is above is read by permalinks only; two retries within a minute,"
     " then the event is lost",
-    config='secret = "..."\npermalinks = { post = "/blog/{slug}" }',
+    config='permalinks = { post = "/blog/{slug}" }',
+    chosen=True,
 )
 
 

@@ -25,7 +25,6 @@ GUIDE = Guide(
     " /collections/{handle} unless permalinks say otherwise",
     caveats="Shopify gives up after eight failures and takes the webhook away; pages and articles"
     " have no webhooks: import them",
-    config='secret = "..."',
 )
 
 _KINDS = {"products": "product", "collections": "collection"}

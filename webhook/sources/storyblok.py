@@ -36,7 +36,7 @@ GUIDE = Guide(
     caveats="a move says neither whether the story is public nor what moved with it: these need a"
     " reconcile; nothing is repeated; the start page has the slug `home`: add"
     ' permalinks."story:home" = "/"',
-    config='secret = "..."',
+    chosen=True,
 )
 
 

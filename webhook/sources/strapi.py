@@ -29,7 +29,8 @@ GUIDE = Guide(
     sends="the entry without its address, and without relations",
     caveats="nothing is signed or repeated, and what Strapi had queued is lost when it restarts:"
     " reconcile now and then; a type without a permalink is ignored",
-    config='secret = "..."\npermalinks = { article = "/{locale}/blog/{slug}" }',
+    config='permalinks = { article = "/{locale}/blog/{slug}" }',
+    chosen=True,
 )
 
 

@@ -39,7 +39,7 @@ GUIDE = Guide(
     sends="the item with its fields, without its address; of what was unpublished only ids",
     caveats="static pages are not named: publishing the site asks for a reconcile; an item may have"
     " a language of its own, which permalinks name by its id",
-    config='secret = ["..."]\npermalinks = { COLLECTION_ID = "/blog/{fieldData.slug}" }',
+    config='permalinks = { COLLECTION_ID = "/blog/{fieldData.slug}" }',
 )
 
 

@@ -26,7 +26,7 @@ GUIDE = Guide(
     caveats="WordPress refuses private addresses and ports other than 80, 443 and 8080; after more"
     " than five failures in a row the webhook is disabled; bodies carry no time, so a captured one"
     " can be sent again",
-    config='secret = "..."',
+    chosen=True,
 )
 
 _PING = re.compile(rb"webhook_id=[0-9]{1,20}")
