@@ -101,5 +101,7 @@ def test_a_year_of_a_ghost_editor(ghost: tuple[Desk, Ghost]) -> None:
         cms.edit(zeta, slug="zeta-two")
     with desk.step("what was repaired is deleted", public, DELETED):
         cms.delete(zeta)
-    with desk.step("a page is deleted", public, ["page.unpublished", "page.deleted", SITE]):
+    # What came by an import has an address and no id, and Ghost does not say where it was.
+    gone = ["page.unpublished", "page.deleted", SITE]
+    with desk.missed("what was repaired is deleted at once", public, gone):
         cms.delete(about, "pages")

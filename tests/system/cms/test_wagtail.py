@@ -106,9 +106,9 @@ def test_a_year_of_a_wagtail_editor(wagtail: tuple[Desk, Wagtail]) -> None:
 
     with desk.step("a free slug goes to another page", public, [UP, UP]):
         cms.edit(german, "delta-de")
-    with desk.step("deleted with all below", public, [GONE] * 6):
+    with desk.step("deleted with all below", public, [GONE] * 9):
         cms.delete(delta)
-    with desk.step("deleted in bulk", public, [GONE] * 4):
+    with desk.step("deleted in bulk", public, [GONE] * 5):
         cms.bulk("delete", epsilon, int(cms.one("beta-copy")["id"]))
 
 
