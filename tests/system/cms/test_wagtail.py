@@ -112,6 +112,33 @@ def test_a_year_of_a_wagtail_editor(wagtail: tuple[Desk, Wagtail]) -> None:
         cms.bulk("delete", epsilon, int(cms.one("beta-copy")["id"]))
 
 
+def test_a_section_of_more_pages_than_a_delivery_may_hold_moves(
+    wagtail: tuple[Desk, Wagtail],
+) -> None:
+    desk, cms = wagtail
+    home = int(cms.one("home")["id"])
+    archive = cms.create(home, "archive", publish=True)
+    cms.manage("shell", "--no-imports", "-c", FILLED.format(archive, PAGES))
+    desk.repair(cms.public())
+
+    some = len(desk.front.notes)
+    cms.edit(archive, "attic")
+    assert {note.status for note in desk.front.notes[some:]} == {200}
+    moved = {event for note in desk.front.notes[some:] for event in note.label.split()}
+    assert moved == {UP}
+    desk.quiet()
+    addresses = {page for page in desk.listed() if "/attic/" in page}
+    assert len(addresses) == PAGES + 1
+    assert addresses <= cms.public()
+
+
+PAGES = 1_100
+FILLED = """
+from newsroom.models import Article
+archive = Article.objects.get(pk={0})
+for n in range({1}):
+    archive.add_child(instance=Article(title=str(n), slug=f"page-{{n}}"))
+"""
 TAKEN_OFF = """
 from newsroom.models import Article
 Article.objects.filter(slug="beta-copy").update(live=False)

@@ -101,7 +101,7 @@ class Wagtail:
         """Every page that the API shows to strangers."""
         found: set[str] = set()
         while True:
-            query = {"fields": "html_url", "limit": 20, "offset": len(found)}
+            query = {"fields": "html_url", "limit": 1_000, "offset": len(found)}
             reply = httpx.get(f"{self.url}/api/v2/pages/", params=query, timeout=60).json()
             found |= {item["meta"]["html_url"] for item in reply["items"]}
             if len(found) >= reply["meta"]["total_count"]:
