@@ -160,6 +160,18 @@ class TestGhost:
 
         assert said(taken(config("ghost"), body).events) == [("delete", "p")]
 
+    @pytest.mark.parametrize("current", [{}, {"id": "p", "slug": "now", "status": "draft"}])
+    def test_what_was_public_is_taken_off_by_its_address_too(self, current):
+        where = config("ghost", permalinks={"post": "/{slug}/"})
+        before = {"id": "p", "slug": "was", "status": "published"}
+        body = {"post": {"current": current, "previous": before}}
+        (event,) = taken(where, body).events
+        draft = {"post": {"current": {}, "previous": before | {"status": "draft"}}}
+        (never,) = taken(where, draft).events
+
+        assert (event.type, event.id, event.loc) == ("delete", "p", SITE + "/was/")
+        assert (never.type, never.id, never.loc) == ("delete", "p", None)
+
     @pytest.mark.parametrize("body", [{"member": {}}, {"post": {}}, {"post": None}, {"x": 1}])
     def test_the_rest_is_ignored(self, body):
         assert taken(config("ghost"), body).ignored
