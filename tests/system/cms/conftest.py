@@ -23,7 +23,7 @@ GHOST = f"""\
 [sites.demo.sources.ghost]
 secret = "{SECRET}"
 sections = {{ post = "posts" }}
-permalinks = {{ tag = "/tag/{{slug}}/" }}
+permalinks = {{ tag = "/tag/{{slug}}/", page = "/{{slug}}/" }}
 """
 STRAPI = f"""\
 [sites.demo.sources.strapi]
