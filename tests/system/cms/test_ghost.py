@@ -108,3 +108,4 @@ def test_a_year_of_a_ghost_editor(ghost: tuple[Desk, Ghost]) -> None:
     gone = ["page.unpublished", "page.deleted", SITE]
     with desk.step("what was repaired is deleted at once, a page", public, gone):
         cms.delete(about, "pages")
+    desk.done()

@@ -100,6 +100,7 @@ def test_a_year_of_a_strapi_editor(strapi: tuple[Desk, Strapi]) -> None:
         cms.delete(alpha, locale="*")
     with desk.step("deleted in bulk", public, [DELETE] * 5):
         cms.bulk("Delete", beta, gamma, delta)
+    desk.done()
 
 
 def test_deliveries_that_overtake_each_other_end_in_what_strapi_shows(

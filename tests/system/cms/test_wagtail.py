@@ -110,6 +110,7 @@ def test_a_year_of_a_wagtail_editor(wagtail: tuple[Desk, Wagtail]) -> None:
         cms.delete(delta)
     with desk.step("deleted in bulk", public, [GONE] * 5):
         cms.bulk("delete", epsilon, int(cms.one("beta-copy")["id"]))
+    desk.done()
 
 
 def test_a_section_of_more_pages_than_a_delivery_may_hold_moves(
