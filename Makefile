@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-.PHONY: up test install lint bench faults fuzz lock clean
+.PHONY: up test test-cms install lint bench faults fuzz lock clean
 
 up: install  ## run everything on this machine, with a demo site in ./demo
 	$(BIN)/sitemapd up --home $(DEMO) --http $(HTTP)
 
 test: $(VENV)/.test  ## all tests, on real servers and real files
 	$(BIN)/python -m pytest $(ARGS)
+
+test-cms: $(VENV)/.test  ## against real Ghost, Strapi, Wagtail, which it installs; ARGS="-m cms_ghost"
+	$(BIN)/python -m pytest -m "cms_ghost or cms_strapi or cms_wagtail" tests/system/cms $(ARGS)
 
 install: $(VENV)/.installed  ## the environment: .venv/bin/sitemapd exists afterwards
 

@@ -22,6 +22,7 @@ SOURCES = (
 )  # fmt: skip
 """Every sender that has an adapter; webhook/sources/registry.py holds them."""
 
+_BEARER = ("directus", "strapi")
 _WITH_LOCALES = ("contentful",)
 
 
@@ -92,6 +93,8 @@ def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[
         ]
     elif not connection.secret:
         found.append(f"{where}.secret: is missing; `sitemapd connect {name}` says where to get it")
+    if name in _BEARER and any(b" " in secret for secret in connection.secrets()):
+        found.append(f"{where}.secret: is sent as a Bearer token, which holds no spaces")
     found += [
         f"{where}.sections.{kind}: {section} is no section of this site"
         for kind, section in connection.sections.items()

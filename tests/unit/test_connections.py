@@ -72,6 +72,10 @@ def test_several_secrets_may_be_given_for_rotation(tmp_path):
             "[sites.demo.sources.ghost]\n" + SECRET + 'sections = { post = "nowhere" }\n',
             "sites.demo", "nowhere is no section",
         ),
+        (
+            '[sites.demo.sources.strapi]\nsecret = "a pass phrase of words"\n',
+            "sites.demo", "holds no spaces",
+        ),
         ("[sites.demo.sources.contentful]\n" + SECRET, "sites.demo", "name every language"),
         (
             "[sites.demo.sources.github]\n" + SECRET + 'permalinks = { "{a" = "/x" }\n',

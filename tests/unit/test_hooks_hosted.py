@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -159,6 +160,18 @@ class TestGhost:
 
         assert said(taken(config("ghost"), body).events) == [("delete", "p")]
 
+    @pytest.mark.parametrize("current", [{}, {"id": "p", "slug": "now", "status": "draft"}])
+    def test_what_was_public_is_taken_off_by_its_address_too(self, current):
+        where = config("ghost", permalinks={"post": "/{slug}/"})
+        before = {"id": "p", "slug": "was", "status": "published"}
+        body = {"post": {"current": current, "previous": before}}
+        (event,) = taken(where, body).events
+        draft = {"post": {"current": {}, "previous": before | {"status": "draft"}}}
+        (never,) = taken(where, draft).events
+
+        assert (event.type, event.id, event.loc) == ("delete", "p", SITE + "/was/")
+        assert (never.type, never.id, never.loc) == ("delete", "p", None)
+
     @pytest.mark.parametrize("body", [{"member": {}}, {"post": {}}, {"post": None}, {"x": 1}])
     def test_the_rest_is_ignored(self, body):
         assert taken(config("ghost"), body).ignored
@@ -178,6 +191,31 @@ class TestStrapi:
         found = taken(where, {"event": "entry.delete", "model": "author", "entry": entry})
 
         assert (found.events, found.ignored) == ([], ["author is in ignore"])
+
+    @pytest.mark.parametrize("action", ["unpublish", "delete"])
+    def test_what_was_public_is_taken_off_by_its_address_too(self, action):
+        where = config("strapi", permalinks={"faq": "/{locale}/faq/{slug}"})
+        entry = {"documentId": "d", "slug": "a", "locale": "de", "publishedAt": "2026-11-20"}
+        body = {"event": f"entry.{action}", "model": "faq", "entry": entry}
+        (event,) = taken(where, body).events
+        (draft,) = taken(where, body | {"entry": entry | {"publishedAt": None}}).events
+
+        assert (event.type, event.id, event.loc) == ("delete", "d", SITE + "/de/faq/a")
+        assert (draft.type, draft.id, draft.loc) == ("delete", "d", None)
+
+    @pytest.mark.parametrize(
+        ("made", "version"),
+        [(NOW - 2, int((NOW - 2) * 1000)), (NOW - 301, None), (NOW + 301, None), (None, None)],
+    )
+    def test_its_version_is_when_it_was_begun_by_a_clock_that_can_be_right(self, made, version):
+        where = config("strapi", permalinks={"faq": "/faq/{slug}"})
+        entry = {"documentId": "d", "slug": "a"}
+        body = {"event": "entry.publish", "model": "faq", "entry": entry}
+        if made is not None:
+            body["createdAt"] = datetime.fromtimestamp(made, UTC).isoformat()
+        (event,) = taken(where, body).events
+
+        assert event.version == version
 
     def test_media_is_no_page(self):
         assert taken(config("strapi"), {"event": "media.create", "media": {}}).ignored

@@ -157,7 +157,7 @@ def test_a_page_behind_a_privacy_restriction_is_not_listed() -> None:
     project.tell("page_published", said)
 
     (hook,) = project.commit()
-    assert json.loads(hook.body) == {"type": "delete", "id": 4}
+    assert json.loads(hook.body) == [{"type": "delete", "id": 4, "loc": said["full_url"]}]
 
 
 def test_a_page_that_moved_to_another_parent_takes_its_descendants_along() -> None:

@@ -7,6 +7,7 @@ only fields that are named in an adapter are read, so nothing personal gets any 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -177,11 +178,21 @@ class Config:
         ident: str | int,
         owner: tuple[str, str] | None = None,
         moment: int | None = None,
+        fields: Mapping[str, object] | None = None,
     ) -> Outcome:
-        """A page that is not public (any more), known by its id alone."""
+        """A page that is not public (any more), known by its id.
+
+        `fields` are what it had while it was public: an import knows pages by address alone.
+        """
         if kind in self.connection.ignore:
             return Ignored(f"{kind} is in ignore")
-        return Change({"type": "delete", "id": ident}, *(owner or (kind, "")), moment)
+        owner = owner or (kind, "")
+        item: dict[str, object] = {"type": "delete", "id": ident}
+        template = self.connection.template(*owner) if fields is not None else None
+        if template is not None and fields is not None:
+            with suppress(PermalinkError):
+                item["loc"] = self.url(template, fields)
+        return Change(item, *owner, moment)
 
     def url(self, template: str, fields: Mapping[str, object]) -> str:
         """The address at a permalink; PermalinkError where a field is missing."""

@@ -84,7 +84,8 @@ def _changed(
     elif kind == "tag":
         yield from _tag(number, event, now, config)
     elif not now or event.endswith(_TAKEN_AWAY) or not _is_public(now):
-        yield config.gone(kind, number)
+        was = {**now, **before} if text(before, "status") == "published" else None
+        yield config.gone(kind, number, fields=was)
     else:
         members = {
             "lastmod": date(now, "updated_at"),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from webhook import auth
 from webhook.sources import proof
 from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
-from webhook.sources.reading import date, document, ident, mapping, text
+from webhook.sources.reading import date, document, ident, mapping, moment, text
 
 NAME = "strapi"
 MEDIA_TYPES = JSON
@@ -33,10 +34,17 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
-    """A header that the administrator sets: Strapi signs nothing."""
+def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+    """A header that the administrator sets: Strapi signs nothing.
+
+    It sends five deliveries at a time, which overtake each other; `createdAt` is when each was
+    begun. A clock that is further off than that of a sender who signs says nothing.
+    """
     proof.token(hook.headers, keys.secrets)
-    return Proof()
+    begun = moment(document(hook.body), "createdAt")
+    if begun is None or abs(begun / 1000 - now) > auth.TOLERANCE_S:
+        return Proof()
+    return Proof(None, begun)
 
 
 def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
@@ -57,6 +65,8 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         }
         yield from config.page(Page(kind, number, entry, locale, members=members))
     elif event in {"entry.unpublish", "entry.delete"}:
-        yield config.gone(kind, number, (kind, locale))
+        # The draft's row tells where the page never was.
+        fields = entry if public else None
+        yield config.gone(kind, number, (kind, locale), fields=fields)
     else:
         yield Ignored(f"{event[:64]}: a draft")

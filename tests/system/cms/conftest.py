@@ -1,0 +1,91 @@
+"""Each CMS, running and connected to a running sitemapd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from email.message import Message
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.system.cms.desk import Desk
+from tests.system.cms.front import Front
+from tests.system.cms.ghost import FIVE, SIX, Ghost
+from tests.system.cms.strapi import Strapi
+from tests.system.cms.wagtail import Wagtail
+
+SECRET = "only-for-these-tests"
+STANDARD = "whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="
+GHOST = f"""\
+[sites.demo.sources.ghost]
+secret = "{SECRET}"
+sections = {{ post = "posts" }}
+permalinks = {{ tag = "/tag/{{slug}}/", page = "/{{slug}}/" }}
+"""
+STRAPI = f"""\
+[sites.demo.sources.strapi]
+secret = "{SECRET}"
+sections = {{ article = "posts" }}
+permalinks = {{ article = "/{{locale}}/articles/{{slug}}", product = "/products/{{slug}}" }}
+"""
+HOOK = "/v1/sites/demo/hooks/"
+
+
+def _named_in_address(path: str, _headers: Message, _body: bytes) -> str:
+    return parse_qs(urlsplit(path).query)["event"][0]
+
+
+def _named_in_header(_path: str, headers: Message, _body: bytes) -> str:
+    return str(headers["x-strapi-event"])
+
+
+def _named_in_body(_path: str, _headers: Message, body: bytes) -> str:
+    said = json.loads(body)
+    return " ".join(event["type"] for event in (said if isinstance(said, list) else [said]))
+
+
+@pytest.fixture(params=[FIVE, SIX], ids=lambda release: release.version)
+def ghost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Desk, Ghost]]:
+    """Ghost and the desk of its editor."""
+    with ExitStack() as held:
+        front = held.enter_context(closing(Front(_named_in_address)))
+        hook = front.url + HOOK + "ghost"
+        cms = Ghost(request.param, tmp_path / "ghost", front.url, hook, SECRET)
+        held.callback(cms.close)
+        front.cms = cms.address
+        desk = Desk(tmp_path / "home", front, GHOST)
+        held.callback(desk.close)
+        cms.set_up()
+        yield desk, cms
+
+
+@pytest.fixture
+def strapi(tmp_path: Path) -> Iterator[tuple[Desk, Strapi]]:
+    """Strapi and the desk of its editor."""
+    with ExitStack() as held:
+        front = held.enter_context(closing(Front(_named_in_header)))
+        cms = Strapi(tmp_path / "strapi", front.url)
+        held.callback(cms.close)
+        front.cms = cms.address
+        desk = Desk(tmp_path / "home", front, STRAPI)
+        held.callback(desk.close)
+        cms.set_up(front.url + HOOK + "strapi", SECRET)
+        yield desk, cms
+
+
+@pytest.fixture
+def wagtail(tmp_path: Path) -> Iterator[tuple[Desk, Wagtail]]:
+    """Wagtail and the desk of its editor."""
+    with ExitStack() as held:
+        front = held.enter_context(closing(Front(_named_in_body)))
+        hook = front.url + HOOK + "wagtail"
+        cms = Wagtail(tmp_path / "wagtail", front.url, hook, STANDARD)
+        held.callback(cms.close)
+        front.cms = cms.address
+        desk = Desk(tmp_path / "home", front, "")
+        held.callback(desk.close)
+        cms.log_in()
+        yield desk, cms

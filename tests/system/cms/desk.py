@@ -1,0 +1,170 @@
+"""An editor's desk: each step is taken in the CMS, then the sitemap must be what the CMS shows."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from tests.system.cms.front import Front, Note
+from tests.system.driver import NAMESPACE, System, wait_until
+
+TOKEN = "only-for-these-tests-only-for-these-tests"
+CONFIG = """\
+body_limit = 10485760
+
+[sites.demo]
+base_url = "{url}"
+web_root = "public"
+secrets = ["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]
+tokens = ["{token}"]
+shrink_share = 1  # a handful of pages: an editor may take all of them out
+
+[sites.demo.sections.posts]
+
+"""
+
+
+class Desk:
+    """One CMS, one sitemapd and the front before both, over a history of steps."""
+
+    def __init__(self, home: Path, front: Front, source: str) -> None:
+        """`source` is the configuration of the connection."""
+        home.mkdir()
+        (home / "public").mkdir()
+        config = home / "sitemapd.toml"
+        config.write_text(CONFIG.format(url=front.url, token=TOKEN) + source)
+        config.chmod(0o600)
+        self.front = front
+        self.sent: Counter[str] = Counter()
+        self.system = System(home)
+        self.begin()
+
+    def begin(self) -> None:
+        """Start sitemapd (again)."""
+        self.system.start()
+        self.front.service = urlsplit(self.system.address).netloc
+
+    def close(self) -> None:
+        """Stop sitemapd."""
+        if self.system.process.poll() is None:
+            assert self.system.stop() == 0
+
+    def done(self) -> None:
+        """No delivery came that no step expects: one that was late may look like the next one's."""
+        assert Counter(note.label for note in self.front.notes) == self.sent
+
+    @contextmanager
+    def step(self, what: str, public: Callable[[], set[str]], sends: list[str]) -> Iterator[None]:
+        """After what is done within, the deliveries are `sends` and the sitemap is `public`."""
+        with self.sending(what, sends):
+            yield
+        shown, listed = public(), self.listed()
+        assert listed == shown, self.report(what, listed, shown)
+
+    @contextmanager
+    def missed(self, what: str, public: Callable[[], set[str]], sends: list[str]) -> Iterator[None]:
+        """A step that the deliveries do not tell: the sitemap is wrong after it, until repaired.
+
+        Fails once the CMS tells more, so that nobody repairs what needs no repair.
+        """
+        with self.sending(what, sends):
+            yield
+        shown = public()
+        assert self.listed() != shown, f"{what}: needs no repair any more"
+        self.repair(shown)
+
+    @contextmanager
+    def sending(self, what: str, sends: list[str]) -> Iterator[None]:
+        """The deliveries of what is done within are `sends`, in any order; all are taken in."""
+        before = len(self.front.notes)
+        self.sent.update(sends)
+        yield
+        wanted = Counter(sends)
+
+        def arrived() -> bool:
+            return len(self.front.notes) - before >= len(sends)
+
+        def found() -> Counter[str]:
+            return Counter(note.label for note in self.front.notes[before:])
+
+        wait_until(arrived, f"{what}: {sends}; came: {found()}", 60)
+        assert found() == wanted, f"{what}: {self.front.notes[before:]}"
+        for note in self.front.notes[before:]:
+            assert note.status == 200, f"{what}: {note}"
+        self.quiet()
+
+    @contextmanager
+    def away(self, what: str, public: Callable[[], set[str]], sends: list[str]) -> Iterator[None]:
+        """sitemapd is down during what is done within; nobody sends it again; it is repaired."""
+        before = len(self.front.notes)
+        self.sent.update(sends)
+        assert self.system.stop() == 0
+        yield
+
+        def failed() -> list[Note]:
+            return self.front.notes[before:]
+
+        wait_until(lambda: len(failed()) >= len(sends), f"{what}: {sends}", 60)
+        self.begin()
+        assert Counter(note.label for note in failed()) == Counter(sends), f"{what}: {failed()}"
+        assert {note.status for note in failed()} <= {502}, failed()
+        self.quiet()
+        shown = public()
+        assert self.listed() != shown, f"{what}: nothing was missed"
+        self.repair(shown)
+
+    def quiet(self) -> None:
+        """Wait until everything accepted is in the files; over HTTP, for it is asked often."""
+        url = f"{self.system.address}/v1/sites/demo"
+
+        def settled() -> bool:
+            reply = httpx.get(url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=30)
+            said = reply.raise_for_status().json()
+            return not said["waiting_events"] and not said["dirty_files"]
+
+        wait_until(settled, "nothing waits any more", 60)
+
+    def listed(self) -> set[str]:
+        """Every page of the published sitemap, as a crawler reads it: over HTTP, by the index."""
+        found: set[str] = set()
+        for part in self._locs("/sitemap.xml"):
+            pages = self._locs(urlsplit(part).path)
+            assert pages.isdisjoint(found), f"listed twice: {pages & found}"
+            found |= pages
+        return found
+
+    def _locs(self, path: str) -> set[str]:
+        reply = httpx.get(self.front.url + path, timeout=30)
+        if reply.status_code == 404 and path == "/sitemap.xml":
+            return set()
+        assert reply.status_code == 200, (path, reply.status_code)
+        locs = [loc.text or "" for loc in ET.fromstring(reply.content).iter(f"{NAMESPACE}loc")]
+        assert len(locs) == len(set(locs)), f"{path} lists a page twice"
+        return set(locs)
+
+    def repair(self, shown: set[str]) -> None:
+        """What an administrator does: import what is public, and take out what is not any more."""
+        listing = self.system.home / "shown.txt"
+        listing.write_text("".join(f"{loc}\n" for loc in sorted(shown)))
+        if shown:
+            done = self.system.run("import", "--from", f"sitemap:{listing}", "--section", "posts")
+            assert done.returncode == 0, done.stderr + done.stdout
+        for loc in self.listed() - shown:
+            self.system.send({"type": "delete", "loc": loc})
+        self.quiet()
+        assert self.listed() == shown
+
+    def report(self, what: str, listed: set[str], shown: set[str]) -> str:
+        """What differs, and what was last sent."""
+        told = [(note.label, json.loads(note.answer or b"null")) for note in self.front.notes[-6:]]
+        return (
+            f"{what}: listed but not public: {sorted(listed - shown)};"
+            f" public but not listed: {sorted(shown - listed)}; last deliveries: {told}"
+        )
