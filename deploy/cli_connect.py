@@ -141,11 +141,13 @@ def _try(adapter: Source, place: Place, hook: Hook, *, as_json: bool) -> None:
 
 def _said(taken: Taken, *, as_json: bool) -> None:
     events = [_shown(event) for event in taken.events]
-    ignored = [*taken.ignored, *(f"resync: {resync.reason}" for resync in taken.resyncs)]
     if as_json:
-        answer({"events": events, "ignored": ignored}, as_json=True)
+        said = {"events": events, "ignored": taken.ignored, "resync": taken.resyncs}
+        answer(said, as_json=True)
         return
-    answer([*events, *({"ignored": reason} for reason in ignored)], as_json=False)
+    ignored = ({"ignored": reason} for reason in taken.ignored)
+    resyncs = ({"resync": reason} for reason in taken.resyncs)
+    answer([*events, *ignored, *resyncs], as_json=False)
 
 
 def _shown(event: Event) -> dict[str, Any]:

@@ -100,8 +100,7 @@ class Hooks:
         reasons = list(dict.fromkeys(taken.ignored))
         said = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
         if taken.resyncs:
-            # The one place where an event of the type `resync` will be made of them.
-            said["resync"] = [resync._asdict() for resync in taken.resyncs]
+            said["resync"] = list(dict.fromkeys(taken.resyncs))
         note(ignored=reasons, resync=len(taken.resyncs))
         try:
             with self._gate.passing(), answering():
@@ -142,12 +141,13 @@ def _delivery(source: str, proved: Proof, digest: str) -> str | None:
 
 
 def _reason(taken: Taken) -> str:
-    reasons = [*taken.ignored, *(f"resync: {resync.reason}" for resync in taken.resyncs)]
-    return "; ".join(dict.fromkeys(reasons)) or "nothing in it is about a page"
+    return "; ".join(dict.fromkeys(taken.ignored)) or "nothing in it is about a page"
 
 
 def _answer(accepted: Accepted, taken: Taken) -> Response:
-    said = {"ignored": _reason(taken)} if taken.ignored or taken.resyncs else {}
+    said = {"ignored": _reason(taken)} if taken.ignored else {}
+    if taken.resyncs:
+        said["resync"] = "; ".join(dict.fromkeys(taken.resyncs))
     if accepted.status == "accepted":
         return answer({"accepted": len(accepted.ids), "ids": accepted.ids, **said})
     if accepted.status == "duplicate":

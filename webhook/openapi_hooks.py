@@ -22,6 +22,7 @@ HOOK: Schema = {
                 "properties": {
                     "accepted": COUNT, "ids": IDS, "duplicate": {"const": True},
                     "ignored": {**TEXT, "description": "what was left out, and why"},
+                    "resync": {**TEXT, "description": "why the source is asked what it has"},
                 },
             },
             "understood: stored durably, stored before, or nothing for a sitemap",

@@ -36,8 +36,6 @@ class Sections:
             with answering():
                 known: Any = self._client.hgetall(self._keys.sections)
                 form: Any = self._client.hget(self._keys.counters, "form")
-                if not known:
-                    self._client.hset(self._keys.counters, "form", FORM)
             if known and form != str(FORM).encode():
                 raise StoreError(
                     f"this state is of an older version of sitemapd (form {FORM} is read): keep "
@@ -59,6 +57,7 @@ class Sections:
     def _number(self, name: str) -> None:
         """Give `name` its number."""
         with answering():
+            self._client.hsetnx(self._keys.counters, "form", str(FORM))
             number = int(self._client.hincrby(self._keys.counters, "sections", 1))
             if number > MAX_SECTIONS:
                 detail = f"at most {MAX_SECTIONS} ever per site"

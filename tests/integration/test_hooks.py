@@ -178,9 +178,12 @@ class TestIgnoring:
     def test_what_asks_for_a_comparison_says_so(self, web, store):
         response = send(web, "ghost", {})
 
-        assert response.json["ignored"].startswith("resync: ")
+        assert response.json["accepted"] == 1
+        assert "the site changed" in response.json["resync"]
         (said,) = recorded(store)
-        assert said["resync"][0]["scope"] == ""
+        assert said["resync"] == [response.json["resync"]]
+        ((_, stored),) = store.xrange("{demo}:inbox")
+        assert Event.load(stored[b"e"]).type == "resync"
 
     def test_the_record_is_capped(self, web, store):
         store.xadd("{demo}:recent", {"ignored": "{}"})
@@ -265,7 +268,7 @@ class TestLimits:
 
         assert (down.status_code, down.json["code"]) == (503, "store-down")
         assert down.headers["Retry-After"]
-        assert send(web, "ghost", {}).status_code == 200
+        assert send(web, "ghost", {"event": "member.added"}).status_code == 200
 
 
 class TestCloudEventsAmongEvents:

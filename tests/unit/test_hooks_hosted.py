@@ -379,7 +379,8 @@ class TestGitHub:
     def test_more_files_than_a_delivery_may_hold_ask_for_a_comparison(self):
         found = self.push({"added": [f"content/{n}.md" for n in range(1001)]})
 
-        assert (len(found.events), len(found.resyncs)) == (1000, 1)
+        assert (len(found.events), len(found.resyncs)) == (1001, 1)
+        assert found.events[-1].type == "resync"
 
 
 class TestCloudEvents:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from shared.errors import InvalidError
 from shared.events import Event, parse
-from shared.members import Rules
+from shared.members import RESYNC, Rules
 from webhook.body import MAX_ITEMS
 from webhook.sources.contract import Change, Ignored, Outcome, Resync
 
@@ -22,11 +22,11 @@ _LONGEST = 512
 
 
 class Taken(NamedTuple):
-    """The events of one delivery, and why there are no more of them."""
+    """The events of one delivery, why there are no more of them, and why some are resyncs."""
 
     events: list[Event]
     ignored: list[str]
-    resyncs: list[Resync]
+    resyncs: list[str]
 
 
 def take(
@@ -42,9 +42,9 @@ def take(
         if isinstance(outcome, Ignored):
             taken.ignored.append(outcome.reason)
         elif isinstance(outcome, Resync):
-            taken.resyncs.append(outcome)
+            _resync(outcome.scope, outcome.reason, rules, taken)
         elif len(taken.events) == MAX_ITEMS:
-            taken.resyncs.append(Resync("", f"more than {MAX_ITEMS} pages in one delivery"))
+            _resync("", f"more than {MAX_ITEMS} pages in one delivery", rules, taken)
             break
         else:
             when = moment if outcome.moment is None else outcome.moment
@@ -54,6 +54,16 @@ def take(
                 kind, locale = _plain(outcome.kind), _plain(outcome.locale)
                 taken.events.append(replace(event, source=name, kind=kind, locale=locale))
     return taken._replace(ignored=[_plain(reason) for reason in taken.ignored[:MAX_REASONS]])
+
+
+def _resync(scope: str, reason: str, rules: Rules, taken: Taken) -> None:
+    """Ask for what lies below the path `scope` to be compared with its source."""
+    item = {"type": RESYNC} | ({"prefix": rules.base.origin + scope} if scope else {})
+    try:
+        taken.events.append(parse(item, rules))
+    except InvalidError:  # a path that no page of this site can have: then the whole site
+        taken.events.append(parse({"type": RESYNC}, rules))
+    taken.resyncs.append(reason)
 
 
 def _plain(text: str) -> str:
