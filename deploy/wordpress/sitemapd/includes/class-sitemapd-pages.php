@@ -263,7 +263,15 @@ class Sitemapd_Pages {
 			}
 		}
 		ksort( $meta );
-		$seen = array( $post->post_title, $post->post_content, $post->post_excerpt, $post->post_author, $meta );
+		$terms = wp_get_object_terms(
+			$post->ID,
+			get_object_taxonomies( $post ),
+			array(
+				'fields'  => 'ids',
+				'orderby' => 'term_id',
+			)
+		);
+		$seen  = array( $post->post_title, $post->post_content, $post->post_excerpt, $post->post_author, $terms, $meta );
 		return md5( maybe_serialize( $seen ) );
 	}
 

@@ -123,6 +123,7 @@ class Sitemapd_Watch {
 		$post = get_post( $id );
 		if ( $post && $this->pages->is_public( $post ) ) {
 			$this->note( "post:$id", (string) get_permalink( $post ) );
+			$this->note( "type:$post->post_type" );
 		}
 	}
 
@@ -136,9 +137,7 @@ class Sitemapd_Watch {
 		$post = get_post( $id );
 		if ( $post ) {
 			$this->family( $post );
-			if ( 'publish' === $post->post_status ) {
-				$this->company( $post ); // There will be no transition.
-			}
+			$this->note( "user:$post->post_author" ); // There will be no transition.
 		}
 	}
 
@@ -149,11 +148,17 @@ class Sitemapd_Watch {
 	 * @param WP_Post|null $post The post, where the hook gives it.
 	 */
 	public function post( $id, $post = null ) {
-		$type = get_post_type_object( $post instanceof WP_Post ? $post->post_type : (string) get_post_type( $id ) );
-		// Revisions, menus, templates; but a plugin may make a post of one type another.
-		if ( ! $type || ! $type->_builtin || is_post_type_viewable( $type ) ) {
-			$this->note( "post:$id" );
+		$types = array_filter( array( get_post_type( $id ), $post instanceof WP_Post ? $post->post_type : '' ) );
+		foreach ( $types as $name ) {
+			$type = get_post_type_object( $name );
+			if ( $type && $type->_builtin && ! is_post_type_viewable( $type ) ) {
+				return; // Revisions, menus, templates.
+			}
+			if ( $type && $type->has_archive ) {
+				$this->note( "type:$name" );
+			}
 		}
+		$this->note( "post:$id" );
 	}
 
 	/**
@@ -166,7 +171,7 @@ class Sitemapd_Watch {
 	public function transition( $new_status, $old_status, $post ) {
 		$this->post( $post->ID, $post );
 		if ( $new_status !== $old_status && in_array( 'publish', array( $new_status, $old_status ), true ) ) {
-			$this->company( $post );
+			$this->note( "user:$post->post_author" );
 		}
 	}
 
@@ -369,18 +374,6 @@ class Sitemapd_Watch {
 		if ( empty( $noted[ $name ] ) ) {
 			$noted[ $name ] = $loc;
 		}
-	}
-
-	/**
-	 * Note what becomes or ceases to be public with a post.
-	 *
-	 * @param WP_Post $post The post.
-	 */
-	private function company( WP_Post $post ) {
-		if ( 'post' !== $post->post_type && in_array( $post->post_type, $this->pages->types(), true ) ) {
-			$this->note( "type:$post->post_type" );
-		}
-		$this->note( "user:$post->post_author" );
 	}
 
 	/**
