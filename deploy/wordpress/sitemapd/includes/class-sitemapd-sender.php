@@ -144,9 +144,7 @@ class Sitemapd_Sender {
 	}
 
 	/**
-	 * Ask the service to compare a scope by itself. It need not be able to.
-	 *
-	 * @return array As Sitemapd_Client::post() returns it.
+	 * Ask the service to compare the whole site by itself. It need not be able to.
 	 */
 	public function resync() {
 		$event  = array(
@@ -154,8 +152,10 @@ class Sitemapd_Sender {
 			'prefix' => home_url( '/' ),
 		);
 		$result = $this->client->post( wp_json_encode( $event, JSON_UNESCAPED_SLASHES ), self::TIMEOUT_S );
+		if ( Sitemapd_Client::SENT !== $result['outcome'] ) {
+			$result['said'] = __( 'Not taken, and not needed: everything is compared from here.', 'sitemapd' ) . ' ' . $result['said'];
+		}
 		$this->deliveries->note( $result['status'], 1, 'resync', $result['said'] );
-		return $result;
 	}
 
 	/**
