@@ -22,7 +22,7 @@ from tests.system.driver import wait_until
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "deploy" / "wordpress" / "build.py"
-CORE = Path("/usr/share/wordpress")
+CORE = Path(os.environ.get("SITEMAPD_WORDPRESS", "/usr/share/wordpress"))
 MARIADB = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
 NEEDED = (CORE / "wp-load.php", Path(MARIADB), Path("/usr/bin/php"))
 WORKERS = 4
@@ -183,7 +183,7 @@ class WordPress:
         config = _CONFIG.format(socket=self.socket, salts=salts, log=self.errors)
         (self.root / "wp-config.php").write_text(config)
         extra = self.root / "wp-content" / "mu-plugins"
-        extra.mkdir()
+        extra.mkdir(exist_ok=True)
         shutil.copy(HERE / "wordpress_site.php", extra)
         shutil.copy(HERE / "wordpress_run.php", self.root / "run.php")
 

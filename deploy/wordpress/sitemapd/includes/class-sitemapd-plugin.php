@@ -181,6 +181,9 @@ class Sitemapd_Plugin {
 	 * In wp-cron: go on with what waits and with a walk, for a while.
 	 */
 	public function work() {
+		if ( ! $this->options->is_complete() ) {
+			return;
+		}
 		$until = microtime( true ) + self::CRON_S;
 		do {
 			$more  = $this->walk->step();
