@@ -18,7 +18,7 @@ defined( 'ABSPATH' ) || exit;
 define( 'SITEMAPD_VERSION', '0.1.0' );
 define( 'SITEMAPD_FILE', __FILE__ );
 
-foreach ( array( 'options', 'deliveries', 'ledger', 'client', 'seo', 'languages', 'pages', 'sender', 'walk', 'watch', 'core-sitemap', 'plugin' ) as $sitemapd_part ) {
+foreach ( array( 'options', 'deliveries', 'ledger', 'client', 'seo', 'languages', 'pages', 'batch', 'sender', 'walk', 'notes', 'watch-posts', 'watch-archives', 'core-sitemap', 'actions', 'plugin' ) as $sitemapd_part ) {
 	require_once __DIR__ . '/includes/class-sitemapd-' . $sitemapd_part . '.php';
 }
 unset( $sitemapd_part );

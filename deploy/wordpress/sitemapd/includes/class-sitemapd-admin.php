@@ -104,7 +104,7 @@ class Sitemapd_Admin {
 		if ( ! $this->plugin->options->is_complete() ) {
 			wp_send_json_error( array( 'said' => __( 'Save the address, the site and the secret first.', 'sitemapd' ) ) );
 		}
-		list( $good, $said ) = $this->plugin->test();
+		list( $good, $said ) = ( new Sitemapd_Actions( $this->plugin ) )->test();
 		if ( ! $good ) {
 			wp_send_json_error( array( 'said' => $said ) );
 		}
@@ -120,7 +120,7 @@ class Sitemapd_Admin {
 			wp_send_json_error( array( 'said' => __( 'Save the address, the site and the secret first.', 'sitemapd' ) ) );
 		}
 		// phpcs:ignore WordPress.Security.NonceVerification -- check() has verified it.
-		$progress = $this->plugin->send_all( ! empty( $_POST['start'] ) );
+		$progress = ( new Sitemapd_Actions( $this->plugin ) )->send_all( ! empty( $_POST['start'] ) );
 		$progress['said'] = sprintf(
 			/* translators: 1: number of pages looked at, 2: about how many there are, 3: number of pages not yet sent. */
 			__( '%1$d of about %2$d, %3$d waiting.', 'sitemapd' ),

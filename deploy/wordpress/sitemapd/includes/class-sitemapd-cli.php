@@ -35,10 +35,10 @@ class Sitemapd_Cli {
 	 */
 	public function send_all() {
 		$this->need_settings();
-		$progress = $this->plugin->send_all( true );
+		$progress = ( new Sitemapd_Actions( $this->plugin ) )->send_all( true );
 		while ( $progress['clear'] && $progress['more'] ) {
 			WP_CLI::log( sprintf( '%d of about %d, %d waiting', $progress['done'], $progress['total'], $progress['waiting'] ) );
-			$progress = $this->plugin->send_all( false );
+			$progress = ( new Sitemapd_Actions( $this->plugin ) )->send_all( false );
 		}
 		if ( ! $progress['clear'] ) {
 			$last = $this->plugin->deliveries->all();
@@ -63,7 +63,7 @@ class Sitemapd_Cli {
 	 */
 	public function test() {
 		$this->need_settings();
-		list( $good, $said ) = $this->plugin->test();
+		list( $good, $said ) = ( new Sitemapd_Actions( $this->plugin ) )->test();
 		if ( ! $good ) {
 			WP_CLI::error( $said );
 		}

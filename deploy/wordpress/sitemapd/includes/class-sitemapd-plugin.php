@@ -57,11 +57,18 @@ class Sitemapd_Plugin {
 	public $walk;
 
 	/**
-	 * Notices.
+	 * What was noticed.
 	 *
-	 * @var Sitemapd_Watch
+	 * @var Sitemapd_Notes
 	 */
-	private $watch;
+	private $notes;
+
+	/**
+	 * Notices posts.
+	 *
+	 * @var Sitemapd_Watch_Posts
+	 */
+	private $posts;
 
 	/**
 	 * Whether wp-cron shall start when this request ends.
@@ -74,23 +81,25 @@ class Sitemapd_Plugin {
 	 * Make the parts.
 	 */
 	public function __construct() {
-		$seo   = new Sitemapd_Seo();
-		$pages = new Sitemapd_Pages( new Sitemapd_Options(), $seo, new Sitemapd_Languages() );
+		$seo = new Sitemapd_Seo();
 
 		$this->options    = new Sitemapd_Options();
+		$pages            = new Sitemapd_Pages( $this->options, $seo, new Sitemapd_Languages() );
 		$this->ledger     = new Sitemapd_Ledger();
 		$this->client     = new Sitemapd_Client( $this->options );
 		$this->deliveries = new Sitemapd_Deliveries();
-		$this->sender     = new Sitemapd_Sender( $this->options, $this->ledger, $pages, $this->client, $this->deliveries );
+		$this->sender     = new Sitemapd_Sender( $this->options, $this->ledger, new Sitemapd_Batch( $this->ledger, $pages ), $this->client, $this->deliveries );
 		$this->walk       = new Sitemapd_Walk( $this->ledger, $pages );
-		$this->watch      = new Sitemapd_Watch( $pages, $seo );
+		$this->notes      = new Sitemapd_Notes();
+		$this->posts      = new Sitemapd_Watch_Posts( $this->notes, $pages, $seo );
 	}
 
 	/**
 	 * Listen.
 	 */
 	public function register() {
-		$this->watch->register();
+		$this->posts->register();
+		( new Sitemapd_Watch_Archives( $this->notes, $this->posts ) )->register();
 		add_action( 'init', array( $this, 'prepare' ), 1 );
 		// The very last: every other plugin has stored what it stores.
 		add_action( 'shutdown', array( $this, 'finish' ), PHP_INT_MAX );
@@ -124,7 +133,7 @@ class Sitemapd_Plugin {
 	 * The request is over: let wait what was noticed, and send it.
 	 */
 	public function finish() {
-		$noted = $this->watch->take();
+		$noted = $this->notes->take();
 		if ( $noted || $this->hurry ) {
 			ignore_user_abort( true );
 			if ( function_exists( 'fastcgi_finish_request' ) ) {
@@ -155,7 +164,7 @@ class Sitemapd_Plugin {
 	 * Send what was noticed on the current site.
 	 *
 	 * @param string[] $objects Objects, with their addresses before.
-	 * @param int      $all     0, or Sitemapd_Watch::LOOK or MOVED.
+	 * @param int      $all     0, or Sitemapd_Notes::LOOK or MOVED.
 	 * @param bool     $now     Whether this request can build its addresses.
 	 */
 	private function tell( array $objects, $all, $now ) {
@@ -169,7 +178,7 @@ class Sitemapd_Plugin {
 		if ( $all ) {
 			$this->walk->start( false );
 		}
-		if ( Sitemapd_Watch::MOVED === $all && $this->sender->retry_at() <= time() ) {
+		if ( Sitemapd_Notes::MOVED === $all && $this->sender->retry_at() <= time() ) {
 			// Pages that we never told of, from an import, are the service's to find. It may refuse.
 			$this->sender->resync();
 		}
@@ -202,55 +211,6 @@ class Sitemapd_Plugin {
 			$this->walk->start( false );
 		}
 		$this->work();
-	}
-
-	/**
-	 * One step of sending everything.
-	 *
-	 * @param bool $start Begin anew.
-	 * @return array done, total, waiting, more (bool), clear (false: the service cannot be spoken to).
-	 */
-	public function send_all( $start ) {
-		if ( $start ) {
-			$this->walk->start( true );
-			$this->sender->retry_now();
-		}
-		$total    = $this->walk->total();
-		$progress = $this->walk->progress();
-		$more     = $this->walk->step();
-		$clear    = $this->sender->flush( 2, 10.0 );
-		$waiting  = $this->ledger->count_waiting();
-		$after    = $this->walk->progress();
-		return array(
-			'done'    => $after['done'] ?? max( $total, $progress['done'] ?? 0 ),
-			'total'   => $total,
-			'waiting' => $waiting,
-			'more'    => $more || $waiting > 0,
-			'clear'   => $clear,
-		);
-	}
-
-	/**
-	 * Ask whether the service is ready and takes what we sign: a delete of what never was.
-	 *
-	 * @return array Whether it is so, and why in words.
-	 */
-	public function test() {
-		list( $status, $said ) = $this->client->ready();
-		/* translators: 1: HTTP status, 2: the server's words. */
-		$ready = sprintf( __( 'Ready: %1$s %2$s.', 'sitemapd' ), $status ? $status : '—', $said );
-		if ( 200 !== $status ) {
-			return array( false, $ready );
-		}
-		$event  = array(
-			'type' => 'delete',
-			'id'   => 'wordpress:test',
-		);
-		$result = $this->client->post( (string) wp_json_encode( $event ), Sitemapd_Sender::TIMEOUT_S );
-		$this->deliveries->note( $result['status'], 1, 'test', $result['said'] );
-		/* translators: 1: HTTP status, 2: the server's words. */
-		$signed = sprintf( __( 'Signed event: %1$s %2$s', 'sitemapd' ), $result['status'] ? $result['status'] : '—', $result['said'] );
-		return array( Sitemapd_Client::SENT === $result['outcome'], "$ready $signed" );
 	}
 
 	/**

@@ -9,13 +9,9 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Sends the objects that wait, one request at a time for the whole site.
- *
- * An event is made when it is sent, under a lock, and its version is taken before the state is read:
- * so a newer version never carries an older state, whatever runs at the same time.
  */
 class Sitemapd_Sender {
 
-	const MOST_BYTES   = 900000;
 	const LOCK_S       = 60.0; // Longer than REFUSALS requests of the longest timeout.
 	const LOCK_WAIT_S  = 1.0;
 	const TIMEOUT_S    = 3.0;
@@ -38,11 +34,11 @@ class Sitemapd_Sender {
 	private $ledger;
 
 	/**
-	 * What is public.
+	 * Makes events.
 	 *
-	 * @var Sitemapd_Pages
+	 * @var Sitemapd_Batch
 	 */
-	private $pages;
+	private $batch;
 
 	/**
 	 * HTTP.
@@ -70,14 +66,14 @@ class Sitemapd_Sender {
 	 *
 	 * @param Sitemapd_Options    $options    The settings.
 	 * @param Sitemapd_Ledger     $ledger     What waits.
-	 * @param Sitemapd_Pages      $pages      What is public.
+	 * @param Sitemapd_Batch      $batch      Makes events.
 	 * @param Sitemapd_Client     $client     HTTP.
 	 * @param Sitemapd_Deliveries $deliveries The last deliveries.
 	 */
-	public function __construct( Sitemapd_Options $options, Sitemapd_Ledger $ledger, Sitemapd_Pages $pages, Sitemapd_Client $client, Sitemapd_Deliveries $deliveries ) {
+	public function __construct( Sitemapd_Options $options, Sitemapd_Ledger $ledger, Sitemapd_Batch $batch, Sitemapd_Client $client, Sitemapd_Deliveries $deliveries ) {
 		$this->options    = $options;
 		$this->ledger     = $ledger;
-		$this->pages      = $pages;
+		$this->batch      = $batch;
 		$this->client     = $client;
 		$this->deliveries = $deliveries;
 	}
@@ -100,7 +96,7 @@ class Sitemapd_Sender {
 				break; // The request that has it looks again after it gave it back.
 			}
 			try {
-				$clear = $this->batch( $timeout );
+				$clear = $this->request( $timeout );
 			} finally {
 				$this->ledger->unlock( $token );
 			}
@@ -164,9 +160,9 @@ class Sitemapd_Sender {
 	 * @param float $timeout Seconds for each.
 	 * @return bool Whether the service can be spoken to.
 	 */
-	private function batch( $timeout ) {
+	private function request( $timeout ) {
 		for ( $tries = 0; $tries < self::REFUSALS; $tries++ ) {
-			list( $events, $told ) = $this->gather();
+			list( $events, $told ) = $this->batch->gather( $this->size );
 			if ( ! $events ) {
 				return true;
 			}
@@ -185,62 +181,6 @@ class Sitemapd_Sender {
 			$this->refused( $told, $result['items'] );
 		}
 		return true;
-	}
-
-	/**
-	 * The events of the objects that wait the longest.
-	 *
-	 * @return array Lines, and for each line the row and the page it tells of.
-	 */
-	private function gather() {
-		$rows    = $this->ledger->waiting( $this->size );
-		$version = $this->ledger->versions( 2 * max( 1, count( $rows ) ) );
-		$this->read_anew( $rows );
-		// What leaves comes first, so that a page that takes its address over is the newer one.
-		$leaving = array();
-		$listed  = array();
-		foreach ( $rows as $row ) {
-			$page = $this->pages->describe( $row->object );
-			if ( null === $page && '' === $row->loc ) {
-				$this->ledger->settle( $row, null );
-			} elseif ( null === $page ) {
-				$leaving[] = array( $row, null, self::leaves( $row->object, $row->loc ) );
-			} elseif ( ! $this->is_news( $row, $page ) ) {
-				$this->ledger->unmark( $row );
-			} else {
-				if ( '' === $row->state && '' !== $row->loc && $row->loc !== $page['loc'] ) {
-					// Listed without our doing, so its id is not known there. Under an id of its own
-					// the delete takes nothing from a page that has this address by now.
-					$leaving[] = array( null, null, self::leaves( "left:$row->object", $row->loc ) );
-				}
-				$listed[] = array( $row, $page, $page['event'] );
-			}
-		}
-		$lines = array();
-		$told  = array();
-		$bytes = 0;
-		foreach ( array_merge( $leaving, $listed ) as list( $row, $page, $event ) ) {
-			$line   = wp_json_encode( $event + array( 'version' => $version++ ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE );
-			$bytes += strlen( $line ) + 1;
-			if ( $lines && $bytes > self::MOST_BYTES ) {
-				break;
-			}
-			$lines[] = $line;
-			$told[]  = array( $row, $page );
-		}
-		return array( $lines, $told );
-	}
-
-	/**
-	 * Whether a page is to be told of: it differs, or it was edited. WordPress changes the date of
-	 * modification with every save, and plugins count views in post meta; neither alone is news.
-	 *
-	 * @param object $row  What was told.
-	 * @param array  $page What is so now.
-	 * @return bool
-	 */
-	private function is_news( $row, array $page ) {
-		return $row->state !== $page['state'] || ( $row->lastmod !== $page['lastmod'] && $row->content !== $page['content'] );
 	}
 
 	/**
@@ -297,44 +237,6 @@ class Sitemapd_Sender {
 				'fails' => $fails + 1,
 			),
 			false
-		);
-	}
-
-	/**
-	 * Forget what this request has read of them before: another may have changed it since.
-	 *
-	 * @param object[] $rows Rows.
-	 */
-	private function read_anew( array $rows ) {
-		if ( wp_cache_supports( 'flush_runtime' ) ) {
-			wp_cache_flush_runtime();
-		}
-		$ids = array();
-		foreach ( $rows as $row ) {
-			list( $kind, $id ) = explode( ':', $row->object, 2 );
-			if ( 'post' === $kind ) {
-				$ids[] = (int) $id;
-				wp_cache_delete( (int) $id, 'posts' );
-				wp_cache_delete( (int) $id, 'post_meta' );
-			} elseif ( 'term' === $kind ) {
-				wp_cache_delete( (int) $id, 'terms' );
-			}
-		}
-		_prime_post_caches( $ids );
-	}
-
-	/**
-	 * The event of a page that is no longer public.
-	 *
-	 * @param string $id  The object.
-	 * @param string $loc Where it was.
-	 * @return array
-	 */
-	private static function leaves( $id, $loc ) {
-		return array(
-			'type' => 'delete',
-			'id'   => $id,
-			'loc'  => $loc,
 		);
 	}
 }
