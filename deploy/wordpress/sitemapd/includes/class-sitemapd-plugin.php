@@ -12,7 +12,8 @@ defined( 'ABSPATH' ) || exit;
  */
 class Sitemapd_Plugin {
 
-	const CRON_S = 20.0;
+	const CRON_S    = 20.0;
+	const SCHEDULED = array( 'sitemapd_flush', 'sitemapd_hourly', 'sitemapd_daily' );
 
 	/**
 	 * The settings.
@@ -104,6 +105,7 @@ class Sitemapd_Plugin {
 		// The very last: every other plugin has stored what it stores.
 		add_action( 'shutdown', array( $this, 'finish' ), PHP_INT_MAX );
 		add_action( 'sitemapd_flush', array( $this, 'work' ) );
+		add_action( 'sitemapd_hourly', array( $this, 'work' ) );
 		add_action( 'sitemapd_daily', array( $this, 'daily' ) );
 		add_action( 'update_option_' . Sitemapd_Options::NAME, array( $this, 'configured' ), 10, 2 );
 		add_action( 'add_option_' . Sitemapd_Options::NAME, array( $this, 'first_configured' ), 10, 2 );
@@ -126,6 +128,10 @@ class Sitemapd_Plugin {
 		$this->ledger->install();
 		if ( ! wp_next_scheduled( 'sitemapd_daily' ) ) {
 			wp_schedule_event( time() + DAY_IN_SECONDS, 'daily', 'sitemapd_daily' );
+		}
+		// WordPress keeps its schedule in one option, which two requests can take from each other.
+		if ( ! wp_next_scheduled( 'sitemapd_hourly' ) ) {
+			wp_schedule_event( time() + HOUR_IN_SECONDS, 'hourly', 'sitemapd_hourly' );
 		}
 	}
 
@@ -268,8 +274,9 @@ class Sitemapd_Plugin {
 			if ( is_multisite() ) {
 				switch_to_blog( $site );
 			}
-			wp_clear_scheduled_hook( 'sitemapd_flush' );
-			wp_clear_scheduled_hook( 'sitemapd_daily' );
+			foreach ( self::SCHEDULED as $hook ) {
+				wp_clear_scheduled_hook( $hook );
+			}
 			if ( is_multisite() ) {
 				restore_current_blog();
 			}

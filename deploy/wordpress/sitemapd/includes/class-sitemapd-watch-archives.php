@@ -55,9 +55,20 @@ class Sitemapd_Watch_Archives {
 		foreach ( array( 'permalink_structure', 'category_base', 'tag_base', 'home', 'blog_public' ) as $option ) {
 			add_action( "update_option_$option", array( $this->notes, 'moved' ) );
 		}
-		add_action( 'activated_plugin', array( $this->notes, 'everything' ) );
-		add_action( 'deactivated_plugin', array( $this->notes, 'everything' ) );
+		add_action( 'activated_plugin', array( $this, 'plugin' ) );
+		add_action( 'deactivated_plugin', array( $this, 'plugin' ) );
 		add_action( 'switch_theme', array( $this->notes, 'everything' ) );
+	}
+
+	/**
+	 * A plugin came or went: with it, maybe, post types. We ourselves say it in other places.
+	 *
+	 * @param string $name Of the plugin.
+	 */
+	public function plugin( $name ) {
+		if ( plugin_basename( SITEMAPD_FILE ) !== $name ) {
+			$this->notes->everything();
+		}
 	}
 
 	/**
