@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-.PHONY: up test test-cms install lint bench faults fuzz lock clean
+.PHONY: up test test-cms install lint bench faults fuzz lock wordpress-plugin clean
 
 up: install  ## run everything on this machine, with a demo site in ./demo
 	$(BIN)/sitemapd up --home $(DEMO) --http $(HTTP)
@@ -33,6 +33,10 @@ faults: $(VENV)/.faults  ## break everything, count what is lost; as root. ARGS:
 
 fuzz: $(VENV)/.fuzz  ## hostile input for every parser; ARGS="--runs 100000 robots" for a part
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+wordpress-plugin: $(VENV)/.made  ## build/sitemapd-wordpress.zip, to upload in WordPress
+	@mkdir -p build
+	$(BIN)/python deploy/wordpress/build.py build/sitemapd-wordpress.zip
 
 lock: $(VENV)/.lock  ## requirements.txt anew: the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-emit-index-url \
