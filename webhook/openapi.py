@@ -36,7 +36,6 @@ EVENT: Schema = {
     "type": "object",
     "required": ["type"],
     "additionalProperties": False,
-    "examples": [{"type": "delete", "id": "42"}],
     "properties": {
         "type": {
             "enum": list(TYPES),
@@ -130,11 +129,7 @@ EVENT: Schema = {
 
 def _bodies() -> Schema:
     many = {"type": "array", "items": ref("Event"), "minItems": 1, "maxItems": MAX_ITEMS}
-    batch = {"type": "array", "items": ref("CloudEvent"), "minItems": 1, "maxItems": MAX_ITEMS}
     return {
-        cloudevents.STRUCTURED: {"schema": ref("CloudEvent")},
-        cloudevents.BATCH: {"schema": batch},
-    } | {
         kind: {"schema": {"type": "string"} if kind in NDJSON else {"oneOf": [ref("Event"), many]}}
         for kind in sorted(native.MEDIA_TYPES)
     }
@@ -165,6 +160,9 @@ def _post_events() -> Schema:
     return {
         "operationId": "sendEvents",
         "summary": "Tell that pages changed: one event, an array, or one event per line",
+        "description": f"CloudEvents 1.0 whose data is an Event are taken, too: `CloudEvent` as"
+        f" {cloudevents.STRUCTURED}, an array of them as {cloudevents.BATCH}, or the Event with its"
+        " context in ce- headers.",
         "parameters": [
             _header("webhook-id", "the same for each retry, and signed", f"^{DELIVERY.pattern}$")
         ],
@@ -261,7 +259,11 @@ def document() -> Schema:
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
         },
         "components": {
-            "schemas": {"Event": EVENT, "CloudEvent": cloud(EVENT), "Problem": _PROBLEM},
+            "schemas": {
+                "Event": EVENT,
+                "CloudEvent": cloud(EVENT),
+                "Problem": _PROBLEM,
+            },
             "securitySchemes": {
                 "timestamp": {**api_key, "name": "webhook-timestamp"},
                 "signature": {**api_key, "name": "webhook-signature"},
