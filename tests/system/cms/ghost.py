@@ -99,6 +99,7 @@ class Ghost:
         self.program = Program([node.program, "current/index.js"], home, env, home / "ghost.log")
         self.api = httpx.Client(base_url=f"{url}/ghost/api/admin/", timeout=60)
         self.hook, self.secret = hook, secret
+        self.admin_key: tuple[str, str] | None = None
 
     def set_up(self) -> None:
         """Make the owner, the integration and its webhooks; the front must be there by now."""
@@ -122,8 +123,8 @@ class Ghost:
             }  # fmt: skip
             self._ask("POST", "webhooks/", {"webhooks": [hook]})
         self.content_key = keys["content"]["secret"]
-        self.admin_key = keys["admin"]["secret"].split(":")
-        self.admin_key = [keys["admin"]["id"], self.admin_key[-1]]
+        # The key as it is shown in the admin is `id:secret`.
+        self.admin_key = keys["admin"]["id"], keys["admin"]["secret"].rpartition(":")[2]
         self.api.cookies.clear()
 
     def close(self) -> None:
@@ -131,9 +132,8 @@ class Ghost:
         self.api.close()
         self.program.end()
 
-    def _token(self) -> str:
+    def _token(self, ident: str, key: str) -> str:
         """A JSON Web Token of the integration, as its documentation makes it."""
-        ident, key = self.admin_key
         now = int(time.time())
         parts = (
             {"alg": "HS256", "typ": "JWT", "kid": ident},
@@ -145,8 +145,8 @@ class Ghost:
 
     def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         headers = {}
-        if hasattr(self, "admin_key"):
-            headers["authorization"] = f"Ghost {self._token()}"
+        if self.admin_key is not None:
+            headers["authorization"] = f"Ghost {self._token(*self.admin_key)}"
         reply = self.api.request(method, path, json=body, headers=headers)
         assert reply.status_code < 300, (method, path, reply.status_code, reply.text)
         return dict(reply.json()) if reply.content else {}
