@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -81,14 +81,23 @@ def answer(value: Any, *, as_json: bool) -> None:
     rows = value if isinstance(value, list) else [value]
     for row in rows:
         table = Table(show_header=False, box=None, pad_edge=False)
-        for name, item in row.items():
-            if isinstance(item, list):
-                for entry in item:
-                    text = "  ".join(map(str, entry.values())) if isinstance(entry, dict) else entry
-                    table.add_row(name.replace("_", " "), str(text))
-            else:
-                table.add_row(name.replace("_", " "), _words(item))
+        for line in _lines(row):
+            table.add_row(*line)
         out.print(table, soft_wrap=True)
+
+
+def _lines(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Name and value of each line; what is nested has the names around it before its own."""
+    for name, item in row.items():
+        said = before + name.replace("_", " ")
+        if isinstance(item, Mapping):
+            yield from _lines(item, f"{said} ")
+        elif isinstance(item, (list, tuple)):
+            for entry in item:
+                nested = isinstance(entry, Mapping)
+                yield said, "  ".join(map(str, entry.values())) if nested else str(entry)
+        else:
+            yield said, _words(item)
 
 
 def _words(item: object) -> str:

@@ -39,7 +39,7 @@ class Inspector:
     def status(self) -> dict[str, Any]:
         """Counts, what waits and for how long (s), what was published when."""
         files = self._publishing.files(self._publishing.sections())
-        since = self._publishing.dirty_since()
+        since, news = self._publishing.dirty_since(), self._site.routing.news
         latest = max((file.lastmod for file in files.values()), default=None)
         with answering():
             dead: Any = self._client.xlen(self._keys.dead)
@@ -48,7 +48,9 @@ class Inspector:
             "base_url": self._site.base_url,
             "urls": self._lookup.count(),
             "files": len(files),
-            "published_urls": sum(file.urls for file in files.values()),
+            "published_urls": sum(
+                file.urls for shard, file in files.items() if shard.section not in news
+            ),
             "last_publish": None if latest is None else w3c.from_epoch_s(latest),
             "waiting_events": self._inbox.waiting(),
             "dirty_files": len(self._publishing.dirty()),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from shared.errors import StoreError
+from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
 from shared.store.redis import answering, connect
@@ -84,6 +85,7 @@ class Plant:
 
     def start(self) -> None:
         """Begin to sweep."""
+        languages.load()  # 0.2 s, which no event should wait for
         self._beater.start()
         self._sweeper.start()
         if self._answerer is not None:

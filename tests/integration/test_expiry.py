@@ -103,6 +103,8 @@ def test_the_inspector_says_where_an_article_is_and_where_as_news(rig: Newsroom)
     assert found["as_news"]["file"] == "news-1.xml"
     assert found["as_news"]["news"]["title"] == "About a"
     assert found["as_news"]["published"] is True
+    status = Inspector(rig.client, rig.name, rig.site).status()
+    assert (status["urls"], status["published_urls"], status["files"]) == (1, 1, 2)
 
 
 def test_an_article_leaves_the_news_at_its_hour_and_stays_a_page(rig: Newsroom) -> None:
