@@ -129,7 +129,11 @@ class Sitemapd_Plugin {
 		if ( ! wp_next_scheduled( 'sitemapd_daily' ) ) {
 			wp_schedule_event( time() + DAY_IN_SECONDS, 'daily', 'sitemapd_daily' );
 		}
-		// WordPress keeps its schedule in one option, which two requests can take from each other.
+		// WordPress keeps its schedule in one option, and two requests can undo each other's change.
+		$lost = ( is_admin() || wp_doing_cron() ) && $this->options->is_complete() && ! wp_next_scheduled( 'sitemapd_flush' );
+		if ( $lost && ( $this->walk->progress() || $this->ledger->count_waiting() ) ) {
+			$this->sender->schedule( max( time(), $this->sender->retry_at() ) );
+		}
 		if ( ! wp_next_scheduled( 'sitemapd_hourly' ) ) {
 			wp_schedule_event( time() + HOUR_IN_SECONDS, 'hourly', 'sitemapd_hourly' );
 		}
