@@ -94,7 +94,7 @@ class Desk:
         def found() -> Counter[str]:
             return Counter(note.label for note in self.front.notes[before:])
 
-        wait_until(arrived, f"{what}: {sends}; came: {found()}", 60)
+        wait_until(arrived, f"{what}: {sends}", 60)
         assert found() == wanted, f"{what}: {self.front.notes[before:]}"
         for note in self.front.notes[before:]:
             assert note.status == 200, f"{what}: {note}"

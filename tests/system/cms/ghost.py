@@ -74,7 +74,7 @@ class Ghost:
     """One site; `home` holds its database, `url` is the address it is reached at."""
 
     def __init__(self, release: Release, home: Path, url: str, hook: str, secret: str) -> None:
-        self.url = url
+        self.release, self.url = release, url
         make = partial(_install, release)
         place = installed(f"ghost-{release.version}", release, make) / "package"
         home.mkdir()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.system.cms.desk import Desk
-from tests.system.cms.ghost import Ghost
+from tests.system.cms.ghost import FIVE, Ghost
 
 pytestmark = [pytest.mark.cms_ghost, pytest.mark.timeout(3_600)]
 
@@ -55,7 +55,8 @@ def test_a_year_of_a_ghost_editor(ghost: tuple[Desk, Ghost]) -> None:
         cms.delete(alpha)
     with desk.step("its slug goes to the second", public, EDITED):
         cms.edit(beta, slug="alpha-three")
-    with desk.step("a draft is deleted", public, ["post.deleted", SITE]):
+    gone = ["post.deleted", SITE] if cms.release == FIVE else ["post.deleted"]
+    with desk.step("a draft is deleted", public, gone):
         cms.delete(cms.create("Never seen"))
     with desk.step("only sent by mail", public, []):
         cms.create("Letter", email_only=True)
