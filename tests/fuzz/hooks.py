@@ -65,7 +65,7 @@ def _understood(name: str, hook: Hook) -> None:
     except RefusedError as error:
         assert error.code in {"json", "too-many", "malformed"}
         return
-    assert len(taken.events) <= MAX_ITEMS
+    assert len(taken.events) <= MAX_ITEMS + len(taken.resyncs)
     assert len(taken.ignored) <= MAX_REASONS
     json.dumps(taken.ignored).encode()
     for event in taken.events:

@@ -1,12 +1,15 @@
-"""Logs of tests that decide thousands of events."""
+"""What is logged in tests: kept, or kept out."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
+from types import ModuleType
+from typing import Any
 
 import structlog
+from structlog.testing import capture_logs
 
 
 @contextlib.contextmanager
@@ -18,3 +21,13 @@ def silence() -> Iterator[None]:
         yield
     finally:
         structlog.configure(**before)
+
+
+@contextlib.contextmanager
+def captured(module: ModuleType) -> Iterator[list[MutableMapping[str, Any]]]:
+    """What `module` logs, whose logger a test before this may have bound for good."""
+    for value in vars(module).values():
+        if type(value).__module__.startswith("structlog"):
+            vars(value).pop("bind", None)
+    with capture_logs() as logs:
+        yield logs

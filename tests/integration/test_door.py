@@ -61,6 +61,7 @@ Case = tuple[dict[str, Any], str, str, str]
 
 CORE: list[Case] = [
     ({"type": "publish"}, "type", "event-type", "must be one of upsert, delete"),
+    ({"prefix": LOC}, "prefix", "event-type", "only a resync has one"),
     ({"type": 7}, "type", "event-type", "must be one of upsert, delete"),
     ({"type": "delete", "loc": None}, "loc", "required", "needs a loc, an id, or both"),
     ({"loc": None}, "loc", "L1", "an upsert needs the absolute URL"),

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import redis
-from structlog.testing import capture_logs
 
 from shared.events import Event
 from shared.inbox import Inbox
@@ -18,7 +17,9 @@ from shared.inspector import Inspector
 from shared.settings import Settings
 from shared.store.contract import RECENT
 from tests.integration.conftest import KEY, whsec
+from tests.integration.logs import captured
 from tests.unit.delivering import PATH, SECRET, SITE, TOKEN, signed
+from webhook import answers
 from webhook.app import create_app
 
 SOURCES = {
@@ -84,7 +85,7 @@ class TestTaking:
         assert Event.load(entry.payload).source == "ghost"
 
     def test_nothing_personal_and_no_secret_is_stored_or_logged(self, web, store):
-        with capture_logs() as logs:
+        with captured(answers) as logs:
             send(web, "ghost", GHOST)
             send(web, "ghost", {"member": POST})
             send(web, "ghost", GHOST, secret="another-secret-altogether")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 from pathlib import Path
@@ -256,6 +257,7 @@ def test_a_reader_that_began_before_a_replacement_gets_the_old_file_whole(root: 
 
 
 def test_no_descriptor_is_left_open(client: Client) -> None:
+    gc.collect()  # what other tests left goes when it likes
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         tag = client.get("/sitemap.xml").headers["ETag"]
@@ -265,4 +267,4 @@ def test_no_descriptor_is_left_open(client: Client) -> None:
         client.get("/absent/x")
         client.get("/")
 
-    assert before == len(os.listdir("/proc/self/fd"))
+    assert before >= len(os.listdir("/proc/self/fd"))

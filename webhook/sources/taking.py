@@ -42,9 +42,9 @@ def take(
         if isinstance(outcome, Ignored):
             taken.ignored.append(outcome.reason)
         elif isinstance(outcome, Resync):
-            _resync(outcome.scope, outcome.reason, rules, taken)
+            _resync(name, outcome.scope, outcome.reason, rules, taken)
         elif len(taken.events) == MAX_ITEMS:
-            _resync("", f"more than {MAX_ITEMS} pages in one delivery", rules, taken)
+            _resync(name, "", f"more than {MAX_ITEMS} pages in one delivery", rules, taken)
             break
         else:
             when = moment if outcome.moment is None else outcome.moment
@@ -56,13 +56,14 @@ def take(
     return taken._replace(ignored=[_plain(reason) for reason in taken.ignored[:MAX_REASONS]])
 
 
-def _resync(scope: str, reason: str, rules: Rules, taken: Taken) -> None:
+def _resync(name: str, scope: str, reason: str, rules: Rules, taken: Taken) -> None:
     """Ask for what lies below the path `scope` to be compared with its source."""
     item = {"type": RESYNC} | ({"prefix": rules.base.origin + scope} if scope else {})
     try:
-        taken.events.append(parse(item, rules))
+        event = parse(item, rules)
     except InvalidError:  # a path that no page of this site can have: then the whole site
-        taken.events.append(parse({"type": RESYNC}, rules))
+        event = parse({"type": RESYNC}, rules)
+    taken.events.append(replace(event, source=name))
     taken.resyncs.append(reason)
 
 

@@ -150,14 +150,13 @@ class Desk:
         return set(locs)
 
     def repair(self, shown: set[str]) -> None:
-        """What an administrator does: import what is public, and take out what is not any more."""
+        """What an administrator does: have what is listed compared with what is public."""
         listing = self.system.home / "shown.txt"
         listing.write_text("".join(f"{loc}\n" for loc in sorted(shown)))
-        if shown:
-            done = self.system.run("import", "--from", f"sitemap:{listing}", "--section", "posts")
-            assert done.returncode == 0, done.stderr + done.stdout
-        for loc in self.listed() - shown:
-            self.system.send({"type": "delete", "loc": loc})
+        done = self.system.run(
+            "reconcile", "--against", f"sitemap:{listing}", "--into", "posts", "--yes"
+        )
+        assert done.returncode in (0, 1), done.stderr + done.stdout
         self.quiet()
         assert self.listed() == shown
 
