@@ -25,9 +25,16 @@ def silence() -> Iterator[None]:
 
 @contextlib.contextmanager
 def captured(module: ModuleType) -> Iterator[list[MutableMapping[str, Any]]]:
-    """What `module` logs, whose logger a test before this may have bound for good."""
+    """All that `module` logs: a test before this may have bound its logger for good, or have set
+    another level.
+    """
+    before = structlog.get_config()
     for value in vars(module).values():
         if type(value).__module__.startswith("structlog"):
             vars(value).pop("bind", None)
-    with capture_logs() as logs:
-        yield logs
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
+    try:
+        with capture_logs() as logs:
+            yield logs
+    finally:
+        structlog.configure(**before)
