@@ -36,8 +36,11 @@ REFUSALS = [
 
 
 def _alone(run: Run) -> Part:
-    """The only worker that is left."""
+    """The only worker that is left, once it works: a call that fails while it starts is none of
+    a publish, and ends any program.
+    """
     run.system.parts[WORKERS[1]].end()
+    run.publishing()
     return run.system.parts[WORKERS[0]]
 
 
