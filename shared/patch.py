@@ -15,12 +15,12 @@ from typing import NamedTuple
 from shared import feeds, fragments, groups, w3c
 from shared.entries import Entry
 from shared.events import Event
-from shared.extensions import news, videos
+from shared.extensions import news
 from shared.extensions.news import News
 from shared.groups import Member
 from shared.known import NEWS, Arrival, Known, Policy, subjects
 from shared.locator import Claim, Located, stamp
-from shared.upkeep import is_over
+from shared.upkeep import is_over, next_over_ms
 
 FARTHEST_ZONE_MS = 14 * 3_600_000
 SKEW_MS = 300_000
@@ -110,7 +110,7 @@ def _put(
     name = None if here is None else known.name(here)
     there = known.number(policy.routing.section(event, loc, name, arrival.ms))
     if entry.videos:
-        known.expiry[loc] = min(filter(None, map(videos.expires_ms, entry.videos)), default=0)
+        known.expiry[loc] = next_over_ms(entry.videos)
     owner = owner or (page.owner if page and page.live else b"")
     page_is = _list(known, loc, entry, there, when, owner, group)
     news_is = _news(known, event, entry, when, policy) if policy.routing.news else ""
@@ -200,7 +200,7 @@ def _news(known: Known, event: Event, entry: Entry, when: int, policy: Policy) -
     if not is_current(event.news, policy.now_ms):
         return _drop_news(known, entry.loc, when)
     twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
-    known.expiry[key] = news.published_ms(event.news) + news.WINDOW_MS
+    known.expiry[key] = news.leaves_ms(event.news)
     listed = _list(known, key, twin, known.number(section), when)
     return f"{listed.reason} as news" if listed.changed else ""
 

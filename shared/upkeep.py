@@ -5,7 +5,7 @@ Pure, like shared.patch: recorded in what is known of the pages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from shared import fragments, groups
@@ -22,6 +22,11 @@ def is_over(video: Video, now_ms: int) -> bool:
     return expires is not None and expires <= now_ms
 
 
+def next_over_ms(shown: Iterable[Video]) -> int:
+    """When the first of these videos expires, in milliseconds since 1970; 0: none does."""
+    return min(filter(None, map(videos.expires_ms, shown)), default=0)
+
+
 def expire(known: Known, key: str, fragment: bytes, now_ms: int) -> None:
     """The time of the entry `key`, listed as `fragment`, has come: news leaves, and so do videos.
 
@@ -33,7 +38,7 @@ def expire(known: Known, key: str, fragment: bytes, now_ms: int) -> None:
         return
     entry = fragments.parse(fragment)
     if entry.news is not None:
-        leaves = news.published_ms(entry.news) + news.WINDOW_MS
+        leaves = news.leaves_ms(entry.news)
         if leaves > now_ms:
             known.expiry[key] = leaves
             return
@@ -41,7 +46,7 @@ def expire(known: Known, key: str, fragment: bytes, now_ms: int) -> None:
         known.expired.add(key)
         return
     shown = tuple(video for video in entry.videos if not is_over(video, now_ms))
-    known.expiry[key] = min(filter(None, map(videos.expires_ms, shown)), default=0)
+    known.expiry[key] = next_over_ms(shown)
     if shown != entry.videos:
         _relist(known, key, fragments.render(replace(entry, videos=shown)))
 

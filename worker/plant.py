@@ -130,7 +130,7 @@ class Plant:
         empty anyway.
         """
         for name, pump in self._pumps.items():
-            while pump.pages.forget(time.time_ns() // 1_000_000) and not self._stopping.is_set():
+            while pump.pages.forget(now_ms()) and not self._stopping.is_set():
                 pass
             drained = drain_emptiest(pump.pages, pump.publisher.state)
             if drained is not None:

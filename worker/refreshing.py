@@ -24,7 +24,7 @@ def refresh(pages: Pages, state: Publishing) -> int:
             for fragment in blocks.split(block.raw()):
                 entry = fragments.parse(fragment)
                 if entry.news is not None:
-                    due[NEWS + entry.loc] = news.published_ms(entry.news) + news.WINDOW_MS
+                    due[NEWS + entry.loc] = news.leaves_ms(entry.news)
         pages.expect(due)
         seen += len(due)
     return seen

@@ -104,6 +104,11 @@ def published_ms(value: News) -> int:
     return w3c.epoch_ms(value["publication_date"])
 
 
+def leaves_ms(value: News) -> int:
+    """When an article is news no more, in milliseconds since 1970 (PROTOCOL W4)."""
+    return published_ms(value) + WINDOW_MS
+
+
 def render(news: News) -> str:
     """The `<news:news>` element of a canonical article."""
     return elements.render(PREFIX, NEWS, news)

@@ -32,7 +32,6 @@ class Sections:
         """
         wanted = {*self._configured, *named}
         if not wanted <= self._numbers.keys():
-            self.forget()
             with answering():
                 known: Any = self._client.hgetall(self._keys.sections)
                 form: Any = self._client.hget(self._keys.counters, "form")
