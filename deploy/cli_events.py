@@ -23,6 +23,7 @@ from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, fi
 from deploy.example import signed_example
 from shared.errors import ConfigError, Fault, SitemapdError, StoreError
 from shared.inspector import Inspector
+from shared.store import history
 from shared.store.contract import Keys
 from shared.store.redis import answering
 
@@ -168,7 +169,7 @@ class Watch:
                 raise StoreError(f"not {waits} within {WATCH_S:.0f} s: is a worker running?")
             for fields in self._news():
                 if b"decided" in fields:
-                    for ident, subject, reason, changed in json.loads(fields[b"decided"]):
+                    for ident, subject, reason, changed in history.unpack(fields[b"decided"])[0]:
                         if ident not in undecided:
                             continue
                         undecided.discard(ident)

@@ -8,7 +8,7 @@ length. The stored state is the published bytes: nothing is compressed twice.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from isal import isal_zlib
@@ -114,6 +114,27 @@ def _edit_few(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes,
     if new:
         raw = b"".join(sorted(split(raw) + new))
     return raw, raw.count(END)
+
+
+def differences(
+    raw: bytes, patches: Mapping[bytes, bytes | None]
+) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Each fragment of `raw` that `patches` (as for `edit`) change: before and after, None if it is
+    not there.
+    """
+    if len(patches) <= _FEW:
+        found = {key: _find(raw, key) for key in patches}
+    else:
+        found = {part[: part.index(LOC_END) + len(LOC_END)]: part for part in split(raw)}
+    for key, after in patches.items():
+        before = found.get(key)
+        if before != after:
+            yield before, after
+
+
+def _find(raw: bytes, key: bytes) -> bytes | None:
+    at = raw.find(key)
+    return None if at < 0 else raw[at : raw.index(END, at) + len(END)]
 
 
 def gzip_file(blocks: Iterable[Block]) -> bytes:

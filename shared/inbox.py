@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import redis
@@ -18,8 +18,9 @@ class Accepted(NamedTuple):
     """What became of a delivery.
 
     `status` is `accepted`, `duplicate` (same delivery id and body as before), `conflict` (same id,
-    another body: the first one stands), `full` (high water) or `limited` (the site's rate: it fits
-    in `wait` seconds, if nothing else comes); nothing was written but for `accepted`. `ids` are the
+    another body: the first one stands), `full` (high water), `limited` (the site's rate: it fits
+    in `wait` seconds, if nothing else comes) or `closed` (by an administrator); nothing was written
+    but for `accepted`. `ids` are the
     events' ids, `digest` that of the body that was accepted. `slept` says that nobody was awake for
     this site.
     """
@@ -32,10 +33,20 @@ class Accepted(NamedTuple):
 
 
 class Received(NamedTuple):
-    """One entry of the inbox, as stored."""
+    """One entry of the inbox, as stored: `quiet` if search engines shall not be told of it, `trace`
+    the trace context (W3C traceparent) it came with.
+    """
 
     id: str
     payload: bytes
+    quiet: bool = False
+    trace: str = ""
+
+    @classmethod
+    def of(cls, ident: bytes, fields: Mapping[bytes, bytes]) -> Received:
+        """The entry of this id with these fields."""
+        trace = fields.get(b"t", b"").decode(errors="replace")
+        return cls(ident.decode(), fields[b"e"], b"q" in fields, trace)
 
 
 class Inbox:
@@ -54,20 +65,25 @@ class Inbox:
         digest: str = "",
         most: int = 0,
         rate: float = 0,
+        quiet: bool = False,
+        trace: str = "",
     ) -> Accepted:
         """Append `events`, all or none, in one round trip.
 
         `delivery` is the sender's id of this delivery and `digest` that of its body. `most` bounds
         the events waiting (0: no bound). `rate` bounds the events per second (0: no bound): of
         BURST_S seconds at that rate at once, or of one delivery after such a rest; more is paid for
-        with time. StoreDownError or StoreError if they may not be stored.
+        with time. `quiet` events are published without search engines being told, `trace` is the
+        context of the request. StoreDownError or StoreError if they may not be stored.
         """
         keys = self._keys
-        names = [keys.inbox, keys.awake, keys.rate] + ([keys.seen(delivery)] if delivery else [])
+        names = [keys.inbox, keys.awake, keys.rate, keys.paused, keys.stats]
+        names += [keys.seen(delivery)] if delivery else []
         bounds = (most, rate, BURST_S)
         status, first, count, slept, accepted, wait = self._scripts(
-            "accept", names, digest, SEEN_S, AWAKE_MS, *bounds, *(event.dump() for event in events)
-        )
+            "accept", names, digest, SEEN_S, AWAKE_MS, *bounds, "1" if quiet else "", trace,
+            *(event.dump() for event in events),
+        )  # fmt: skip
         ids = []
         if first:
             ms, _, sequence = first.decode().partition("-")
@@ -94,7 +110,7 @@ class Inbox:
             GROUP, consumer, {self._keys.inbox: after}, count=count
         )
         entries = reply[0][1] if reply else []
-        return [Received(ident.decode(), fields[b"e"]) for ident, fields in entries if fields]
+        return [Received.of(ident, fields) for ident, fields in entries if fields]
 
     def _make_group(self) -> None:
         try:
@@ -163,7 +179,9 @@ class Inbox:
         """Move one event to the dead letters; False if it was settled meanwhile."""
         keys = self._keys
         return bool(
-            self._scripts("bury", [keys.inbox, keys.dead], GROUP, ident, error[:500], tries)
+            self._scripts(
+                "bury", [keys.inbox, keys.dead, keys.stats], GROUP, ident, error[:500], tries
+            )
         )
 
     def rest(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,12 +16,16 @@ from shared.locator import Located, digest_of
 from shared.shards import Shard
 from shared.sites import Site
 from shared.store.contract import Keys
+from shared.store.history import History
 from shared.store.holds import Hold
 from shared.store.lookup import Lookup, loc_of
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
 from shared.store.resyncs import Resyncs
 from shared.store.sections import Sections
+
+LATELY = 5_000
+"""Among how many of the last decisions those about one page are looked for."""
 
 
 class Inspector:
@@ -35,6 +38,7 @@ class Inspector:
         self._inbox = Inbox(client, name)
         self._lookup = Lookup(client, name, Sections(client, name, site.limits))
         self._publishing = Publishing(client, name)
+        self._history = History(client, name)
 
     def status(self) -> dict[str, Any]:
         """Counts, what waits and for how long (s), what was published when."""
@@ -85,7 +89,7 @@ class Inspector:
                 answer["why"] = self._why_held(loc, page, shard)
         answer["lately"] = [
             {"event": ident, "decision": reason}
-            for ident, subject, reason, _ in self.decisions()
+            for ident, subject, reason, _ in reversed([*self._history.decisions(LATELY)])
             if subject == loc
         ]
         return answer
@@ -131,19 +135,6 @@ class Inspector:
         if file is not None:
             answer["file_written"] = w3c.from_epoch_s(file.lastmod)
         return answer
-
-    def decisions(self) -> list[tuple[str, str, str, bool]]:
-        """What was decided lately, oldest first: event id, loc or id, reason, whether
-        published bytes change.
-        """
-        with answering():
-            entries: Any = self._client.xrange(self._keys.recent)
-        return [
-            tuple(decision)
-            for _, fields in entries
-            if b"decided" in fields
-            for decision in json.loads(fields[b"decided"])
-        ]
 
 
 def _members(entry: Entry) -> Iterator[tuple[str, Any]]:

@@ -57,6 +57,7 @@ class Known:
     these pages are or will be in, by groups.digest_of. `expiry` says when an entry has to be looked
     at again (ms since 1970, 0: never), `expired` which pages leave because their time is over.
     `feed` holds what the feeds say of each page (None: nothing), no page if the site has no feeds.
+    `told` are the pages whose change search engines are to be told of.
     """
 
     sections: Mapping[str, int]
@@ -69,6 +70,7 @@ class Known:
     expired: set[str] = field(default_factory=set)
     names: dict[int, str] = field(default_factory=dict)
     feed: dict[str, Item | None] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
 
     def section_of(self, loc: str) -> int | None:
         """The section that lists `loc`, or will once this batch is applied."""

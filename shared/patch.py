@@ -34,8 +34,23 @@ class Decision(NamedTuple):
     reason: str
 
 
-def decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Decision:
-    """Decide `event` and record the outcome in `known`. Raises UnknownSectionError."""
+def decide(
+    known: Known, event: Event, arrival: Arrival, policy: Policy, *, quiet: bool = True
+) -> Decision:
+    """Decide `event` and record the outcome in `known`. Raises UnknownSectionError.
+
+    Unless `quiet`, search engines are to be told of the pages that it changes.
+    """
+    owner = subjects(event)[1]
+    claim = known.claims.get(owner)
+    decision = _decide(known, event, arrival, policy)
+    if decision.changed and not quiet:
+        left = claim.loc if claim else ""
+        known.told.update(loc for loc in (event.loc, left) if loc)
+    return decision
+
+
+def _decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Decision:
     loc, owner = subjects(event)
     when = stamp(event.version, *arrival)
     left = Decision(changed=False, reason="")

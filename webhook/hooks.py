@@ -22,7 +22,7 @@ from shared.store.redis import answering
 from webhook import wire
 from webhook.answers import answer, headers, note
 from webhook.auth import STRANGER, Credentials
-from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
+from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
 from webhook.sources import woocommerce
 from webhook.sources.contract import Config, Hook, Keys, Proof, Source
 from webhook.sources.registry import REGISTRY
@@ -156,4 +156,6 @@ def _answer(accepted: Accepted, taken: Taken) -> Response:
     if accepted.status == "limited":
         detail = f"nothing was taken: send it again in {accepted.wait} s, more slowly"
         raise RefusedError("rate-limited", detail, headers={"Retry-After": str(accepted.wait)})
+    if accepted.status == "closed":
+        raise RefusedError("closed", headers={"Retry-After": str(CLOSED_S)})
     raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})

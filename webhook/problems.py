@@ -13,6 +13,8 @@ from shared.errors import Fault, SitemapdError
 
 TYPE = "urn:sitemapd:problem:"
 RETRY_AFTER_S = 5
+CLOSED_S = 60
+"""When a sender is to come again to a site that an administrator has closed."""
 MAX_FAULTS = 100
 """Faults listed in one answer; a sender with more has the same one everywhere."""
 
@@ -42,6 +44,7 @@ PROBLEMS = {
     "internal": Problem(500, "Something went wrong here"),
     "store-down": Problem(503, "Events cannot be stored at the moment"),
     "inbox-full": Problem(503, "Too many events are waiting"),
+    "closed": Problem(503, "An administrator has closed this site to events for a while"),
 }
 """Every code a sender can meet. `internal` is listed, and a fault of ours whenever it is sent."""
 

@@ -17,7 +17,7 @@ from shared.errors import Fault
 from shared.inbox import Accepted
 from webhook import auth, wire
 from webhook.answers import answer, headers, note
-from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
+from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
 from webhook.sources import cloudevents, native
 from webhook.sources.contract import Hook
 from webhook.tenants import Gate, Tenants
@@ -88,4 +88,6 @@ def _answer(accepted: Accepted, warnings: list[Fault]) -> Response:
     if accepted.status == "limited":
         detail = f"nothing was taken: send it again in {accepted.wait} s, more slowly"
         raise RefusedError("rate-limited", detail, headers={"Retry-After": str(accepted.wait)})
+    if accepted.status == "closed":
+        raise RefusedError("closed", headers={"Retry-After": str(CLOSED_S)})
     raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})

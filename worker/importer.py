@@ -83,7 +83,7 @@ class Importer:
             found = [self._translator.event(item, mark.began, say) for item in batch]
             events = [event for event in found if event is not None]
             if events and not skip:
-                accepted = self._inbox.accept(events)
+                accepted = self._inbox.accept(events, quiet=True)
                 if accepted.status != "accepted":
                     raise StoreError(f"the inbox takes no events: {accepted.status}")
             if not skip:

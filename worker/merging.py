@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from shared.blocks import Block
 from shared.errors import ShardError
 from shared.shrink import Peak
 from shared.sites import Site
+from shared.store.revisions import MOST_LINES, Line
 from shared.store.work import Taken
 from worker.files import Piece
 
@@ -28,6 +29,7 @@ class Merged(NamedTuple):
     """A shard with its patches merged: `edited` blocks (None: gone), all blocks, raw bytes of
     those that were inflated anyway.
 
+    `lines` are those that changed, None if there are too many to name them: `changed` counts them.
     `peak` and `held` are what the shrink guard says of it (T32).
     """
 
@@ -37,6 +39,8 @@ class Merged(NamedTuple):
     raw: dict[int, bytes]
     peak: Peak = Peak(0, 0)
     held: tuple[int, int] | None = None
+    lines: Sequence[Line] | None = ()
+    changed: int = 0
 
     @property
     def urls(self) -> int:
@@ -76,11 +80,17 @@ def merge(taken: Taken) -> Merged:
     """
     whole, raws = dict(taken.blocks), {}
     edited: dict[int, Block | None] = {}
+    lines: list[Line] | None = [] if sum(map(len, taken.patches.values())) <= MOST_LINES else None
+    changed = 0
     for number, patches in taken.patches.items():
         before = whole[number].raw() if number in whole else b""
         raw, count = blocks.edit(before, patches)
         if raw == before:
             continue
+        if lines is None:
+            changed += len(patches)
+        else:
+            lines += (Line(*pair) for pair in blocks.differences(before, patches))
         if count:
             raws[number] = raw
             whole[number] = blocks.deflate(raw, count, _uses(whole.get(number), patches, raw))
@@ -88,7 +98,9 @@ def merge(taken: Taken) -> Merged:
         else:
             edited[number] = None
             whole.pop(number, None)
-    return Merged(taken, edited, dict(sorted(whole.items())), raws)
+    changed = changed if lines is None else len(lines)
+    merged = Merged(taken, edited, dict(sorted(whole.items())), raws)
+    return merged._replace(lines=lines, changed=changed)
 
 
 def _uses(before: Block | None, patches: Mapping[bytes, bytes | None], raw: bytes) -> int:

@@ -17,6 +17,7 @@ from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
 from shared.store.redis import answering, connect
+from shared.store.room import trim
 from shared.telemetry import logger
 from worker.answering import Answerer
 from worker.checking import Checker
@@ -107,6 +108,7 @@ class Plant:
         for name, pump in self._pumps.items():
             try:
                 self._adopt(pump)
+                trim(self._client, name)
                 if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
                     busy |= pump.run(SLICE_S)
             except StoreError as error:

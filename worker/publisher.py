@@ -19,6 +19,7 @@ from shared import fragments, shards, w3c
 from shared.errors import ShardError
 from shared.shards import Shard
 from shared.sites import Site
+from shared.store import revisions
 from shared.store.contract import LEASE_MS, PublishedFile
 from shared.store.publishing import Publishing
 from shared.store.redis import Errand
@@ -69,11 +70,12 @@ class Publisher:
         self._kept = {name for name, section in site.sections.items() if section.keep_empty}
         self._damaged: dict[Shard, tuple[float, str]] = {}
         self._holder: tuple[str, float] = ("", 0.0)
-        self._held_at = 0.0
+        self._held_at = self._began = 0.0
+        self._engines: tuple[str, ...] = ()
 
     def errand(self, again: Sequence[Shard] = ()) -> Errand:
         """What `publish` begins with: may be sent along with what comes before it."""
-        self._held_at = time.monotonic()
+        self._held_at = self._began = time.monotonic()
         since = self._held_at - SET_ASIDE_S
         aside = [shard for shard, (at, _) in self._damaged.items() if at > since]
         return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS, aside)
@@ -238,7 +240,7 @@ class Publisher:
         shard, state, before = merged.taken.shard, merged.taken.state, merged.taken.file
         page = state.ordinal // self._site.index_shards
         if not self._stands(merged):
-            return Done(merged.taken, merged.edited, None, page, b"")
+            return self._revised(Done(merged.taken, merged.edited, None, page, b""), merged)
         # A file that stays may be that of a publisher which died before it could say so.
         lastmod = staged.mtime if staged else root.mtime(self._path(shard))
         lastmod = max(lastmod, before.lastmod if before else 0)
@@ -250,7 +252,12 @@ class Publisher:
             )
         url = self._site.base.url(shards.file_name(shard, self._site.form))
         line = fragments.index_line(url, w3c.from_epoch_s(lastmod))
-        return Done(merged.taken, merged.edited, file, page, line, merged.held)
+        done = Done(merged.taken, merged.edited, file, page, line, merged.held)
+        return done if merged.held else self._revised(done, merged)
+
+    def _revised(self, done: Done, merged: Merged) -> Done:
+        lines = b"" if merged.lines is None else revisions.pack(merged.lines)
+        return done._replace(changed=merged.changed, lines=lines)
 
     def _commit(
         self, run: Run, root: WebRoot, done: Sequence[Done], written: list[str], removed: list[str]
@@ -263,7 +270,8 @@ class Publisher:
             "shards": [*map(str, published.shards)], "written": written, "removed": removed,
             "held": [*map(str, held)],
         }  # fmt: skip
-        publishes = self.state.commit(self._token, done, note)
+        took_ms = int((time.monotonic() - self._began) * 1000)
+        publishes = self.state.commit(self._token, done, note, self._engines, took_ms)
         if not publishes:
             _log.warning("lease lost while publishing: published again later", site=self._name)
             return published._replace(shards=[], held=[])

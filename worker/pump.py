@@ -10,7 +10,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import redis
 
@@ -24,6 +24,7 @@ from shared.scopes import Scope
 from shared.settings import Settings
 from shared.store.lookup import loc_of
 from shared.store.pages import Pages
+from shared.store.queues import EVENTS, PUBLISH, Queues
 from shared.store.redis import Errand
 from shared.telemetry import logger
 from worker.publisher import Publisher
@@ -31,6 +32,8 @@ from worker.publisher import Publisher
 BATCH = 500
 MAX_TRIES = 5
 AWAKE_EVERY_S = 2.0
+LOOK_S = 0.5
+"""How long a pause may go unseen."""
 
 _log = logger("pump")
 
@@ -66,7 +69,9 @@ class Pump:
         self._on_resync = on_resync
         self._running = threading.Lock()
         self._stopping = threading.Event()
-        self._published_at = float("-inf")
+        self._queues = Queues(client, name)
+        self._paused: Container[str] = ()
+        self._looked_at = self._published_at = float("-inf")
         self._awake_at = float("-inf")
         self._left = True
 
@@ -82,6 +87,7 @@ class Pump:
         # Accepting an event has just said that somebody is awake; once more would cost a flush.
         self._awake_at = time.monotonic()
         try:
+            self._look()
             self._read_again()
             asleep = self._drain(until)
         except PublishError as error:
@@ -116,7 +122,7 @@ class Pump:
         """Settle what this consumer was given and never settled: adopted, failed, or in its former
         life, for its name is the same.
         """
-        if not self._left:
+        if not self._left or EVENTS in self._paused:
             return
         self._left, after = False, "0"
         while batch := self.inbox.read(self._consumer, BATCH, after):
@@ -128,7 +134,9 @@ class Pump:
         looked_again = False
         while not self._stopping.is_set() and time.monotonic() < until:
             self._stay_awake()
-            batch = self.inbox.read(self._consumer, BATCH)
+            self._look()
+            waits = EVENTS not in self._paused
+            batch = self.inbox.read(self._consumer, BATCH) if waits else []
             # What publishing begins with goes along with the last thing before it.
             errand = self.publisher.errand() if batch and self._due() <= 0 else None
             if batch:
@@ -137,7 +145,7 @@ class Pump:
             due = self._due()
             if due <= 0 and self._publish(errand):
                 continue
-            if due <= 0 or (not batch and not self.publisher.state.dirty(1)):
+            if due <= 0 or (not batch and (due == math.inf or not self.publisher.state.dirty(1))):
                 if batch:
                     continue
                 if self.inbox.rest():
@@ -156,7 +164,9 @@ class Pump:
             self.inbox.sleep()
 
     def _due(self) -> float:
-        """In how many seconds the next publish may be."""
+        """In how many seconds the next publish may be; infinity while publishing is paused."""
+        if PUBLISH in self._paused:
+            return math.inf
         return self._published_at + self._site.publish_interval - time.monotonic()
 
     def _publish(self, errand: Errand | None) -> bool:
@@ -166,6 +176,12 @@ class Pump:
         if published.written or published.removed or published.held:
             self._published_at = time.monotonic()
         return bool(published.shards or published.held)
+
+    def _look(self) -> None:
+        """See what an administrator has paused."""
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_S:
+            self._looked_at, self._paused = now, self._queues.paused()
 
     def _stay_awake(self) -> None:
         now = time.monotonic()
@@ -201,7 +217,9 @@ class Pump:
             settled = [received.id for received, _ in events]
             resyncs = [(str(scope), Arrival.of(received.id).ms) for received, scope in asked]
             relinked = self.pages.relink(read)
-            if relinked and self.pages.apply(read, settled, decisions, errand, resyncs):
+            if relinked and self.pages.apply(
+                read, settled, decisions, errand, resyncs, [received.payload for received in batch]
+            ):
                 break
         if asked:
             self._on_resync(self.name)
@@ -220,7 +238,8 @@ class Pump:
                 scope = str(Scope.of_event(event))
                 decisions.append((received.id, scope, f"resync asked: {scope}", False))
                 continue
-            decision = decide(known, event, Arrival.of(received.id), policy)
+            arrival = Arrival.of(received.id)
+            decision = decide(known, event, arrival, policy, quiet=received.quiet)
             subject = event.loc or f"id {event.id}"
             decisions.append((received.id, subject, decision.reason, decision.changed))
         return decisions

@@ -114,7 +114,7 @@ class Reconciler:
                 drain()
 
     def _accept(self, events: list[Event]) -> None:
-        accepted = self._inbox.accept(events)
+        accepted = self._inbox.accept(events, quiet=True)
         if accepted.status != "accepted":
             raise StoreError(f"the inbox takes no events: {accepted.status}")
 

@@ -4,21 +4,27 @@
 --      2 awake  string  set with a TTL where it was not: the caller then wakes a worker
 --      3 rate   string  `when debt`, microseconds and seconds: how long after `when` the site's
 --                       bucket is full again; its TTL is the debt, and without the key it is full
---      4 seen   string  remembers this delivery; left out for senders that give no id
+--      4 paused hash    with a field `door`, nothing is taken
+--      5 stats  hash    `accepted` counts
+--      6 seen   string  remembers this delivery; left out for senders that give no id
 -- ARGV 1 digest of the body, 2 TTL of seen (s), 3 TTL of awake (ms), 4 most events the inbox may
 --      hold (0: any), 5 events per second (0: any), 6 seconds of that rate the bucket holds,
---      7.. the events
+--      7 `1` if search engines shall not be told of what these events change, 8 trace context
+--      (empty: none), 9.. the events
 -- Returns {status, first event id, number of events, slept (1: nobody was awake), digest of the
 --      body that was accepted first under this id, seconds to wait}
 --      status: accepted | duplicate (same id, same body) | conflict (same id, other body) | full
---      (the inbox) | limited (the rate)
-local first, count = 7, #ARGV - 6
-if KEYS[4] then
-  local known = redis.call('GET', KEYS[4])
+--      (the inbox) | limited (the rate) | closed (the door)
+local first, count = 9, #ARGV - 8
+if KEYS[6] then
+  local known = redis.call('GET', KEYS[6])
   if known then
     local digest, id, number = string.match(known, '^(%S*) (%S*) (%d+)$')
     return {digest == ARGV[1] and 'duplicate' or 'conflict', id, tonumber(number), 0, digest, 0}
   end
+end
+if redis.call('HEXISTS', KEYS[4], 'door') == 1 then
+  return {'closed', '', 0, 0, '', 0}
 end
 local most = tonumber(ARGV[4])
 if most > 0 and redis.call('XLEN', KEYS[1]) + count > most then
@@ -45,13 +51,20 @@ if rate > 0 then
   debt = debt + cost
   redis.call('SET', KEYS[3], string.format('%.0f %.6f', now, debt), 'PX', math.ceil(debt * 1000))
 end
+local marks = {}
+for i, name in ipairs({'q', 't'}) do
+  if ARGV[6 + i] ~= '' then
+    marks[#marks + 1], marks[#marks + 2] = name, ARGV[6 + i]
+  end
+end
 local id = ''
 for i = first, #ARGV do
-  local added = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i])
+  local added = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i], unpack(marks))
   id = id == '' and added or id
 end
-if KEYS[4] then
-  redis.call('SET', KEYS[4], ARGV[1] .. ' ' .. id .. ' ' .. count, 'EX', ARGV[2])
+redis.call('HINCRBY', KEYS[5], 'accepted', count)
+if KEYS[6] then
+  redis.call('SET', KEYS[6], ARGV[1] .. ' ' .. id .. ' ' .. count, 'EX', ARGV[2])
 end
 local slept = redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[3])
 return {'accepted', id, count, slept and 1 or 0, ARGV[1], 0}

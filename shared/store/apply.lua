@@ -11,13 +11,15 @@
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
 -- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
--- <section>:taking:<n>, held, allowed, expiry, resync, cluster:<group>, feed, feed:items
--- ARGV 1 cmsgpack of {prefix, group, now, forget, recent_most, recent,
+-- <section>:taking:<n>, held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
+-- ARGV 1 cmsgpack of {prefix, group, now, since (arrival of the oldest, ms), forget, recent_most,
+--        recent (empty: nothing to say), counted = {[name in stats] = number}, tells (0, 1),
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
---        pages = {{field, before, after, op, payload, section, digest, counts}..},
+--        pages = {{field, before, after, op, payload, section, digest, counts, told}..},
 --              op: P put, D delete, E delete because its time is over, T touch, M move to the tail,
 --              N nothing, only compared, F touch, and have the shard looked at, for the feeds
---              change; counts: 0 for news, which lists a page a second time
+--              change; counts: 0 for news, which lists a page a second time; told: 1 if search
+--              engines are to be told once it is published, which lower case says in a patch
 --        claims = {{field, before, after}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
 --        expiry = {{name, when}..}, 0: never; feed = {{loc, when, item (empty: none)}..}, feed_most,
@@ -30,7 +32,9 @@ local FIRST = 7
 local NOWHERE = string.rep('\255', 6)
 local LAST_BLOCK = 65535
 local SHARDS = 1048576
-local SCOPES = 1000
+
+-- include count
+-- include beside
 
 local conflicts = 0
 for i, page in ipairs(a.pages) do
@@ -117,8 +121,9 @@ end
 
 -- A page may leave one block and enter another of the same shard before anything is published:
 -- with the block in its name neither patch hides the other.
-local function patch(shard, block, digest, op, payload)
+local function patch(shard, block, digest, op, payload, told)
   local patches, where = shard.patches, struct.pack('>I2', block)
+  op = told == 1 and string.lower(op) or op
   patches[#patches + 1] = digest .. where
   patches[#patches + 1] = where .. op .. payload
 end
@@ -137,7 +142,7 @@ local function still_published(shard, block, digest)
 end
 
 for i, page in ipairs(a.pages) do
-  local field, before, after, op, payload, section, digest, counts = unpack(page)
+  local field, before, after, op, payload, section, digest, counts, told = unpack(page)
   local old_place, old_length = NOWHERE, 0
   if before ~= '' then
     old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
@@ -156,7 +161,7 @@ for i, page in ipairs(a.pages) do
     if op == 'E' then
       shard.moved = shard.moved + 1
     end
-    patch(shard, old_block, digest, 'D', payload)
+    patch(shard, old_block, digest, 'D', payload, told)
   elseif op == 'P' or op == 'M' then
     local length = struct.unpack('>I3', after)
     local limits, stays = a.sections[section], false
@@ -193,7 +198,7 @@ for i, page in ipairs(a.pages) do
     if old_length == 0 then
       listed = listed + counts
     end
-    patch(shard, block, digest, 'U', payload)
+    patch(shard, block, digest, 'U', payload, told)
   elseif op == 'F' then
     shard_of(old_section, old_number).soiled = true
   end
@@ -212,72 +217,33 @@ for i, claim in ipairs(a.claims) do
   end
 end
 
-for _, group in ipairs(a.groups) do
-  local key = a.prefix .. 'cluster:' .. group[1]
-  if #group[4] > 0 then
-    redis.call('HDEL', key, unpack(group[4]))
-  end
-  if #group[3] > 0 then
-    redis.call('HSET', key, unpack(group[3]))
-  end
-  redis.call('HSET', key, '', redis.call('HINCRBY', KEYS[4], 'clusters', 1))
-  if redis.call('HLEN', key) == 1 then
-    redis.call('DEL', key)
-  end
-end
-
-for _, entry in ipairs(a.expiry) do
-  if entry[2] == 0 then
-    redis.call('ZREM', a.prefix .. 'expiry', entry[1])
-  else
-    redis.call('ZADD', a.prefix .. 'expiry', entry[2], entry[1])
-  end
-end
-
-for _, entry in ipairs(a.feed) do
-  if entry[3] == '' then
-    redis.call('ZREM', a.prefix .. 'feed', entry[1])
-    redis.call('HDEL', a.prefix .. 'feed:items', entry[1])
-  else
-    redis.call('ZADD', a.prefix .. 'feed', entry[2], entry[1])
-    redis.call('HSET', a.prefix .. 'feed:items', entry[1], entry[3])
-  end
-end
-if #a.feed > 0 then
-  local over = redis.call('ZCARD', a.prefix .. 'feed') - a.feed_most
-  for _, loc in ipairs(over > 0 and redis.call('ZRANGE', a.prefix .. 'feed', 0, over - 1) or {}) do
-    redis.call('ZREM', a.prefix .. 'feed', loc)
-    redis.call('HDEL', a.prefix .. 'feed:items', loc)
-  end
-end
-
-for _, scope in ipairs(a.resyncs) do
-  redis.call('ZADD', a.prefix .. 'resync', 'GT', scope[2], scope[1])
-end
-if #a.resyncs > 0 and redis.call('ZCARD', a.prefix .. 'resync') > SCOPES then
-  -- So many parts are the whole site, to be read once; and a sender cannot fill the store.
-  local last = redis.call('ZRANGE', a.prefix .. 'resync', -1, -1, 'WITHSCORES')
-  redis.call('DEL', a.prefix .. 'resync')
-  redis.call('ZADD', a.prefix .. 'resync', last[2], 'site')
-end
+beside(a)
 
 for _, shard in ipairs(touched) do
   local name = a.sections[shard.section][1]
   if shard.moved > 0 then
     -- Listed elsewhere now, which is no loss to the shrink guard.
     redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. name .. '/' .. shard.number, shard.moved)
-    redis.call('ZADD', KEYS[2], 'NX', a.now, name .. '/' .. shard.number)
+    redis.call('ZADD', KEYS[2], 'LT', a.since, name .. '/' .. shard.number)
   end
   if #shard.patches > 0 or shard.soiled then
     if not shard.known then
       shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
     end
     if #shard.patches > 0 then
-      redis.call('HSET', a.prefix .. name .. ':pending:' .. shard.number, unpack(shard.patches))
+      local pending, patches = a.prefix .. name .. ':pending:' .. shard.number, shard.patches
+      for j = 1, a.tells * #patches, 2 do
+        -- What comes after a change that is to be told of, before it is published, unsays nothing.
+        local waits, new = redis.call('HGET', pending, patches[j]), patches[j + 1]
+        if waits and string.byte(waits, 3) >= 97 then
+          patches[j + 1] = string.sub(new, 1, 2) .. string.lower(string.sub(new, 3, 3)) .. string.sub(new, 4)
+        end
+      end
+      redis.call('HSET', pending, unpack(patches))
     end
     redis.call('HSET', a.prefix .. name .. ':shards', shard.number,
       struct.pack('>I8I4I8I4', shard.generation + 1, shard.count, shard.size, shard.ordinal))
-    redis.call('ZADD', KEYS[2], 'NX', a.now, name .. '/' .. shard.number)
+    redis.call('ZADD', KEYS[2], 'LT', a.since, name .. '/' .. shard.number)
   end
 end
 for section, tail in pairs(tails) do
@@ -289,6 +255,11 @@ end
 if #a.settled > 0 then
   redis.call('XACK', KEYS[1], a.group, unpack(a.settled))
   redis.call('XDEL', KEYS[1], unpack(a.settled))
+end
+if a.recent ~= '' then
   redis.call('XADD', KEYS[6], 'MAXLEN', '~', a.recent_most, '*', 'decided', a.recent)
+end
+for name, number in pairs(a.counted) do
+  count(a.prefix, a.now, name, number)
 end
 return 0

@@ -50,7 +50,11 @@ def changes_of(batch: Batch) -> Changes:
     fed = {loc: item for loc, item in known.feed.items() if item != batch.feed[loc]}
     ops = net(known, batch.pages)
     return Changes(
-        [*(_page(op, fed) for op in ops), *_compared(batch), *_fed_alone(batch, fed, ops)],
+        [
+            *(_page(op, fed, told=loc_of(op.loc) in known.told) for op in ops),
+            *_compared(batch),
+            *_fed_alone(batch, fed, ops),
+        ],
         claims,
         [*_group_changes(known, batch.groups)],
         [*known.expiry.items()],
@@ -58,7 +62,7 @@ def changes_of(batch: Batch) -> Changes:
     )
 
 
-def _page(op: Op, fed: Collection[str]) -> list[Any]:
+def _page(op: Op, fed: Collection[str], *, told: bool) -> list[Any]:
     if op.fragment is not None:
         kind, payload = "P", op.fragment
     elif op.after.startswith(_NOT_LISTED) and Located.was_live(op.before):
@@ -69,6 +73,7 @@ def _page(op: Op, fed: Collection[str]) -> list[Any]:
     counts = int(not op.loc.startswith(NEWS))
     return [
         field(op.digest), op.before, op.after, kind, payload, op.section or 0, op.digest, counts,
+        int(told),
     ]  # fmt: skip
 
 
@@ -80,7 +85,7 @@ def _fed_alone(batch: Batch, fed: Collection[str], ops: Sequence[Op]) -> Iterato
     for loc in fed:
         if loc not in placed and Located.was_live(stored := batch.pages[loc]):
             digest = digest_of(loc)
-            yield [field(digest), stored, stored[PLACE_BYTES:], "F", b"", 0, digest, 0]
+            yield [field(digest), stored, stored[PLACE_BYTES:], "F", b"", 0, digest, 0, 0]
 
 
 def _compared(batch: Batch) -> Iterator[list[Any]]:
@@ -89,7 +94,7 @@ def _compared(batch: Batch) -> Iterator[list[Any]]:
         page, stored = batch.known.pages[key], batch.pages[key]
         if when == 0 and (page.tail() if page else b"") == stored[PLACE_BYTES:]:
             digest = digest_of(key)
-            yield [field(digest), stored, stored[PLACE_BYTES:], "N", b"", 0, digest, 0]
+            yield [field(digest), stored, stored[PLACE_BYTES:], "N", b"", 0, digest, 0, 0]
 
 
 def _group_changes(

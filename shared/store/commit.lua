@@ -1,15 +1,24 @@
 -- Record what was published, and give the lease back.
 --
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
--- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, then of each shard:
+--      7 revisions stream
+-- further keys of the same site: <section>:..., notify:<engine> (zset: loc -> now), stats, pulse:
+-- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, 6 ms since the
+--      patches were taken, 7 most revisions, 8 names of the engines to be told, each with a space
+--      behind it, 9 upper bounds of how long an event waited (ms), likewise, then of each shard:
 --      section, number, generation as read, file record (empty: it has none any more),
 --      index page, ordinal, line (empty: none), pages moved away as read, number confirmed as read
 --      (empty: none), why it is held (empty: it was published; else `urls reference`),
---      number of blocks, then number and bytes of each (empty: no such block any more)
+--      number of lines that changed, these (empty: too many to keep), number of locs to tell of,
+--      number of blocks, then the locs, then number and bytes of each block (empty: gone)
 -- Returns the number of publishes so far; 0 if the lease was lost: then somebody else may have
 -- published meanwhile and these files may be older than theirs, so the shards are dirty again,
 -- under a new generation, so that the other's commit cannot call them clean.
 local mine = redis.call('GET', KEYS[1]) == ARGV[1]
+local time = redis.call('TIME')
+local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- include count
 
 -- What was taken waits again, under what came in since: the same page's later patch counts.
 local function give_back(taking, pending)
@@ -22,7 +31,14 @@ local function give_back(taking, pending)
   end
   local patches = redis.call('HGETALL', taking)
   for j = 1, #patches, 2 do
-    redis.call('HSETNX', pending, patches[j], patches[j + 1])
+    local newer = redis.call('HGET', pending, patches[j])
+    if not newer then
+      redis.call('HSET', pending, patches[j], patches[j + 1])
+    elseif string.byte(patches[j + 1], 3) >= 97 then
+      -- Search engines are still to be told of it: lower case.
+      newer = string.sub(newer, 1, 2) .. string.lower(string.sub(newer, 3, 3)) .. string.sub(newer, 4)
+      redis.call('HSET', pending, patches[j], newer)
+    end
   end
   redis.call('DEL', taking)
 end
@@ -43,12 +59,33 @@ local function let_go(shard, moved, confirmed)
   end
 end
 
-local i = 6
+-- How long the event waited that waited longest for this file.
+local function waited(shard)
+  local since = redis.call('ZSCORE', KEYS[2], shard)
+  if since then
+    local ms, at = math.max(0, redis_now - since), 0
+    for bound in string.gmatch(ARGV[9], '%d+') do
+      at = at + (ms > tonumber(bound) and 1 or 0)
+    end
+    count(ARGV[2], ARGV[3], 'waited:' .. at, 1)
+    count(ARGV[2], ARGV[3], 'waited:ms', ms)
+  end
+end
+
+local function tell(loc)
+  for engine in string.gmatch(ARGV[8], '%S+') do
+    redis.call('ZADD', ARGV[2] .. 'notify:' .. engine, 'NX', ARGV[3], loc)
+  end
+end
+
+local i = 10
 while i <= #ARGV do
   local section, number, generation, file = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3]
   local page, ordinal, line = ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]
-  local moved, confirmed, why, blocks = tonumber(ARGV[i + 7]), ARGV[i + 8], ARGV[i + 9], tonumber(ARGV[i + 10])
-  i = i + 11
+  local moved, confirmed, why = tonumber(ARGV[i + 7]), ARGV[i + 8], ARGV[i + 9]
+  local changed, lines, told, blocks = tonumber(ARGV[i + 10]), ARGV[i + 11], tonumber(ARGV[i + 12]), tonumber(ARGV[i + 13])
+  local locs = i + 14
+  i = locs + told
   local name, shard = ARGV[2] .. section, section .. '/' .. number
   local pending, taking = name .. ':pending:' .. number, name .. ':taking:' .. number
   local stored = redis.call('HGET', name .. ':shards', number)
@@ -76,12 +113,22 @@ while i <= #ARGV do
     else
       redis.call('DEL', taking)
       let_go(shard, moved, confirmed)
+      waited(shard)
+      for j = locs, i - 1 do
+        tell(ARGV[j])
+      end
+      if changed > 0 then
+        redis.call('XADD', KEYS[7], 'MAXLEN', '~', ARGV[7], '*', 'shard', shard, 'file', file, 'changed', changed, 'lines', lines)
+      end
       -- The generation alone is not enough: patches that a publisher took and never committed are
       -- merged before those that came in after them, under the generation of both.
       clean = clean and redis.call('EXISTS', pending) == 0
     end
     if clean then
       redis.call('ZREM', KEYS[2], shard)
+    elseif why == '' then
+      -- What waits now came after the rest was taken.
+      redis.call('ZADD', KEYS[2], 'XX', redis_now - ARGV[6], shard)
     end
   elseif stored then
     local g, count, size, o = struct.unpack('>I8I4I8I4', stored)
@@ -94,5 +141,6 @@ if not mine then
   return 0
 end
 redis.call('DEL', KEYS[1])
+count(ARGV[2], ARGV[3], 'publishes', 1)
 redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
 return redis.call('HINCRBY', KEYS[3], 'publishes', 1)

@@ -16,7 +16,8 @@ AWAKE_MS = 10_000
 BURST_S = 120
 """How many seconds of a site's rate may come at once: 60,000 events at the default of 500."""
 LEASE_MS = 10_000
-RECENT = 2_000
+RECENT = 20_000
+"""Entries of `recent` and `revisions` at most; store/room.py cuts them by their size."""
 
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
@@ -44,11 +45,17 @@ PERMANENT = (
     # hash: loc -> Item; apply.lua. Both go when feeds are switched off; worker/feeds.py
     "resync",  # zset: scope -> when somebody asked last to have it compared with its source (ms);
     # apply.lua, answered.lua
-    "dead",  # stream: events that failed five times; bury.lua
-    "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
+    "dead",  # stream: events that failed five times; bury.lua, revive.lua
+    "recent",  # stream: what happened lately, for people (store/history.py); apply.lua, commit.lua
+    "revisions",  # stream: which lines each publish changed (store/revisions.py); commit.lua
+    "stats",  # hash: what was counted (store/stats.py); accept.lua, apply.lua, bury.lua, commit.lua
+    "paused",  # hash: queue -> since (ms), by whom; store/queues.py
+    "purges",  # zset: name of a purge -> when (ms); purge.lua
+    "notify:",  # zset per search engine: loc -> when it may be told (ms); commit.lua
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm` have a TTL.
+`resync-alarm`,
+`pulse:` (counts of one minute), `purged:` (what a purge took out) have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -78,10 +85,22 @@ class Keys:
         self.feed_items = self.prefix + "feed:items"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
+        self.revisions = self.prefix + "revisions"
+        self.stats = self.prefix + "stats"
+        self.paused = self.prefix + "paused"
+        self.purges = self.prefix + "purges"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
         return f"{self.prefix}seen:{ident}"
+
+    def pulse(self, minute: int) -> str:
+        """Counts of one minute since 1970."""
+        return f"{self.prefix}pulse:{minute}"
+
+    def purged(self, name: str) -> str:
+        """What one purge took out."""
+        return f"{self.prefix}purged:{name}"
 
     def loc(self, digest: bytes) -> str:
         """The bucket that holds the page of `digest`."""

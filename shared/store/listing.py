@@ -11,8 +11,9 @@ from shared import blocks, fragments
 from shared.blocks import Block
 from shared.shards import Shard
 from shared.store.contract import Keys
-from shared.store.publishing import Publishing, patches_of
+from shared.store.publishing import Publishing
 from shared.store.redis import answering
+from shared.store.work import patches_of
 
 
 class Listing:

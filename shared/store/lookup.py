@@ -101,7 +101,7 @@ class Lookup:
             found = [patch for patch in pipe.execute() if patch]
         if not found:
             return None
-        return found[0][3:] if found[0][2:3] == b"U" else b""
+        return found[0][3:] if found[0][2:3] in b"Uu" else b""
 
     def fragment(self, shard: Shard, block: int, loc: str) -> bytes | None:
         """The published fragment of the page `loc` of one block."""

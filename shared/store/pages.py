@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +14,7 @@ from shared import fragments, groups, upkeep
 from shared.events import Event
 from shared.feeds import RESERVE
 from shared.groups import Member
-from shared.known import NEWS, Known, subjects
+from shared.known import NEWS, Arrival, Known, subjects
 from shared.locator import (
     PLACE_BYTES,
     TOMBSTONE_MS,
@@ -25,6 +25,7 @@ from shared.locator import (
 )
 from shared.routing import family_of
 from shared.shards import Limits, Shard
+from shared.store import history
 from shared.store.changes import Batch, Changes, changes_of
 from shared.store.contract import GROUP, RECENT, Keys, field
 from shared.store.lookup import Lookup, unpacked
@@ -45,11 +46,13 @@ class Pages:
         feed_entries: int = 0,
         *,
         draft: bool = False,
+        tells: bool = False,
     ) -> None:
         """`limits` of each configured section; news is looked up if one reuses its files.
 
         `feed_entries` is how many pages the site's feeds list, 0 if it has none. A `draft` is for
-        deciding only, and must not be applied: nothing at all is written.
+        deciding only, and must not be applied: nothing at all is written. `tells` if search engines
+        are told of changes.
         """
         self._client = client
         self._keys = Keys(site)
@@ -57,7 +60,7 @@ class Pages:
         self._limits = limits
         self.sections = (Draft if draft else Sections)(client, site, limits)
         self.lookup = Lookup(client, site, self.sections)
-        self._feed_most = feed_entries * RESERVE
+        self._feed_most, self._tells = feed_entries * RESERVE, tells
         self._lists_news = any(each.reuse for each in limits.values())
 
     def limits_of(self, section: str) -> Limits:
@@ -171,16 +174,20 @@ class Pages:
         decisions: Sequence[tuple[str, str, str, bool]] = (),
         errand: Errand | None = None,
         resyncs: Sequence[tuple[str, int]] = (),
+        payloads: Sequence[bytes] = (),
     ) -> bool:
         """Write what `batch.known` has become, all or nothing, and settle the events of these ids.
 
         False if somebody else changed one of the records meanwhile: read and decide again.
         `decisions` is what people are told: (event id, loc, reason, whether bytes change).
         `errand` is done right behind it, unless it was done before. `resyncs` are scopes to be
-        compared with their source, and when that was asked for (ms).
+        compared with their source, and when that was asked for (ms). `payloads` are the events as
+        they were stored, in the order of `decisions`, to be kept for a while.
         """
         changes = changes_of(batch)._replace(resyncs=resyncs)
-        return self._write(changes, settled, decisions, errand)
+        note = history.pack(decisions, payloads) if decisions else b""
+        counted = Counter("changed" if changed else "unchanged" for *_, changed in decisions)
+        return self._write(changes, settled, note, counted, errand)
 
     def move(self, shard: Shard, listed: Sequence[bytes]) -> int:
         """Move pages, by their fragments in `shard`, to the tail of its section; how many went.
@@ -195,16 +202,16 @@ class Pages:
             here = place is not None and place[:2] == (number, shard.number)
             if here and Located.lists(record, fragments.digest(fragment), number):
                 digest = digest_of(loc)
-                moved.append(
-                    [field(digest), record, record[PLACE_BYTES:], "M", fragment, number, digest, 1]
-                )
+                rest = (record[PLACE_BYTES:], "M", fragment, number, digest, 1, 0)
+                moved.append((field(digest), record, *rest))
         return len(moved) if moved and self._write(Changes(moved)) else 0
 
     def _write(
         self,
         changes: Changes,
         settled: Sequence[str] = (),
-        decisions: Sequence[tuple[str, str, str, bool]] = (),
+        note: bytes = b"",
+        counted: Mapping[str, int] = {},
         errand: Errand | None = None,
     ) -> bool:
         keys = self._keys
@@ -212,8 +219,9 @@ class Pages:
         pages, owned = changes.pages, changes.claims
         message = {
             "prefix": keys.prefix, "group": GROUP, "now": now, "forget": now + TOMBSTONE_MS,
-            "recent_most": RECENT // max(1, len(decisions)),
-            "recent": json.dumps(decisions, separators=(",", ":")),
+            "since": min((Arrival.of(ident).ms for ident in settled[:1]), default=now),
+            "recent_most": RECENT, "recent": note, "counted": dict(counted),
+            "tells": int(self._tells),
             "sections": self._section_limits(pages), "pages": pages,
             "claims": [[field(owner), *stored, owner] for owner, *stored in owned],
             "groups": changes.groups, "expiry": changes.expiry, "resyncs": changes.resyncs,

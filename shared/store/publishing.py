@@ -11,7 +11,6 @@ import redis
 
 from shared.blocks import Block
 from shared.feeds import Item
-from shared.fragments import LOC_END
 from shared.shards import Shard, ShardState
 from shared.store.contract import (
     LEASE_MS,
@@ -23,7 +22,8 @@ from shared.store.contract import (
 )
 from shared.store.holds import Holds
 from shared.store.redis import Argument, Errand, Scripts, answering
-from shared.store.work import Begun, Done, Run, Taken
+from shared.store.stats import BOUNDS_MS
+from shared.store.work import Begun, Done, Run, Taken, patches_of, told_of
 
 _T = TypeVar("_T")
 
@@ -120,6 +120,7 @@ class Publishing:
                     {int(number): Block.unpack(stored) for number, stored in blocks.items()},
                     PublishedFile.unpack(file) if file else None,
                     int(moved or 0), None if confirmed is None else int(confirmed),
+                    told_of(patches.values()),
                 )
             )  # fmt: skip
         return taken, dict(lines)
@@ -169,28 +170,42 @@ class Publishing:
                 return self.run(fresh)
         return Run(found[0].decode(), int(found[1] or 0))
 
-    def commit(self, token: str, done: Iterable[Done], note: Mapping[str, object]) -> int:
+    def commit(
+        self,
+        token: str,
+        done: Iterable[Done],
+        note: Mapping[str, object],
+        engines: Iterable[str] = (),
+        took_ms: int = 0,
+    ) -> int:
         """Record what was published and give the lease back.
 
         The number of publishes so far; 0 if the lease was lost meanwhile: the shards are dirty
-        again then. `note` is what people are told.
+        again then. `note` is what people are told, `engines` which search engines are told of the
+        pages that changed, `took_ms` how long ago the patches were taken.
         """
         now = time.time_ns() // 1_000_000
         said = json.dumps(note, separators=(",", ":"))
-        args: list[Argument] = [token, self._keys.prefix, now, RECENT, said]
+        names = "".join(f"{engine} " for engine in engines)
+        bounds = "".join(f"{bound} " for bound in BOUNDS_MS)
+        args: list[Argument] = [
+            token, self._keys.prefix, now, RECENT, said, took_ms, RECENT, names, bounds,
+        ]  # fmt: skip
         for each in done:
             taken, confirmed = each.taken, each.taken.confirmed
+            told = taken.told if names else ()
             args += [
                 *each.shard, each.state.generation, each.file.pack() if each.file else "",
                 each.page, each.state.ordinal, each.line,
                 taken.moved, "" if confirmed is None else confirmed,
-                f"{each.held[0]} {each.held[1]}" if each.held else "", len(each.blocks),
+                f"{each.held[0]} {each.held[1]}" if each.held else "",
+                each.changed, each.lines, len(told), len(each.blocks), *told,
             ]  # fmt: skip
             for number, block in each.blocks.items():
                 args += [number, block.pack() if block else b""]
         keys = self._keys
-        names = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed]
-        return int(self._scripts("commit", names, *args))
+        used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed]
+        return int(self._scripts("commit", [*used, keys.revisions], *args))
 
     def take(self, token: str) -> bool:
         """Take the lease and nothing else; False if somebody has it."""
@@ -267,16 +282,3 @@ class Publishing:
 
 def _lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
     return {int(ordinal): line for ordinal, line in stored.items()}
-
-
-def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
-    """Stored patches by block: fragments.key -> new fragment, None to remove."""
-    found: dict[int, dict[bytes, bytes | None]] = {}
-    for patch in stored:
-        block, payload = int.from_bytes(patch[:2], "big"), patch[3:]
-        if patch[2:3] == b"U":
-            key = payload[: payload.index(LOC_END) + len(LOC_END)]
-            found.setdefault(block, {})[key] = payload
-        else:
-            found.setdefault(block, {})[payload] = None
-    return found

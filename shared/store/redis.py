@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,6 +16,7 @@ from redis.retry import Retry
 
 from shared.errors import StoreDownError, StoreError, UnsafeStoreError
 
+_INCLUDE = re.compile(r"^-- include ([a-z]+)$", re.MULTILINE)
 Argument = bytes | str | int | float
 OLDEST = (7, 0)
 # Prefixes of replies that say nothing about the command, only about the server's state.
@@ -54,8 +56,9 @@ def answering() -> Iterator[None]:
 
 @lru_cache
 def source(name: str) -> str:
-    """The text of the Lua script `name`."""
-    return files("shared.store").joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    """The text of the Lua script `name`, with the parts that a line `-- include PART` names."""
+    text = files("shared.store").joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda found: source(found[1]), text)
 
 
 class Errand:

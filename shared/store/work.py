@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from shared import fragments
 from shared.blocks import Block
+from shared.fragments import LOC_END
 from shared.shards import Shard, ShardState
 from shared.store.contract import PublishedFile
 
@@ -15,7 +17,8 @@ class Taken(NamedTuple):
 
     `patches` maps block number -> key -> new fragment (None: remove); `blocks` is what is merged
     so far; `file` is what is on disk, None if nothing is. `moved` of its pages are listed by other
-    files now, and an administrator has `confirmed` that it may shrink to that many (T32).
+    files now, and an administrator has `confirmed` that it may shrink to that many (T32). `told`
+    are the pages whose change search engines are to be told of.
     """
 
     shard: Shard
@@ -25,11 +28,13 @@ class Taken(NamedTuple):
     file: PublishedFile | None
     moved: int = 0
     confirmed: int | None = None
+    told: Sequence[str] = ()
 
 
 class Done(NamedTuple):
     """One shard as it was published: `blocks` changed (None: gone), `file` None if it has none.
 
+    `lines` are those that changed, packed (store/revisions.py), `changed` how many.
     `taken` is what that was made of. `held` if it stays as it was published before: the pages it
     would list, and those it is measured against (T32); the patches wait on, out of the way.
     """
@@ -40,6 +45,8 @@ class Done(NamedTuple):
     page: int
     line: bytes
     held: tuple[int, int] | None = None
+    changed: int = 0
+    lines: bytes = b""
 
     @property
     def shard(self) -> Shard:
@@ -65,3 +72,22 @@ class Begun(NamedTuple):
     run: Run
     shards: list[Shard]
     states: list[ShardState]
+
+
+def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
+    """Stored patches by block: fragments.key -> new fragment, None to remove."""
+    found: dict[int, dict[bytes, bytes | None]] = {}
+    for patch in stored:
+        block, payload = int.from_bytes(patch[:2], "big"), patch[3:]
+        if patch[2:3] in b"Uu":
+            key = payload[: payload.index(LOC_END) + len(LOC_END)]
+            found.setdefault(block, {})[key] = payload
+        else:
+            found.setdefault(block, {})[payload] = None
+    return found
+
+
+def told_of(stored: Iterable[bytes]) -> list[str]:
+    """The pages among stored patches whose change search engines are to be told of."""
+    pieces = (patch[3:] for patch in stored if patch[2:3].islower())
+    return list(dict.fromkeys(map(fragments.loc_of, pieces)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import time
 import zlib
 from pathlib import Path
@@ -19,6 +18,7 @@ from shared.inbox import Inbox
 from shared.settings import Settings
 from shared.shards import Limits
 from shared.sites import Site
+from shared.store import history
 from shared.store.contract import PERMANENT, Keys
 from shared.store.pages import Pages
 from shared.store.publishing import Publishing
@@ -158,7 +158,7 @@ class Rig:
         """The batches as the worker read them: id in `recent`, and [event id, .., reason, ..]."""
         entries: Any = self.client.xrange(self.keys.recent, f"({after}" if after != "-" else "-")
         return [
-            (ident.decode(), json.loads(fields[b"decided"]))
+            (ident.decode(), [list(each) for each in history.unpack(fields[b"decided"])[0]])
             for ident, fields in entries
             if b"decided" in fields
         ]

@@ -13,9 +13,9 @@ import redis
 
 from shared.events import Event
 from shared.inbox import Inbox
-from shared.inspector import Inspector
 from shared.settings import Settings
 from shared.store.contract import RECENT
+from shared.store.history import History
 from tests.integration.conftest import KEY, whsec
 from tests.integration.logs import captured
 from tests.unit.delivering import PATH, SECRET, SITE, TOKEN, signed
@@ -163,7 +163,7 @@ class TestRefusing:
 
 
 class TestIgnoring:
-    def test_what_means_nothing_is_answered_200_and_recorded(self, web, store, tmp_path):
+    def test_what_means_nothing_is_answered_200_and_recorded(self, web, store):
         response = send(web, "strapi", {"event": "entry.publish", "model": "author",
                                         "entry": {"documentId": "d"}})  # fmt: skip
 
@@ -174,7 +174,7 @@ class TestIgnoring:
             {"source": "strapi", "reasons": [response.json["ignored"]], "accepted": 0}
         ]
         assert not store.exists("{demo}:inbox")
-        assert Inspector(store, "demo", settings("", tmp_path).sites["demo"]).decisions() == []
+        assert [*History(store, "demo").decisions(10)] == []
 
     def test_what_asks_for_a_comparison_says_so(self, web, store):
         response = send(web, "ghost", {})

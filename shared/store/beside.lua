@@ -1,0 +1,56 @@
+-- What changes beside the pages themselves: groups, expiry, feeds, resyncs. A part of apply.lua.
+--
+-- Keys of the site: cluster:<group>, counters, expiry, feed, feed:items, resync.
+-- Returns nothing: defines beside(a), whose `a` apply.lua describes.
+local SCOPES = 1000
+
+local function beside(a)
+  for _, group in ipairs(a.groups) do
+    local key = a.prefix .. 'cluster:' .. group[1]
+    if #group[4] > 0 then
+      redis.call('HDEL', key, unpack(group[4]))
+    end
+    if #group[3] > 0 then
+      redis.call('HSET', key, unpack(group[3]))
+    end
+    redis.call('HSET', key, '', redis.call('HINCRBY', a.prefix .. 'counters', 'clusters', 1))
+    if redis.call('HLEN', key) == 1 then
+      redis.call('DEL', key)
+    end
+  end
+
+  for _, entry in ipairs(a.expiry) do
+    if entry[2] == 0 then
+      redis.call('ZREM', a.prefix .. 'expiry', entry[1])
+    else
+      redis.call('ZADD', a.prefix .. 'expiry', entry[2], entry[1])
+    end
+  end
+
+  for _, entry in ipairs(a.feed) do
+    if entry[3] == '' then
+      redis.call('ZREM', a.prefix .. 'feed', entry[1])
+      redis.call('HDEL', a.prefix .. 'feed:items', entry[1])
+    else
+      redis.call('ZADD', a.prefix .. 'feed', entry[2], entry[1])
+      redis.call('HSET', a.prefix .. 'feed:items', entry[1], entry[3])
+    end
+  end
+  if #a.feed > 0 then
+    local over = redis.call('ZCARD', a.prefix .. 'feed') - a.feed_most
+    for _, loc in ipairs(over > 0 and redis.call('ZRANGE', a.prefix .. 'feed', 0, over - 1) or {}) do
+      redis.call('ZREM', a.prefix .. 'feed', loc)
+      redis.call('HDEL', a.prefix .. 'feed:items', loc)
+    end
+  end
+
+  for _, scope in ipairs(a.resyncs) do
+    redis.call('ZADD', a.prefix .. 'resync', 'GT', scope[2], scope[1])
+  end
+  if #a.resyncs > 0 and redis.call('ZCARD', a.prefix .. 'resync') > SCOPES then
+    -- So many parts are the whole site, to be read once; and a sender cannot fill the store.
+    local last = redis.call('ZRANGE', a.prefix .. 'resync', -1, -1, 'WITHSCORES')
+    redis.call('DEL', a.prefix .. 'resync')
+    redis.call('ZADD', a.prefix .. 'resync', last[2], 'site')
+  end
+end

@@ -1,0 +1,93 @@
+"""The dead letters of a site: events that failed five times, kept until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import redis
+
+from shared.store.contract import Keys
+from shared.store.redis import Scripts, answering
+
+_STEP = 500
+
+
+class Letter(NamedTuple):
+    """One event that failed: `id` among the dead, which id it had in the inbox, why, how often it
+    was tried; `payload` as the inbox stores it.
+    """
+
+    id: str
+    event: str
+    error: str
+    tries: int
+    payload: bytes
+
+    @property
+    def since_ms(self) -> int:
+        """When it was given up (ms since 1970)."""
+        return int(self.id.partition("-")[0])
+
+
+class Dead:
+    """The dead letters of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._scripts = Scripts(client)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        with answering():
+            return int(self._client.xlen(self._keys.dead))
+
+    def letters(self, *, error: str | None = None, after: str = "") -> Iterator[Letter]:
+        """Those that failed with `error` (None: all), oldest first, later than the id `after`."""
+        while True:
+            with answering():
+                rows: Any = self._client.xrange(
+                    self._keys.dead, f"({after}" if after else "-", count=_STEP
+                )
+            for ident, fields in rows:
+                letter = _letter(ident, fields)
+                if error is None or letter.error == error:
+                    yield letter
+            if len(rows) < _STEP:
+                return
+            after = rows[-1][0].decode()
+
+    def get(self, ident: str) -> Letter | None:
+        """One of them by its id."""
+        with answering():
+            rows: Any = self._client.xrange(self._keys.dead, ident, ident)
+        return _letter(*rows[0]) if rows else None
+
+    def errors(self) -> dict[str, list[Letter]]:
+        """All of them by their error, the most frequent first."""
+        found: dict[str, list[Letter]] = {}
+        for letter in self.letters():
+            found.setdefault(letter.error, []).append(letter)
+        return dict(sorted(found.items(), key=lambda of: -len(of[1])))
+
+    def retry(self, idents: Sequence[str]) -> list[str]:
+        """Accept these events again, as the newest; their new ids. Those that are gone are left."""
+        keys, ids = [self._keys.dead, self._keys.inbox], []
+        for at in range(0, len(idents), _STEP):
+            ids += self._scripts("revive", keys, *idents[at : at + _STEP])
+        return [ident.decode() for ident in ids]
+
+    def discard(self, idents: Sequence[str]) -> int:
+        """Forget these events; how many were there."""
+        gone = 0
+        with answering():
+            for at in range(0, len(idents), _STEP):
+                gone += int(self._client.xdel(self._keys.dead, *idents[at : at + _STEP]))
+        return gone
+
+
+def _letter(ident: bytes, fields: dict[bytes, bytes]) -> Letter:
+    return Letter(
+        ident.decode(), fields[b"id"].decode(), fields[b"error"].decode(errors="replace"),
+        int(fields[b"tries"]), fields[b"e"],
+    )  # fmt: skip

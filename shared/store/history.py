@@ -1,0 +1,128 @@
+"""What happened lately on a site, event by event, for people: kept by size, never for ever.
+
+A worker notes what it decided about each event, and the event itself; a publisher what it wrote;
+the webhook what it let pass without an event, and what it refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import redis
+from isal import isal_zlib
+from isal.igzip_lib import IsalError
+
+from shared.store.contract import Keys
+from shared.store.redis import answering
+
+DECIDED, PUBLISHED, IGNORED, REFUSED = "decided", "published", "ignored", "refused"
+_LEVEL = 1  # 500 events: 0.4 ms
+_STEP = 200
+Decision = tuple[str, str, str, bool]
+
+
+class Past(NamedTuple):
+    """One thing that happened to one event, or to a delivery that became none.
+
+    `at` is its place in the stream: ms since 1970, a hyphen, a number. `kind` is DECIDED, IGNORED
+    or REFUSED. `event` is the event's id, empty without one; `subject` the page or id it is about;
+    `changed` whether published bytes change; `payload` the event as the inbox stores it; `said`
+    what else is known.
+    """
+
+    at: str
+    kind: str
+    event: str
+    subject: str
+    reason: str
+    changed: bool
+    payload: bytes
+    said: dict[str, Any]
+
+    @property
+    def at_ms(self) -> int:
+        """When it happened (ms since 1970)."""
+        return int(self.at.partition("-")[0])
+
+
+def pack(decisions: Sequence[Decision], payloads: Sequence[bytes]) -> bytes:
+    """The note of one batch: what was decided, and the events in the same order, if any."""
+    text = json.dumps(decisions, separators=(",", ":")).encode()
+    return isal_zlib.compress(b"\n".join((text, *payloads)), _LEVEL)
+
+
+def unpack(note: bytes) -> tuple[list[Decision], list[bytes]]:
+    """Decisions and events of what `pack` gave; nothing for what the store has damaged."""
+    try:
+        text, *payloads = isal_zlib.decompress(note).split(b"\n")
+        return [tuple(decision) for decision in json.loads(text)], payloads
+    except (IsalError, ValueError, TypeError):  # type: ignore[misc]  # see shared.blocks
+        return [], []
+
+
+class History:
+    """Reads the history of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+
+    def latest(self, before: str = "+") -> Iterator[Past]:
+        """What happened to events, newest first, from the place `before` on (exclusive).
+
+        Read as it is asked for: whoever stops early reads little.
+        """
+        for at, fields in self._backwards(before):
+            yield from reversed(list(_pasts(at, fields)))
+
+    def of_event(self, ident: str) -> list[Past]:
+        """What happened to the event of this id, oldest first."""
+        accepted = int(ident.partition("-")[0])
+        found = []
+        for past in self.latest():
+            if past.at_ms < accepted:
+                break  # decided after it was accepted, by the same clock
+            if past.event == ident:
+                found.append(past)
+        return found[::-1]
+
+    def decisions(self, most: int) -> Iterator[Decision]:
+        """The last `most` decisions, newest first."""
+        for past in self.latest():
+            if past.kind == DECIDED:
+                if most <= 0:
+                    return
+                most -= 1
+                yield past.event, past.subject, past.reason, past.changed
+
+    def publishes(self, before: str = "+") -> Iterator[tuple[str, dict[str, Any]]]:
+        """Publishes, newest first: place in the stream, and what was written and removed."""
+        for at, fields in self._backwards(before):
+            if said := fields.get(PUBLISHED.encode()):
+                yield at, json.loads(said)
+
+    def _backwards(self, before: str) -> Iterator[tuple[str, dict[bytes, bytes]]]:
+        before = before if before == "+" else f"({before}"
+        while True:
+            with answering():
+                rows: Any = self._client.xrevrange(self._keys.recent, before, count=_STEP)
+            for at, fields in rows:
+                yield at.decode(), fields
+            if len(rows) < _STEP:
+                return
+            before = f"({rows[-1][0].decode()}"
+
+
+def _pasts(at: str, fields: dict[bytes, bytes]) -> Iterator[Past]:
+    for kind, note in fields.items():
+        if kind == DECIDED.encode():
+            decisions, payloads = unpack(note)
+            events = payloads if len(payloads) == len(decisions) else [b""] * len(decisions)
+            for (event, subject, reason, changed), payload in zip(decisions, events, strict=True):
+                yield Past(at, DECIDED, event, subject, reason, changed, payload, {})
+        elif kind.decode() in {IGNORED, REFUSED}:
+            said = json.loads(note)
+            reasons = said.get("reasons") or [said.get("reason", "")]
+            subject, why = said.get("subject", ""), "; ".join(map(str, reasons))
+            yield Past(at, kind.decode(), "", subject, why, False, b"", said)

@@ -1,0 +1,146 @@
+"""A site's queues as an administrator sees them: what waits, what is paused, closed or purged.
+
+What is paused stays so over restarts: it stands in Redis, beside the queue. Nothing accepted is
+lost by any of it; what a purge takes out is kept for a week.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import redis
+
+from shared.errors import Fault, InvalidError
+from shared.store.contract import GROUP, Keys
+from shared.store.redis import Scripts, answering
+
+EVENTS, PUBLISH, NOTIFY, DOOR = "events", "publish", "notify", "door"
+PAUSABLE = {
+    EVENTS: "events are accepted and wait: nothing is decided",
+    PUBLISH: "events are decided, files stay as they are",
+    NOTIFY: "files are published, search engines are not told",
+    DOOR: "senders are told 503 and come again later; what waits is worked off",
+}
+"""What can be stopped, and what that means. DOOR is what `drain` closes."""
+
+PURGED_S = 7 * 24 * 3600
+_STEP = 1000
+
+
+class Pause(NamedTuple):
+    """Who stopped a queue, and when (ms since 1970)."""
+
+    by: str
+    since_ms: int
+
+
+class Waiting(NamedTuple):
+    """What waits: events that are not settled, those of them a worker was given, when the oldest
+    was accepted; files that are not published, and since when events wait for them (ms since 1970,
+    by the clock of Redis, which is `now_ms`); None where nothing waits.
+    """
+
+    events: int
+    in_flight: int
+    oldest_ms: int | None
+    files: int
+    files_since_ms: int | None
+    now_ms: int
+
+
+class Queues:
+    """The queues of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._scripts = Scripts(client)
+
+    def paused(self) -> dict[str, Pause]:
+        """What is stopped, by whom and since when."""
+        with answering():
+            stored: Any = self._client.hgetall(self._keys.paused)
+        found = {}
+        for queue, said in stored.items():
+            since, _, by = said.decode(errors="replace").partition(" ")
+            found[queue.decode()] = Pause(by, int(since) if since.isdigit() else 0)
+        return found
+
+    def pause(self, queue: str, by: str) -> bool:
+        """Stop `queue` until `resume`; False if it was stopped already. InvalidError: no such."""
+        _known(queue)
+        said = f"{time.time_ns() // 1_000_000} {by}"
+        with answering():
+            return bool(self._client.hsetnx(self._keys.paused, queue, said))
+
+    def resume(self, queue: str) -> bool:
+        """Let `queue` go on; False if it was not stopped."""
+        _known(queue)
+        with answering():
+            return bool(self._client.hdel(self._keys.paused, queue))
+
+    def waiting(self) -> Waiting:
+        """What waits; one round trip."""
+        keys = self._keys
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.xlen(keys.inbox)
+            pipe.xrange(keys.inbox, count=1)
+            pipe.xpending(keys.inbox, GROUP)
+            pipe.zcard(keys.dirty)
+            pipe.zrange(keys.dirty, 0, 0, withscores=True)
+            pipe.time()
+            events, first, pending, files, dirty, now = pipe.execute(raise_on_error=False)
+            for reply in (events, first, files, dirty, now):
+                if isinstance(reply, Exception):
+                    raise reply
+        # Without a group nobody has ever read this inbox.
+        in_flight = 0 if isinstance(pending, Exception) else int(pending["pending"])
+        return Waiting(
+            events, in_flight, int(first[0][0].partition(b"-")[0]) if first else None,
+            files, int(dirty[0][1]) if dirty else None, now[0] * 1000 + now[1] // 1000,
+        )  # fmt: skip
+
+    def purge(self) -> tuple[str, int]:
+        """Take out every event that waits now: the name under which they are kept, and how many.
+
+        Those that a worker is just deciding may still count. They can be read by `kept` for
+        PURGED_S, and put back.
+        """
+        with answering():
+            last: Any = self._client.xrevrange(self._keys.inbox, count=1)
+        if not last:
+            return "", 0
+        name = str(time.time_ns() // 1_000_000)
+        names = [self._keys.inbox, self._keys.purged(name), self._keys.purges]
+        total = 0
+        while gone := int(self._scripts("purge", names, GROUP, last[0][0], _STEP, PURGED_S, name)):
+            total += gone
+        return name, total
+
+    def purges(self) -> dict[str, int]:
+        """The purges that are still kept: name (ms since 1970) -> how many events."""
+        with answering():
+            forgotten = time.time_ns() // 1_000_000 - PURGED_S * 1000
+            self._client.zremrangebyscore(self._keys.purges, "-inf", forgotten)
+            names: Any = self._client.zrange(self._keys.purges, 0, -1)
+            counts = [self._client.llen(self._keys.purged(name.decode())) for name in names]
+        found = zip(names, counts, strict=True)
+        return {name.decode(): int(count) for name, count in found if count}
+
+    def kept(self, name: str) -> Iterator[bytes]:
+        """The events of a purge, each a line of JSON as the inbox stores it."""
+        at = 0
+        while True:
+            with answering():
+                lines: Any = self._client.lrange(self._keys.purged(name), at, at + _STEP - 1)
+            if not lines:
+                return
+            yield from lines
+            at += len(lines)
+
+
+def _known(queue: str) -> None:
+    if queue not in PAUSABLE:
+        raise InvalidError(Fault("queue", "queue", f"there are: {', '.join(PAUSABLE)}"))

@@ -1,0 +1,28 @@
+"""What is kept for people may take so much room and no more: `recent` and `revisions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+
+from shared.store.contract import Keys
+from shared.store.redis import answering
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of each of the two: 20,000 events sent one by one take 10 MB."""
+
+
+def trim(client: redis.Redis, site: str, most: int = MOST_BYTES) -> int:
+    """Let the oldest go where it is more than that; how many entries went.
+
+    Their sizes are taken for equal, so it may need to be asked again: a sweep does.
+    """
+    keys, gone = Keys(site), 0
+    with answering():
+        for stream in (keys.recent, keys.revisions):
+            used: Any = client.memory_usage(stream)
+            if used and used > most:
+                count: Any = client.xlen(stream)
+                gone += int(client.xtrim(stream, maxlen=count * most // used, approximate=True))
+    return gone
