@@ -41,10 +41,11 @@ def decide(
 
     Unless `quiet`, search engines are to be told of the pages that it changes.
     """
-    owner = subjects(event)[1]
-    claim = known.claims.get(owner)
+    if quiet:
+        return _decide(known, event, arrival, policy)
+    claim = known.claims.get(subjects(event)[1])
     decision = _decide(known, event, arrival, policy)
-    if decision.changed and not quiet:
+    if decision.changed:
         left = claim.loc if claim else ""
         known.told.update(loc for loc in (event.loc, left) if loc)
     return decision
