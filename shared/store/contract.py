@@ -45,10 +45,15 @@ PERMANENT = (
     "resync",  # zset: scope -> when somebody asked last to have it compared with its source (ms);
     # apply.lua, answered.lua
     "dead",  # stream: events that failed five times; bury.lua
+    "notify:",  # of each engine that is told of changes, all but the first by store/notices.py:
+    # `notify:<engine>` zset: loc -> when it may be told (ms); the commit of a publish.
+    # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
+    # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
+    "notices",  # stream: the fate of the latest requests to engines; store/notices.py
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm` have a TTL.
+`resync-alarm`, `told:`, `spent:`, `telling:` have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -78,10 +83,30 @@ class Keys:
         self.feed_items = self.prefix + "feed:items"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
+        self.notices = self.prefix + "notices"
+        self.notice_dead = self.prefix + "notify:dead"
+        self.breakers = self.prefix + "notify:breakers"
+        self.paused = self.prefix + "paused"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
         return f"{self.prefix}seen:{ident}"
+
+    def notify(self, engine: str) -> str:
+        """The locs of which `engine` is to be told."""
+        return f"{self.prefix}notify:{engine}"
+
+    def told(self, engine: str) -> str:
+        """The locs of which `engine` was told lately."""
+        return f"{self.prefix}told:{engine}"
+
+    def spent(self, engine: str, day: str) -> str:
+        """How much of its budget `engine` has used up on `day`."""
+        return f"{self.prefix}spent:{engine}:{day}"
+
+    def telling(self, engine: str) -> str:
+        """Who tells `engine` just now."""
+        return f"{self.prefix}telling:{engine}"
 
     def loc(self, digest: bytes) -> str:
         """The bucket that holds the page of `digest`."""
