@@ -86,7 +86,7 @@ class Engine:
             thread.start()
 
     def _talk(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+        with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as opened:
             spoken = opened.enter_context(connection)
             if self._tls is not None:
                 spoken = opened.enter_context(self._tls.wrap_socket(spoken, server_side=True))
