@@ -79,6 +79,9 @@ def worker(
     reconcile: Annotated[
         bool, typer.Option(help="also answer resyncs, from the sites' sources")
     ] = True,
+    notify: Annotated[
+        bool, typer.Option(help="also tell search engines of what is published")
+    ] = True,
     home: HomeOption = None,
 ) -> None:
     """Apply events and publish files until SIGTERM; what is at hand is finished first."""
@@ -87,7 +90,7 @@ def worker(
         os.environ["SITEMAPD_CONSUMER"] = name
     _log_to_stdout()
     _await_redis(settings)
-    leave = [] if reconcile else ["--no-reconcile"]
+    leave = ["--no-reconcile"] * (not reconcile) + ["--no-notify"] * (not notify)
     _become("worker.main", "--config", config, "--threads", str(threads), *leave)
 
 

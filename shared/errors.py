@@ -92,6 +92,18 @@ class ShardError(PublishError):
     """One shard cannot be written as it is stored: it is held back, the others are published."""
 
 
+class CredentialError(SitemapdError):
+    """What proves to a search engine who we are is missing or cannot be read."""
+
+
+class OutboundError(SitemapdError):
+    """A request to a search engine got no whole answer; it may later."""
+
+
+class BarredError(OutboundError):
+    """A request that is not allowed to leave: nothing was sent (RELIABILITY T22)."""
+
+
 class BackupError(SitemapdError):
     """A backup could not be written, or a file is none that can be restored."""
 

@@ -14,6 +14,10 @@ RECONCILE = "sitemapd.reconcile"
 compare with its source; in a queue of its own, so that it stands in no wake-up's way.
 """
 
+NOTIFY_QUEUE = "sitemapd.notify"
+NOTIFY = "sitemapd.notify"
+"""Arguments: the site's name. Says only that there may be something to tell search engines."""
+
 SWEEP = "sitemapd.sweep"
 """No arguments. Finds every site with work left, whoever forgot it."""
 

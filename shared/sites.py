@@ -20,6 +20,7 @@ from shared import connections, shards, truth, urls
 from shared.connections import Connection, SourceName
 from shared.errors import UrlError
 from shared.members import Rules
+from shared.notifying import Notify
 from shared.routing import DEFAULT_SECTION, Family, Routing
 from shared.shards import Limits
 from shared.shrink import Rule
@@ -209,6 +210,7 @@ class Site(Model):
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
+    notify: Notify = Field(Notify(), description="search engines that are told of changes")
 
     @model_validator(mode="after")
     def _connections_fit(self) -> Site:
@@ -217,7 +219,7 @@ class Site(Model):
             fault
             for name, connection in self.sources.items()
             for fault in connections.faults(name, connection, known)
-        ]
+        ] + self.notify.faults(self.base, self.hub, known, feed=self.feed)
         if found:
             raise ValueError("; ".join(found))
         return self

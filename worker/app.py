@@ -25,8 +25,12 @@ def create_worker_app(settings: Settings) -> Celery:
         task_queues=[
             Queue(messages.QUEUE, no_ack=True),
             Queue(messages.RECONCILE_QUEUE, no_ack=True),
+            Queue(messages.NOTIFY_QUEUE, no_ack=True),
         ],
-        task_routes={messages.RECONCILE: {"queue": messages.RECONCILE_QUEUE}},
+        task_routes={
+            messages.RECONCILE: {"queue": messages.RECONCILE_QUEUE},
+            messages.NOTIFY: {"queue": messages.NOTIFY_QUEUE},
+        },
         task_ignore_result=True,
         task_serializer="json",
         accept_content=["json"],

@@ -9,7 +9,7 @@ from shared import messages, telemetry
 from shared.settings import load
 from worker.app import create_worker_app
 from worker.plant import Plant, consumer_name
-from worker.tasks import reconcile_soon, register
+from worker.tasks import notify_soon, reconcile_soon, register
 
 THREADS = 4
 
@@ -23,6 +23,9 @@ def main() -> None:
     parser.add_argument(
         "--no-reconcile", action="store_true", help="leave what a resync asks for to others"
     )
+    parser.add_argument(
+        "--no-notify", action="store_true", help="leave telling search engines to others"
+    )
     options = parser.parse_args()
     telemetry.configure()
     settings = load(options.config)
@@ -33,9 +36,14 @@ def main() -> None:
         return
     consumer = consumer_name()
     reconciles = not options.no_reconcile
-    plant = Plant(settings, consumer, reconciles=reconciles, on_resync=reconcile_soon(app))
+    notifies = not options.no_notify
+    plant = Plant(
+        settings, consumer, reconciles=reconciles, on_resync=reconcile_soon(app),
+        on_publish=None if notifies else notify_soon(app),
+    )  # fmt: skip
     register(app, plant)
-    queues = [messages.QUEUE, *([messages.RECONCILE_QUEUE] if reconciles else [])]
+    queues = [messages.QUEUE]
+    queues += [messages.RECONCILE_QUEUE] * reconciles + [messages.NOTIFY_QUEUE] * notifies
     app.worker_main(
         [
             "worker", "--pool=threads", f"--concurrency={options.threads}", "--loglevel=WARNING",

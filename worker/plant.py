@@ -22,6 +22,7 @@ from shared.telemetry import logger
 from worker.answering import Answerer
 from worker.checking import Checker
 from worker.draining import drain_emptiest
+from worker.notify.notifier import Notifier
 from worker.pump import Pump, now_ms
 from worker.refreshing import refresh
 
@@ -50,13 +51,23 @@ class Plant:
     def __init__(
         self, settings: Settings, consumer: str, clock: Callable[[], int] = now_ms,
         *, reconciles: bool = True, on_resync: Callable[[str], None] | None = None,
+        on_publish: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
-        """`reconciles` if it answers resyncs; `on_resync` is told of each, by default itself."""
+        """`reconciles` if it answers resyncs; `on_resync` is told of each, by default itself.
+
+        `on_publish` is told of a site that has search engines to be told of something; without it
+        this worker tells them.
+        """
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer = consumer
         self._answerer = (
             Answerer(settings, self._client, consumer, self.wake) if reconciles else None
         )
+        self._notifier = (
+            None if on_publish else Notifier(settings, self._client, consumer, clock=clock)
+        )
+        self._published = on_publish or (lambda _site: self.notify())
+        self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
         told = on_resync or (lambda _site: self.reconcile())
         self._pumps = {
             name: Pump(settings, self._client, name, consumer, clock, told)
@@ -78,6 +89,13 @@ class Plant:
             _log.warning("woken for a site that is not configured", site=site)
             return
         pump.run()
+        if site in self._told:
+            self._published(site)
+
+    def notify(self) -> None:
+        """There may be something to tell search engines."""
+        if self._notifier is not None:
+            self._notifier.ask()
 
     def reconcile(self) -> None:
         """There may be something to compare with its source."""
@@ -91,12 +109,16 @@ class Plant:
         self._sweeper.start()
         if self._answerer is not None:
             self._answerer.start()
+        if self._notifier is not None:
+            self._notifier.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
         if self._answerer is not None:
             self._answerer.stop()
+        if self._notifier is not None:
+            self._notifier.stop()
         for pump in self._pumps.values():
             pump.stop()
 

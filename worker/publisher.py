@@ -71,7 +71,7 @@ class Publisher:
         self._damaged: dict[Shard, tuple[float, str]] = {}
         self._holder: tuple[str, float] = ("", 0.0)
         self._held_at = self._began = 0.0
-        self._engines: tuple[str, ...] = ()
+        self._engines = tuple(site.notify.engines)
 
     def errand(self, again: Sequence[Shard] = ()) -> Errand:
         """What `publish` begins with: may be sent along with what comes before it."""

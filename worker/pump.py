@@ -62,7 +62,9 @@ class Pump:
         site = settings.sites[name]
         self.name = name
         self.inbox = Inbox(client, name)
-        self.pages = Pages(client, name, site.limits, site.feed_entries if site.feed else 0)
+        self._tells = bool(site.notify.engines)
+        feed = site.feed_entries if site.feed else 0
+        self.pages = Pages(client, name, site.limits, feed, tells=self._tells)
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
         self._routing, self._now_ms = site.routing, now_ms
@@ -238,8 +240,8 @@ class Pump:
                 scope = str(Scope.of_event(event))
                 decisions.append((received.id, scope, f"resync asked: {scope}", False))
                 continue
-            arrival = Arrival.of(received.id)
-            decision = decide(known, event, arrival, policy, quiet=received.quiet)
+            arrival, quiet = Arrival.of(received.id), received.quiet or not self._tells
+            decision = decide(known, event, arrival, policy, quiet=quiet)
             subject = event.loc or f"id {event.id}"
             decisions.append((received.id, subject, decision.reason, decision.changed))
         return decisions

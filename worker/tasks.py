@@ -12,6 +12,7 @@ from shared.telemetry import logger
 from worker.plant import Plant
 
 RECONCILE_EXPIRES_S = 600.0
+NOTIFY_EXPIRES_S = 60.0
 
 _log = logger("worker")
 
@@ -27,6 +28,21 @@ def reconcile_soon(app: Celery) -> Callable[[str], None]:
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001  # whatever kombu raises, the resync is recorded
             _log.warning("no message for a resync", site=site, reason=type(error).__name__)
+
+    return send
+
+
+def notify_soon(app: Celery) -> Callable[[str], None]:
+    """Tells the workers that notify of a publish; a message that is lost costs ten seconds."""
+
+    def send(site: str) -> None:
+        try:
+            app.send_task(
+                messages.NOTIFY, [site], queue=messages.NOTIFY_QUEUE,
+                retry=False, expires=NOTIFY_EXPIRES_S,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001  # whatever kombu raises, the locs are in the queue
+            _log.warning("no message for a notice", site=site, reason=type(error).__name__)
 
     return send
 
@@ -59,6 +75,10 @@ def register(app: Celery, plant: Plant) -> None:
     @app.task(name=messages.RECONCILE)
     def reconcile(site: str | None = None) -> None:  # noqa: ARG001  # said for people who watch
         plant.reconcile()
+
+    @app.task(name=messages.NOTIFY)
+    def notify(site: str) -> None:  # noqa: ARG001  # said for people who watch
+        plant.notify()
 
     @signals.worker_ready.connect(weak=False)
     def ready(**_: object) -> None:

@@ -51,11 +51,15 @@ PERMANENT = (
     "stats",  # hash: what was counted (store/stats.py); accept.lua, apply.lua, bury.lua, commit.lua
     "paused",  # hash: queue -> since (ms), by whom; store/queues.py
     "purges",  # zset: name of a purge -> when (ms); purge.lua
-    "notify:",  # zset per search engine: loc -> when it may be told (ms); commit.lua
+    "notify:",  # of each engine that is told of changes, all but the first by store/notices.py:
+    # `notify:<engine>` zset: loc -> when it may be told (ms); commit.lua.
+    # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
+    # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
+    "notices",  # stream: the fate of the latest requests to engines; store/notices.py
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm`,
-`pulse:` (counts of one minute), `purged:` (what a purge took out) have a TTL.
+`resync-alarm`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and `purged:` (what a
+purge took out) have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -89,6 +93,9 @@ class Keys:
         self.stats = self.prefix + "stats"
         self.paused = self.prefix + "paused"
         self.purges = self.prefix + "purges"
+        self.notices = self.prefix + "notices"
+        self.notice_dead = self.prefix + "notify:dead"
+        self.breakers = self.prefix + "notify:breakers"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
@@ -101,6 +108,22 @@ class Keys:
     def purged(self, name: str) -> str:
         """What one purge took out."""
         return f"{self.prefix}purged:{name}"
+
+    def notify(self, engine: str) -> str:
+        """The locs of which `engine` is to be told."""
+        return f"{self.prefix}notify:{engine}"
+
+    def told(self, engine: str) -> str:
+        """The locs of which `engine` was told lately."""
+        return f"{self.prefix}told:{engine}"
+
+    def spent(self, engine: str, day: str) -> str:
+        """How much of its budget `engine` has used up on `day`."""
+        return f"{self.prefix}spent:{engine}:{day}"
+
+    def telling(self, engine: str) -> str:
+        """Who tells `engine` just now."""
+        return f"{self.prefix}telling:{engine}"
 
     def loc(self, digest: bytes) -> str:
         """The bucket that holds the page of `digest`."""

@@ -1,0 +1,1 @@
+"""Telling search engines of what was published."""

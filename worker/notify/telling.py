@@ -1,0 +1,191 @@
+"""The engines of one site: what is due goes out, and what comes of it is written down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import redis
+
+from shared.errors import PublishError
+from shared.sites import Site
+from shared.store.lookup import Lookup, unpacked
+from shared.store.notices import CHUNK, Fate, Notices
+from shared.store.publishing import Publishing
+from shared.store.sections import Sections
+from shared.store.turns import Turn, turn
+from shared.telemetry import logger
+from worker.indexes import named
+from worker.notify import keyfile
+from worker.notify.contract import Outbound, Outcome, Page, Teller, Verdict
+from worker.notify.indexnow import IndexNow
+from worker.notify.pacing import MOST_TRIES, rest_after
+from worker.notify.registry import tellers
+
+SAMPLE = 5
+
+_log = logger("notify")
+
+
+class Telling:
+    """Tells the engines of the site `name`; `owner` is who does so, for the others."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        name: str,
+        site: Site,
+        owner: str,
+        *,
+        clock: Callable[[], int],
+        outbound: Outbound,
+        jitter: Callable[[], float],
+    ) -> None:
+        self.name, self.notices = name, Notices(client, name)
+        self._client, self._site, self._owner = client, site, owner
+        self._clock, self._jitter = clock, jitter
+        self._sections = Sections(client, name, site.limits)
+        self._lookup = Lookup(client, name, self._sections)
+        state = Publishing(client, name)
+        self.tellers = tellers(site, outbound, lambda: named(state, site))
+
+    def due(self) -> list[str]:
+        """The engines that are to be told of something."""
+        return self.notices.due(list(self.tellers), self._clock())
+
+    def tell(self, engine: str) -> bool:
+        """Tell `engine` of one batch of what is due; whether there may be more."""
+        teller, now = self.tellers[engine], self._clock()
+        endpoint = self._endpoint(engine, teller, now)
+        left = self._site.notify.engines[engine].daily - self.notices.spent(engine, now)
+        if endpoint is None or left <= 0:
+            return False
+        with turn(self._client, self.name, engine, self._owner) as mine:
+            if mine is None:
+                return False
+            most = teller.most if teller.whole else min(teller.most, left)
+            locs = mine.take(now, most, self._debounce(engine), whole=teller.whole)
+            pages = self.pages(locs)
+            wanted = [page.loc for page in pages if teller.wants(page)]
+            mine.drop(set(locs) - set(wanted))
+            if wanted:
+                self._send(mine, engine, endpoint, [p for p in pages if teller.wants(p)], now)
+        return True
+
+    def pages(self, locs: Sequence[str]) -> list[Page]:
+        """What is known of `locs` now: this, and not what was when they changed, is told."""
+        found, names = [], self._sections.names() if locs else {}
+        for start in range(0, len(locs), CHUNK):
+            records, _ = self._lookup.records(locs[start : start + CHUNK])
+            for loc, page in unpacked(records).items():
+                place = page.place if page else None
+                section = names[place.section] if place else ""
+                found.append(Page(loc, page is not None and page.live, section))
+        return found
+
+    def _debounce(self, engine: str) -> int:
+        return int(self._site.notify.engines[engine].debounce_minutes * 60_000)
+
+    def _endpoint(self, engine: str, teller: Teller, now: int) -> str | None:
+        """The first that may be asked; a pause ends where what was missing is there by now."""
+        breakers = self.notices.breakers()
+        for endpoint in teller.endpoints:
+            breaker = breakers.get((engine, endpoint))
+            if breaker is None or not breaker.open(now):
+                return endpoint
+        for endpoint in teller.endpoints:
+            breaker = breakers[engine, endpoint]
+            if isinstance(teller, IndexNow) and breaker.paused and now >= breaker.until:
+                seen = self._prepared(teller) or teller.check()
+                if seen.told:
+                    self.notices.set_breaker(engine, endpoint, breaker._replace(paused=False))
+                    return endpoint
+                rest = rest_after(seen._replace(verdict=Verdict.FORBIDDEN), breaker, now, 0.0)
+                self.notices.set_breaker(engine, endpoint, rest.breaker)
+        return None
+
+    def _prepared(self, teller: Teller) -> Outcome | None:
+        """None if all that the engine looks for is in place, as far as we can put it there."""
+        try:
+            if isinstance(teller, IndexNow):
+                keyfile.ensure(self._site)
+        except PublishError as error:
+            return Outcome(Verdict.HELD, str(error))
+        return None
+
+    def _send(
+        self, mine: Turn, engine: str, endpoint: str, pages: Sequence[Page], now: int
+    ) -> None:
+        teller, locs = self.tellers[engine], [page.loc for page in pages]
+
+        def before() -> None:
+            mine.keep()
+            if teller.whole:
+                self.notices.spend(engine, now, 1)
+
+        started, outcome = time.monotonic(), self._prepared(teller)
+        if outcome is None:
+            if not teller.whole:
+                self.notices.spend(engine, now, len(locs))
+            outcome = teller.tell(pages, endpoint, before)
+        took = int((time.monotonic() - started) * 1000)
+        following = self._conclude(mine, engine, endpoint, locs, outcome, now)
+        fate = Fate(
+            now, engine, endpoint, len(locs), tuple(locs[:SAMPLE]), outcome.status,
+            outcome.verdict, took, outcome.detail, following,
+        )  # fmt: skip
+        self._record(fate)
+        if outcome.verdict is Verdict.PENDING and (seen := teller.check()) and not seen.told:
+            # 202 is no yes: without its file the key is found to be none.
+            self._record(
+                fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail)
+            )
+
+    def _conclude(
+        self,
+        mine: Turn,
+        engine: str,
+        endpoint: str,
+        locs: Sequence[str],
+        outcome: Outcome,
+        now: int,
+    ) -> int:
+        """Write down what becomes of `locs`; when they are tried again (ms), 0 if they are not."""
+        before = self.notices.breakers().get((engine, endpoint))
+        teller = self.tellers[engine]
+        if outcome.told:
+            rejected = [loc for loc in locs if loc in set(outcome.rejected)]
+            if rejected:
+                mine.bury(rejected, now, "the engine does not want these")
+            told = [loc for loc in locs if loc not in set(outcome.rejected)]
+            mine.settle(told, now, self._debounce(engine), whole=teller.whole)
+            if before is not None:
+                self.notices.set_breaker(engine, endpoint, None)
+            return 0
+        rest = rest_after(outcome, before, now, self._jitter())
+        self.notices.set_breaker(engine, endpoint, rest.breaker)
+        if rest.bury:
+            mine.bury(locs, now, outcome.detail)
+            return 0
+        held = outcome.verdict is Verdict.HELD
+        tries = [0] * len(locs) if held else mine.tried(locs)
+        worn = [loc for loc, n in zip(locs, tries, strict=True) if n >= MOST_TRIES]
+        if worn:
+            mine.bury(worn, now, f"{outcome.detail} (tried {MOST_TRIES} times)")
+        again = [loc for loc, n in zip(locs, tries, strict=True) if n < MOST_TRIES]
+        breakers = self.notices.breakers()
+        others = (breakers.get((engine, other)) for other in teller.endpoints)
+        at = now if any(not (other and other.open(now)) for other in others) else rest.at
+        mine.postpone(again, at)
+        return at if again else 0
+
+    def _record(self, fate: Fate) -> None:
+        self.notices.record(fate)
+        said = {
+            "site": self.name, "engine": fate.engine, "endpoint": fate.endpoint,
+            "pages": fate.pages, "status": fate.status, "outcome": fate.outcome, "ms": fate.ms,
+        }  # fmt: skip
+        if fate.outcome in {Verdict.DONE, Verdict.PENDING}:
+            _log.info("told", **said)
+        else:
+            _log.warning("not told", **said, reason=fate.detail)
