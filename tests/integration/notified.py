@@ -127,10 +127,14 @@ class Desk:
         return self.notices.breakers().get((engine, endpoint))
 
     def publish(self, section: str = "pages") -> None:
-        """`a` is listed, `gone` was; what a test does not enqueue itself is not told."""
+        """`a` is listed, `gone` was."""
         pages = [{"type": "upsert", "loc": loc, "section": section} for loc in ("a", "gone")]
-        self.rig.do(*pages)
-        self.rig.do({"type": "delete", "loc": "gone"})
+        self.change(*pages)
+        self.change({"type": "delete", "loc": "gone"})
+
+    def change(self, *events: dict[str, Any]) -> None:
+        """Publish these; engines are told only of what a test enqueues itself."""
+        self.rig.do(*events)
         self.rig.client.delete(*map(self.rig.keys.notify, self.telling.tellers))
 
     def forget(self) -> None:

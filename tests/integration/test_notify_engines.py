@@ -105,7 +105,7 @@ def test_baidu_gets_pages_that_are_there_a_line_each(opened: Open) -> None:
     said = {"remain": 1, "success": 1, "not_same_site": [B], "not_valid": []}
     desk = opened("baidu", reply(200, said))
     desk.publish()
-    desk.rig.do({"type": "upsert", "loc": "b"})
+    desk.change({"type": "upsert", "loc": "b"})
 
     desk.tell(A, B, GONE)
 
@@ -169,12 +169,12 @@ def test_google_indexing_gets_pages_of_the_sections_it_is_for_alone(
     opened: Open, account: Account
 ) -> None:
     desk = opened("google_indexing", TOKEN, reply(200, {}), account=account)
-    desk.rig.do(
+    desk.change(
         {"type": "upsert", "loc": "job", "section": "jobs"},
         {"type": "upsert", "loc": "gone", "section": "jobs"},
         {"type": "upsert", "loc": "a"},
     )
-    desk.rig.do({"type": "delete", "loc": "gone"})
+    desk.change({"type": "delete", "loc": "gone"})
 
     desk.tell(BASE + "job", GONE, A, BASE + "never-heard-of")
 
