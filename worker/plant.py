@@ -16,6 +16,7 @@ from shared.errors import StoreError
 from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
+from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, connect
 from shared.telemetry import logger
 from worker.answering import Answerer
@@ -24,7 +25,6 @@ from worker.draining import drain_emptiest
 from worker.pump import Pump, now_ms
 from worker.refreshing import refresh
 
-HEARTBEAT = "{sitemapd}:worker:"
 HEARTBEAT_S = 10
 REDIS_TIMEOUT_S = 10.0
 SLICE_S = 1.0

@@ -17,6 +17,8 @@ BURST_S = 120
 """How many seconds of a site's rate may come at once: 60,000 events at the default of 500."""
 LEASE_MS = 10_000
 RECENT = 2_000
+HEARTBEAT = "{sitemapd}:worker:"
+"""Each worker sets the key of its name every few seconds, for ten."""
 
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
@@ -46,9 +48,10 @@ PERMANENT = (
     # apply.lua, answered.lua
     "dead",  # stream: events that failed five times; bury.lua
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
+    "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm` have a TTL.
+`resync-alarm` have a TTL, and of all sites `worker:`, `session:`, `once:`, `tries:`.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
