@@ -126,7 +126,7 @@ _FIGURE = Markup("""\
 </div>
 <div class="clock" aria-hidden="true"><span>{first}</span><span>{last} UTC</span></div>
 <details id="chart-{id}-table"><summary>As a table</summary>
-<div class="scroll" tabindex="0" role="region" aria-label="{title}, as a table"><table>
+<div class="scroll" tabindex="0" role="group" aria-label="{title}, as a table"><table>
 <thead><tr><th scope="col">Minute (UTC)</th><th scope="col">p50 ms</th>
 <th scope="col">p95 ms</th><th scope="col">p99 ms</th></tr></thead>
 <tbody>{rows}</tbody></table></div></details>

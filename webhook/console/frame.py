@@ -156,7 +156,7 @@ class Frame:
         """A page in its frame."""
         page = self.pages.get(request.endpoint or "")
         user = getattr(g, "user", "")
-        switch = page is not None and page.per_site and len(self.services.sites) > 1
+        switch = bool(user and page and page.per_site and len(self.services.sites) > 1)
         around = {
             "page": page, "pages": self.pages if user else {}, "user": user,
             "role": getattr(g, "role", ""), "csrf": g.session.csrf if user else "",
