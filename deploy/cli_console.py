@@ -36,9 +36,10 @@ def link(
     console = place.settings.console
     address = to or next(iter(console.origin), place.site.base.origin)
     client = place.client()
-    made = login_link.make(console, client, address, user)
+    name = login_link.user_of(console, user)
+    made = login_link.make(console, client, address, name)
     who = f"cli:{getpass.getuser()}"
-    Audit(client).write(who, "login link", f"made for {user or 'the first operator'}", way="cli")
+    Audit(client).write(who, "login link", f"made for {name}", way="cli")
     if as_json:
         answer({"link": made}, as_json=True)
     else:

@@ -9,19 +9,23 @@ from shared.errors import ConfigError, Fault
 from shared.store.logins import Logins
 
 
-def make(console: Console, client: redis.Redis, address: str, user: str | None = None) -> str:
-    """A link that logs `user` in once, within ten minutes; by default the first who may act.
-
-    `address` is where the console is: scheme, host, port. ConfigError if there is no such user.
-    """
+def user_of(console: Console, user: str | None = None) -> str:
+    """`user`, by default the first who may act; ConfigError if there is no such user."""
     if not console.users:
         detail = "without users there is no console: add [console.users.NAME] with a token"
         raise ConfigError(Fault("console.users", "config", detail))
     operators = (name for name, each in console.users.items() if each.role == "operator")
     name = user or next(operators, next(iter(console.users)))
     if name not in console.users:
-        known = ", ".join(console.users)
-        raise ConfigError(
-            Fault("--user", "config", f"{name} is not configured; there are: {known}")
-        )
+        detail = f"{name} is not configured; there are: {', '.join(console.users)}"
+        raise ConfigError(Fault("--user", "config", detail))
+    return name
+
+
+def make(console: Console, client: redis.Redis, address: str, user: str | None = None) -> str:
+    """A link that logs `user` in (see `user_of`), once, within ten minutes.
+
+    `address` is where the console is: scheme, host, port.
+    """
+    name = user_of(console, user)
     return f"{address.rstrip('/')}/admin/login?once={Logins(client).link(name)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -165,6 +166,19 @@ def test_a_page_is_found_by_keyboard_alone(console: System, chromium: Browser) -
     page.close()
 
 
+def test_a_link_is_made_for_known_users_only_and_its_making_is_recorded(
+    console: System, enter: Enter
+) -> None:
+    unknown = console.run("console", "link", "--user", "nobody")
+    made = console.run("console", "link", "--json")
+
+    assert (unknown.returncode, "there are: admin, reader" in unknown.stderr) == (78, True)
+    assert json.loads(made.stdout)["link"].startswith(f"{BASE}/admin/login?once=")
+    page = enter()
+    page.goto(f"{console.address}/admin/audit")
+    expect(page.get_by_role("cell", name="made for admin").first).to_be_visible()
+
+
 def test_a_token_logs_in_and_a_logout_ends_it(console: System, chromium: Browser) -> None:
     page = chromium.new_page()
     page.goto(f"{console.address}/admin/audit")
@@ -183,7 +197,7 @@ def test_a_token_logs_in_and_a_logout_ends_it(console: System, chromium: Browser
 
 def test_no_page_has_a_barrier_or_is_wider_than_its_screen(enter: Enter, console: System) -> None:
     """Axe's rules in light and narrow, in dark and wide; between them only colours may differ."""
-    page = enter()
+    page = enter(reduced_motion="reduce")  # no colour is caught on its way
     axe, found = Axe(), list[str]()
 
     def look(path: str) -> None:
