@@ -69,6 +69,12 @@ def command(words: Iterable[Any]) -> str:
     return shlex.join(map(str, words))
 
 
+def arrived(event: str) -> float:
+    """When an event was accepted (s since 1970), by its id."""
+    ms = event.partition("-")[0]
+    return int(ms) / 1000 if ms.isascii() and ms.isdigit() else 0.0
+
+
 def as_json(value: Any) -> str:
     """What is nested, for reading."""
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -76,5 +82,5 @@ def as_json(value: Any) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago, "span": span, "number": number, "size": size, "plural": plural, "command": command,
-    "json": as_json,
+    "json": as_json, "arrived": arrived,
 }  # fmt: skip

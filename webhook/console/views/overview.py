@@ -109,7 +109,7 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
     if asked := status["resync"]:
         said = f"{words.plural(len(asked), 'resync')} waits for a comparison with the source."
         more = () if sourced else ("--against", "SOURCE")
-        todo = "" if sourced else "The site has no `source` configured: name one."
+        todo = "" if sourced else "The site has no source configured: name one."
         yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
 
 
