@@ -15,6 +15,7 @@ import typer
 from deploy import (
     cli_backup,
     cli_connect,
+    cli_console,
     cli_events,
     cli_import,
     cli_reconcile,
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
+app.add_typer(cli_console.app, name="console")
 app.add_typer(cli_events.app, name="event")
 app.add_typer(cli_run.app, name="run")
 app.command("import")(cli_import.import_)

@@ -19,9 +19,10 @@ from deploy.local import parse_listen
 from deploy.supervisor import Signals
 from shared.errors import ConfigError, Fault, StoreDownError, StoreError
 from shared.settings import FILE, Settings, load
+from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, check_settings, connect
 from shared.telemetry import configure, logger
-from worker.plant import HEARTBEAT, consumer_name
+from worker.plant import consumer_name
 
 SOCKET = "unix:"
 

@@ -27,6 +27,18 @@ _CONFIG = Template("""\
 # inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit
 # linger = 0.02             # seconds between two looks at the inbox under load
 
+# The console, at $address/admin/. `sitemapd console link` prints a link that logs in once.
+[console]
+# Its address as browsers see it; without one it answers to this machine's own names only, on any
+# port. Behind a proxy: "https://sitemaps.example.com", or a list. Other hosts are told 400.
+# origin = []
+# session_hours = 12.0      # hours until one must log in again
+# One table for each user. role: "viewer" reads (the default), "operator" may act, too.
+[console.users.admin]
+token = "$console"
+# token_sha256 = ""         # instead of the token: its SHA-256, so that it is not written here
+role = "operator"
+
 # One table for each site; its name, [a-z0-9-]{1,32}, is part of the address events are sent to:
 # $address/v1/sites/$site/events
 [sites.$site]
@@ -130,6 +142,7 @@ def write(home: Path, address: str) -> Path:
         site=SITE,
         secret=WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode(),
         token=secrets.token_urlsafe(32),
+        console=secrets.token_urlsafe(32),
     )
     if not path.exists():
         (home / "public").mkdir(mode=0o755, exist_ok=True)

@@ -14,15 +14,15 @@ from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
-from deploy import example
+from deploy import example, login_link
 from deploy.embedded import EmbeddedServer
 from deploy.processes import Child, hold, mark, reap
 from deploy.supervisor import Signals, Supervisor
 from shared.errors import ConfigError, Fault, ServerStartError, StoreError
 from shared.settings import FILE, Settings, load
+from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, check_settings, connect
 from shared.telemetry import logger
-from worker.plant import HEARTBEAT
 
 CONSUMER = "local"
 
@@ -57,9 +57,9 @@ def up(
     """Run everything with its data in `home` until SIGTERM or SIGINT, then return 0.
 
     `http` is where it listens (port 0: a free one); an address others can reach is refused unless
-    a proxy buffers requests before it (RELIABILITY T12). An example that shows a secret is printed
-    to terminals only (T30), and what `hint` gives after it. Raises ConfigError, ServerStartError,
-    StoreError.
+    a proxy buffers requests before it (RELIABILITY T12). An example that shows a secret and a link
+    into the console are printed to terminals only (T30), and what `hint` gives after them.
+    Raises ConfigError, ServerStartError, StoreError.
     """
     host, port = parse_listen(http, behind_proxy=behind_proxy)
     home = home.resolve()
@@ -82,6 +82,8 @@ def up(
             # It shows a secret, which is for a person and not for the log of a service manager.
             if sys.stdout.isatty():
                 say(example.first(settings, address))
+                if settings.console.users:
+                    say(f"# the console, for ten minutes, once: {_login(settings, url, address)}")
             say(hint(settings, address))
             _await_ready(supervisor, signals, (host, port), url)
             if not signals.stopping:
@@ -98,6 +100,13 @@ def say(text: str) -> None:
     """Tell the person, or the program, that waits for `ready`."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def _login(settings: Settings, url: str, address: str) -> str:
+    with closing(connect(url, 2.0)) as client:
+        return login_link.make(
+            settings.console, client, next(iter(settings.console.origin), address)
+        )
 
 
 def _begin(

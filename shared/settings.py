@@ -11,10 +11,14 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from shared import shards
+from shared.console import Console
 from shared.errors import ConfigError, Fault
 from shared.sites import Site
 
 FILE = "sitemapd.toml"
+PREFIX = "SITEMAPD_"
+NESTED = "__"
+"""SITEMAPD_CONSOLE__SESSION_HOURS is session_hours in the table console."""
 
 
 def _site_name(name: str) -> str:
@@ -26,13 +30,18 @@ def _site_name(name: str) -> str:
 class Settings(BaseSettings):
     """Everything an administrator can set."""
 
-    model_config = SettingsConfigDict(env_prefix="SITEMAPD_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", frozen=True
+    )
 
     redis_url: str = Field("", description="Redis >= 7.0 or Valkey; empty: the embedded server")
     allow_loss: bool = Field(False, description="run on a Redis that may lose events")
     body_limit: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     inbox_limit: int = Field(1_000_000, ge=0, description="events waiting before 503; 0: no limit")
     linger: float = Field(0.02, ge=0, le=1, description="seconds between drains under load")
+    console: Console = Field(
+        {}, validate_default=True, description="the console at /admin/; off without users"
+    )
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
 
 
@@ -44,9 +53,9 @@ def load(path: Path) -> Settings:
         raise ConfigError(Fault(str(path), "config", f"cannot be read: {error.strerror}")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Fault(str(path), "config", f"is not TOML: {error}")) from None
-    for name in Settings.model_fields:
-        if f"SITEMAPD_{name.upper()}" in os.environ:
-            given.pop(name, None)
+    for name in os.environ:
+        if name.startswith(PREFIX):
+            _leave_out(given, name.removeprefix(PREFIX).lower().split(NESTED))
     try:
         settings = Settings(**given)
     except ValidationError as error:
@@ -54,6 +63,15 @@ def load(path: Path) -> Settings:
     except SettingsError as error:
         raise ConfigError(Fault("environment", "config", str(error))) from None
     return _absolute(settings, path.resolve().parent)
+
+
+def _leave_out(table: Any, path: list[str]) -> None:
+    """Remove what is at `path` of the file's tables: the environment says it."""
+    *above, last = path
+    for name in above:
+        table = table.get(name) if isinstance(table, dict) else None
+    if isinstance(table, dict):
+        table.pop(last, None)
 
 
 def _fault(error: Any) -> Fault:

@@ -56,7 +56,7 @@ def _begin() -> None:
 def _end(response: Response) -> Response:
     response.headers["X-Request-Id"] = g.request_id
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Cache-Control"] = "no-store"
+    response.headers.setdefault("Cache-Control", "no-store")
     ms = round((time.perf_counter() - g.began) * 1000, 2)
     _LOG.info("answered", request_id=g.request_id, status=response.status_code, ms=ms, **g.facts)
     return response

@@ -9,6 +9,8 @@ from shared.extensions import languages
 from shared.settings import Settings
 from shared.store.redis import connect
 from webhook import answers
+from webhook.console import blueprint as console
+from webhook.console.services import Services
 from webhook.hooks import Hooks
 from webhook.queries import Queries
 from webhook.tenants import Gate, Tenants
@@ -48,4 +50,5 @@ def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)
     app.add_url_rule("/healthz", "healthz", queries.alive)
     app.add_url_rule("/readyz", "readyz", queries.ready)
+    console.install(app, Services.of(settings, client, tenants, gate))
     return app

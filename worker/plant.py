@@ -16,6 +16,7 @@ from shared.errors import StoreError
 from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
+from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, connect
 from shared.store.room import trim
 from shared.telemetry import logger
@@ -26,7 +27,6 @@ from worker.notify.notifier import Notifier
 from worker.pump import Pump, now_ms
 from worker.refreshing import refresh
 
-HEARTBEAT = "{sitemapd}:worker:"
 HEARTBEAT_S = 10
 REDIS_TIMEOUT_S = 10.0
 SLICE_S = 1.0

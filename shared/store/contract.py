@@ -18,6 +18,8 @@ BURST_S = 120
 LEASE_MS = 10_000
 RECENT = 20_000
 """Entries of `recent` and `revisions` at most; store/room.py cuts them by their size."""
+HEARTBEAT = "{sitemapd}:worker:"
+"""Each worker sets the key of its name every few seconds, for ten."""
 
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
@@ -56,10 +58,11 @@ PERMANENT = (
     # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
     # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
     "notices",  # stream: the fate of the latest requests to engines; store/notices.py
+    "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
 `resync-alarm`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and `purged:` (what a
-purge took out) have a TTL.
+purge took out) have a TTL, and of all sites `worker:`, `session:`, `once:`, `tries:`.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """

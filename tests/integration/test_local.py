@@ -125,6 +125,7 @@ def test_a_secret_is_printed_to_a_terminal_only(service: Service, tmp_path: Path
     assert key is not None
     assert "serves" in service.said
     assert key.hex() not in service.said
+    assert "once=" not in service.said
     service.end(signal.SIGTERM)
 
     ours, its = pty.openpty()
@@ -138,6 +139,7 @@ def test_a_secret_is_printed_to_a_terminal_only(service: Service, tmp_path: Path
     os.close(ours)
 
     assert f"hexkey:{key.hex()}".encode() in said
+    assert b"/admin/login?once=" in said
 
 
 def test_each_killed_child_comes_back_and_work_goes_on(service: Service) -> None:

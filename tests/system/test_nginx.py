@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import re
 import socket
 import threading
 import time
@@ -32,6 +33,10 @@ secrets = ["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]
 robots = "{robots}"
 form = "{form}"
 publish_interval = 0.0
+"""
+CONSOLE = f"""
+[console.users.admin]
+token = "{TOKEN}-console"
 """
 AT_ONCE = 32  # limit_conn of the shipped file
 WEB_THREADS = 8
@@ -101,6 +106,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
             )
             for name, (path, form) in forms.items()
         )
+        + CONSOLE
     )  # fmt: skip
     system = System(home)
     system.start()
@@ -201,14 +207,19 @@ def test_an_unknown_host_gets_no_answer(host: Host) -> None:
             host.ask("GET", path, host="evil.example")
 
 
-def test_the_webhook_is_behind_its_paths_and_the_console_may_not_be_framed(host: Host) -> None:
+def test_the_webhook_and_the_console_are_behind_their_paths(host: Host) -> None:
     assert host.ask("GET", "/readyz").status == 200
     assert host.ask("GET", "/healthz").status == 200
     assert "openapi" in json.loads(host.ask("GET", "/openapi.json").body)
-    console = host.ask("GET", "/admin/").headers
-    assert "frame-ancestors 'none'" in console["Content-Security-Policy"]
-    assert console["X-Content-Type-Options"] == "nosniff"
-    assert console["Referrer-Policy"] == "same-origin"
+    for path in ("/admin", "/admin/"):
+        console = host.ask("GET", path)
+        assert (console.status, console.headers["Location"]) == (303, "/admin/login")
+    login = host.ask("GET", "/admin/login")
+    assert login.status == 200
+    assert "frame-ancestors 'none'" in login.headers["Content-Security-Policy"]
+    assert login.headers["Cache-Control"] == "no-store"
+    (style,) = re.findall(r'href="([^"]+\.css)"', login.body.decode())
+    assert "immutable" in host.ask("GET", style).headers["Cache-Control"]
 
 
 def test_what_stalls_is_cut_off_and_keeps_nobody_waiting(host: Host) -> None:

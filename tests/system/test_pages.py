@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.system.driver import System, wait_until
 from tests.system.nginx import needs
@@ -50,16 +50,6 @@ def document(root: str, children: str) -> str:
     spaces = "".join(f' xmlns{prefix}="{name}"' for prefix, name in XMLNS.items())
     style = '<?xml-stylesheet type="text/css" href="sitemap.css"?>'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{style}\n<{root}{spaces}>{children}</{root}>\n'
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    needs("chromium")
-    expect.set_options(timeout=30_000)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-        yield browser
-        browser.close()
 
 
 def refused(said: str) -> bool:

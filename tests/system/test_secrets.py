@@ -30,6 +30,7 @@ TOKEN = "canary-token-3333333333333333"
 STOLEN = "canary-wrong-token-4444444444"
 BODY = "canary-body-555555555555"
 QUERY = "canary-query-6666666666"
+CONSOLE = "canary-console-888888888888"
 PASSWORD = "canary-password-777777"
 
 
@@ -44,12 +45,14 @@ web_root = "public"
 robots = "create"
 secrets = ["{whsec(KEY)}", {{ secret = "{whsec(OLD_KEY)}", until = 2020-01-01T00:00:00Z }}]
 tokens = ["{TOKEN}"]
+[console.users.admin]
+token = "{CONSOLE}"
 """
 
 
 def birds() -> list[bytes]:
     """Every form in which a canary could sing."""
-    found = [TOKEN.encode(), STOLEN.encode(), BODY.encode(), QUERY.encode()]
+    found = [each.encode() for each in (TOKEN, STOLEN, BODY, QUERY, CONSOLE)]
     for key in (KEY, OLD_KEY):
         encoded = base64.b64encode(key)
         found += [key, encoded.rstrip(b"="), key.hex().encode(), base64.b16encode(key)]
@@ -134,7 +137,19 @@ def requests(system: System, *, thorough: bool = False) -> set[int]:
     for path in (f"{site}?token={QUERY}", f"{site}/entries?loc={QUERY}", f"/{QUERY}", events):
         for headers in (bearer, wrong, {}):
             found.add(ask(system, "GET", path, headers=headers))
-    for name in ("/openapi.json", "/sitemap.xml", "/sitemapd.toml", "/../sitemapd.toml"):
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": system.address}
+    for token in (CONSOLE, STOLEN):
+        login = f"user=admin&token={token}".encode()
+        found.add(ask(system, "POST", "/admin/login", login, form))
+        found.add(ask(system, "POST", f"/admin/login/once?{QUERY}", login, form))
+    for name in (
+        "/admin/",
+        f"/admin/audit?before={QUERY}",
+        "/openapi.json",
+        "/sitemap.xml",
+        "/sitemapd.toml",
+        "/../sitemapd.toml",
+    ):
         found.add(ask(system, "GET", name))
     head = f"POST {events}?{QUERY} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
     for rest in ("\r\n", "Content-Length: 99\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"):

@@ -13,6 +13,7 @@ import pytest
 
 from deploy import example
 from shared.connections import Connection
+from shared.console import Console, User
 from shared.settings import FILE, Settings, load
 from shared.sites import Section, Site
 
@@ -21,7 +22,8 @@ ADDRESS = "http://127.0.0.1:8080"
 
 def test_the_first_configuration_is_valid_and_private(tmp_path: Path) -> None:
     path = example.write(tmp_path, ADDRESS)
-    site = load(path).sites["demo"]
+    settings = load(path)
+    site = settings.sites["demo"]
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert site.base_url == f"{ADDRESS}/"
@@ -30,6 +32,9 @@ def test_the_first_configuration_is_valid_and_private(tmp_path: Path) -> None:
     assert set(site.sections) == {"posts", "products", "news"}
     assert site.sections["news"].news
     assert (len(site.secrets), len(site.tokens)) == (1, 1)
+    assert {name: user.role for name, user in settings.console.users.items()} == {
+        "admin": "operator"
+    }
 
 
 def test_an_existing_configuration_is_never_overwritten(tmp_path: Path) -> None:
@@ -46,17 +51,21 @@ def test_two_configurations_share_no_secret(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         texts.append(example.write(tmp_path / name, ADDRESS).read_text().splitlines())
 
-    assert {line.split()[0] for line in set(texts[0]) ^ set(texts[1])} == {"secrets", "tokens"}
+    assert {line.split()[0] for line in set(texts[0]) ^ set(texts[1])} == {
+        "secrets",
+        "tokens",
+        "token",
+    }
 
 
 def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path: Path) -> None:
     text = example.write(tmp_path, ADDRESS).read_text()
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
 
-    for model in (Settings, Site, Section, Connection):
+    for model in (Settings, Console, User, Site, Section, Connection):
         fields = model.model_fields
         for name, field in fields.items():
-            if name in {"sites", "sections", "sources"}:
+            if name in {"sites", "sections", "sources", "console", "users"}:
                 continue
             assert name in shown
             if f"# {name} = " in text and name != "shard_urls":

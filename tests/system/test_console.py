@@ -1,0 +1,285 @@
+"""The console in a real browser, against everything running: by keyboard, without script."""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.system.driver import System, wait_until
+
+BASE = "https://www.example.com"
+TOKEN = "only-for-these-tests-only-for-these"
+CONFIG = f"""
+[console.users.admin]
+token = "{TOKEN}"
+role = "operator"
+[console.users.reader]
+token = "{TOKEN}-reader"
+[sites.demo]
+base_url = "{BASE}"
+web_root = "public"
+robots = "create"
+secrets = ["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]
+sections = {{ posts = {{}} }}
+[sites.second]
+base_url = "https://second.example"
+web_root = "second"
+tokens = ["{TOKEN}-second"]
+"""
+LISTED = f"{BASE}/hello-world"
+PAGES = {
+    "Overview": "/admin/",
+    "Sites": "/admin/sites?site=demo",
+    "Page inspector": f"/admin/inspector?loc={LISTED}",
+    "Audit": "/admin/audit",
+}
+ALSO = ("/admin/inspector", "/admin/inspector?loc=https://evil.example/", "/admin/nothing")
+
+COLOURS = {"runOnly": ["color-contrast"]}
+LOOKS: dict[tuple[Any, int], dict[str, Any]] = {
+    ("light", 390): {}, ("dark", 390): COLOURS, ("dark", 1440): {}, ("light", 1440): COLOURS,
+}  # fmt: skip
+
+Enter = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A running system with a page, and with something of everything that needs somebody."""
+    system = System(tmp_path_factory.mktemp("console") / "home")
+    for folder in (system.root, system.home / "second"):
+        folder.mkdir(parents=True)
+    (system.home / "sitemapd.toml").write_text(CONFIG)
+    system.start()
+    try:
+        system.send({"type": "upsert", "loc": LISTED, "section": "posts", "lastmod": "2026-11-20"})
+        wait_until(lambda: LISTED in system.published(), "the page is published")
+        with store(system) as client:
+            for shard in ("pages/1", "pages/2"):
+                client.hset("{second}:held", shard, f"{int(time.time())} 10 100")
+            client.zadd("{second}:resync", {"section posts": 1_795_000_000_000})
+            client.xadd("{second}:dead", {"e": b"nothing"})
+        yield system
+    finally:
+        assert system.stop() == 0
+
+
+def store(system: System) -> redis.Redis:
+    return redis.Redis(unix_socket_path=str(system.home / "redis" / "redis.sock"))
+
+
+@pytest.fixture(scope="module")
+def states(chromium: Browser, console: System) -> Callable[[str], Any]:
+    """The cookies of a browser in which a user has logged in."""
+
+    @functools.cache
+    def state(user: str) -> Any:
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(link(console, user))
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(f"{console.address}/admin/")
+        found = context.storage_state()
+        context.close()
+        return found
+
+    return state
+
+
+@pytest.fixture
+def enter(chromium: Browser, console: System, states: Callable[[str], Any]) -> Iterator[Enter]:
+    """Opens a browser that is logged in; nothing may fail or be refused by its policy."""
+    opened: list[BrowserContext] = []
+    faults: list[str] = []
+
+    def log_in(user: str = "admin", **options: Any) -> Page:
+        context = chromium.new_context(storage_state=states(user), **options)
+        context.set_default_timeout(30_000)
+        opened.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on(
+            "console",
+            lambda said: faults.append(said.text) if "Content Security" in said.text else None,
+        )
+        page.goto(f"{console.address}/admin/")
+        return page
+
+    yield log_in
+    for context in opened:
+        context.close()
+    assert faults == []
+
+
+def link(console: System, user: str = "admin") -> str:
+    made = console.run("console", "link", "--user", user, "--to", console.address)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def test_a_page_is_found_by_keyboard_alone(console: System, chromium: Browser) -> None:
+    page = chromium.new_page()
+    page.goto(link(console))
+
+    def tab_to(name: str, role: str = "link") -> None:
+        """Press Tab until that is reached; each stop on the way must be seen."""
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            seen = page.evaluate(
+                """() => {
+                  const at = document.activeElement, box = at.getBoundingClientRect();
+                  return getComputedStyle(at).outlineStyle !== 'none' && box.top >= 0;
+                }"""
+            )
+            assert seen, page.evaluate("() => document.activeElement.outerHTML")
+            wanted = page.get_by_role(role, name=name, exact=True)  # type: ignore[arg-type]
+            if wanted.evaluate("each => each === document.activeElement"):
+                return
+        pytest.fail(f"{name} cannot be reached")
+
+    page.keyboard.press("Enter")  # the button of the one-time link has the focus
+    page.wait_for_url(f"{console.address}/admin/")
+    tab_to("Skip to the content")
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.id") == "main"
+    page.goto(f"{console.address}/admin/")
+    tab_to("Page inspector")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/inspector")
+    tab_to("Where is my page, and why? Its whole address:", "textbox")
+    page.keyboard.type(LISTED)
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("Listed", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="posts-1.xml")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="added")).to_be_visible()
+    current = page.get_by_role("link", name="Page inspector").and_(page.locator("[aria-current]"))
+    expect(current).to_have_count(1)
+    page.close()
+
+
+def test_a_link_is_made_for_known_users_only_and_its_making_is_recorded(
+    console: System, enter: Enter
+) -> None:
+    unknown = console.run("console", "link", "--user", "nobody")
+    made = console.run("console", "link", "--json")
+
+    assert (unknown.returncode, "there are: admin, reader" in unknown.stderr) == (78, True)
+    assert json.loads(made.stdout)["link"].startswith(f"{BASE}/admin/login?once=")
+    page = enter()
+    page.goto(f"{console.address}/admin/audit")
+    expect(page.get_by_role("cell", name="made for admin").first).to_be_visible()
+
+
+def test_a_token_logs_in_and_a_logout_ends_it(console: System, chromium: Browser) -> None:
+    page = chromium.new_page()
+    page.goto(f"{console.address}/admin/audit")
+    page.get_by_label("User").fill("reader")
+    page.get_by_label("Token").fill(f"{TOKEN}-reader")
+    page.get_by_role("button", name="Log in").click()
+
+    expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+    expect(page.get_by_role("cell", name="logged in with a token").first).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    page.close()
+
+
+def test_no_page_has_a_barrier_or_is_wider_than_its_screen(enter: Enter, console: System) -> None:
+    """Axe's rules in light and narrow, in dark and wide; between them only colours may differ."""
+    page = enter(reduced_motion="reduce")  # no colour is caught on its way
+    axe, found = Axe(), list[str]()
+
+    def look(path: str) -> None:
+        page.goto(console.address + path)
+        assert page.locator("h1").count() == 1
+        for (scheme, width), rules in LOOKS.items():
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            report = axe.run(page, options=rules | {"resultTypes": ["violations"]})
+            for each in report.response["violations"]:
+                found.append(f"{path} {scheme} {width} {each['id']} {each['nodes'][0]['html']}")
+            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        page.set_viewport_size({"width": 360, "height": 900})
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+    for path in (*PAGES.values(), *ALSO):
+        look(path)
+    page.context.clear_cookies()
+    look("/admin/login?next=/admin/audit")
+
+    assert found == []
+
+
+def test_on_a_phone_the_menu_leads_to_each_page(enter: Enter) -> None:
+    page = enter(viewport={"width": 390, "height": 800})
+
+    for name in PAGES:
+        page.locator("#menu > summary").click()
+        page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
+        expect(page.locator("#menu > summary")).to_have_text(name)
+
+
+def test_what_changes_is_seen_without_a_reload_and_keeps_focus_and_open_details(
+    enter: Enter, console: System
+) -> None:
+    page = enter()
+    card = page.locator("#site-demo")
+    urls = card.locator(".tile", has_text="URLs").locator("dd")
+    before = int(urls.inner_text().split()[0])
+    base = card.get_by_role("link", name=BASE)
+    base.focus()
+    page.evaluate("() => { window.sameDocument = true; }")
+
+    console.send({"type": "upsert", "loc": f"{BASE}/live-{time.time_ns()}"})
+
+    expect(urls).to_have_text(str(before + 1))
+    expect(base).to_be_focused()
+    assert page.evaluate("() => window.sameDocument")
+
+
+def test_a_page_says_that_its_session_has_ended(enter: Enter) -> None:
+    page = enter()
+    page.context.clear_cookies()
+
+    expect(page.get_by_text("Your session has ended")).to_be_visible()
+
+
+def test_an_action_is_done_and_the_equal_command_is_copied(enter: Enter) -> None:
+    page = enter(permissions=["clipboard-read", "clipboard-write"])
+    held = page.locator(".held li", has_text="pages/1")
+    command = "sitemapd confirm pages/1 --site second"
+    held.get_by_role("button", name="Copy").click()
+    expect(held.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("() => navigator.clipboard.readText()") == command
+
+    held.get_by_role("button", name="Let it shrink").click()
+
+    expect(page.get_by_text("pages/1 may shrink from 100 to 10 pages")).to_be_visible()
+    expect(held).to_have_count(0)
+
+
+def test_without_script_everything_is_there(enter: Enter, console: System) -> None:
+    page = enter("reader", java_script_enabled=False)
+
+    expect(page.get_by_text("The shrink guard holds")).to_be_visible()
+    expect(page.get_by_text("sitemapd confirm pages/2 --site second")).to_be_visible()
+    expect(page.get_by_role("button", name="Let it shrink")).to_have_count(0)
+    expect(page.get_by_role("button", name="Copy").first).to_be_hidden()
+    for name in PAGES:
+        page.get_by_role("link", name=name, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.goto(f"{console.address}/admin/sites")
+    page.get_by_text("Site demo").first.click()
+    page.get_by_role("link", name="second").click()
+    expect(page.get_by_role("heading", name="Site second")).to_be_visible()

@@ -1,0 +1,77 @@
+"""Where the console is put together."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Flask, Response
+from werkzeug.exceptions import HTTPException, NotFound
+
+from shared import telemetry
+from shared.errors import StoreError
+from webhook.answers import note
+from webhook.console import charts, words
+from webhook.console.assets import Assets
+from webhook.console.frame import Frame
+from webhook.console.guard import Guard
+from webhook.console.login import Login
+from webhook.console.services import Services
+from webhook.console.views import VIEWS
+from webhook.problems import RETRY_AFTER_S
+
+_LOG = telemetry.logger("console")
+
+
+def install(app: Flask, services: Services) -> None:
+    """Serve the console under /admin; without configured users there is none."""
+    if not services.settings.console.users:
+        return
+    blueprint = Blueprint("console", "webhook.console", template_folder="templates")
+    frame, assets = Frame(services, blueprint), Assets()
+    guard = Guard(frame)
+    guard.install(blueprint)
+    login = Login(frame, guard)
+    add = blueprint.add_url_rule
+    add("/static/<name>", "asset", assets.serve, methods=["GET"])
+    add("/login", "login", login.form, methods=["GET"])
+    add("/login", "enter", login.enter, methods=["POST"])
+    add("/login/once", "once", login.once, methods=["POST"])
+    add("/logout", "logout", login.leave, methods=["POST"])
+    for view in VIEWS:
+        view.install(frame)
+    add("/<path:_anything>", "nothing", _nothing, methods=["GET"])
+    blueprint.register_error_handler(Exception, lambda error: _refuse(frame, error))
+    app.register_blueprint(blueprint, url_prefix="/admin")
+    app.jinja_env.filters.update(words.FILTERS)
+    app.jinja_env.globals.update(asset=assets.name, charts=charts)
+
+
+def _nothing(_anything: str) -> Response:
+    raise NotFound("There is no page at this address.")
+
+
+def _refuse(frame: Frame, error: Exception) -> Response:
+    """Any exception as a page; one that nobody foresaw is a fault, logged with its trace."""
+    if isinstance(error, StoreError):
+        note(reason=f"{type(error).__name__}: {error}")
+        values = {
+            "title": "Redis does not answer",
+            "detail": "Nothing can be shown without it, and nothing is lost: events are refused "
+            "with 503 until it is back, and their senders try again.",
+        }  # fmt: skip
+        answer = frame.render("problem.html", values, 503)
+        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return answer
+    if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
+        if 300 <= error.code < 400:
+            return error.get_response()  # type: ignore[return-value]
+        values = {"title": error.name, "detail": error.description or ""}
+        answer = frame.render("problem.html", values, error.code)
+        for name, value in error.get_headers():
+            if name in {"Allow", "Retry-After"}:
+                answer.headers[name] = value
+        return answer
+    _LOG.error("fault", exc_info=error)
+    values = {
+        "title": "Something went wrong here",
+        "detail": "The log of the web server says what.",
+    }
+    return frame.render("problem.html", values, 500)

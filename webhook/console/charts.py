@@ -1,0 +1,134 @@
+"""Charts as SVG made on the server: no script, no inline style, and a table of the same values.
+
+The drawing is stretched to the width there is; words stay HTML, so that they never shrink with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+_WIDTH, _HEIGHT = 600, 120
+_NAMES = ("p50", "p95", "p99")
+
+
+class Point(NamedTuple):
+    """The latencies (ms) of one minute, which began at `minute` (s since 1970)."""
+
+    minute: int
+    p50: float
+    p95: float
+    p99: float
+
+
+def latency(points: Sequence[Point], title: str, ident: str) -> Markup:
+    """The latencies of some minutes in their order as three lines; nothing if there are none.
+
+    `ident` is its own on the page. A minute that is missing, as nothing happened, breaks the lines.
+    """
+    if not points:
+        return Markup("")
+    top = nice(max(max(point[1:]) for point in points))
+    first, last = points[0].minute, points[-1].minute
+    lines = Markup("").join(
+        Markup('<path class="line {}" d="{}"/>').format(name, _path(points, at, top))
+        for at, name in enumerate(_NAMES, 1)
+    )
+    newest = points[-1]
+    said = ", ".join(
+        f"{name} {value:,.1f} ms" for name, value in zip(_NAMES, newest[1:], strict=True)
+    )
+    return _FIGURE.format(
+        title=title, id=ident, desc=f"From {_clock(first)} to {_clock(last)} UTC; last: {said}",
+        width=_WIDTH, height=_HEIGHT, lines=lines, middle=_HEIGHT // 2, top=_ms(top),
+        half=_ms(top / 2), first=_clock(first), last=_clock(last),
+        keys=Markup("").join(
+            Markup('<li><span class="key {0}"></span>{0} <b>{1}</b></li>').format(name, _ms(value))
+            for name, value in zip(_NAMES, newest[1:], strict=True)
+        ),
+        rows=Markup("").join(
+            Markup("<tr><th scope=row>{}</th><td>{:,.1f}</td><td>{:,.1f}</td><td>{:,.1f}</td></tr>")
+            .format(_clock(minute), *values)
+            for minute, *values in reversed(points)
+        ),
+    )  # fmt: skip
+
+
+def spark(values: Sequence[float], label: str) -> Markup:
+    """A row of small bars, one for each value; `label` says in words what they show."""
+    top = max(values, default=0) or 1
+    bars = Markup("").join(
+        Markup('<rect x="{}" y="{:.1f}" width="4" height="{:.1f}"/>').format(
+            at * 5, 24 - height, height
+        )
+        for at, value in enumerate(values)
+        for height in (max(24 * value / top, 0.5),)
+    )
+    return Markup(
+        '<svg class="spark" role="img" aria-label="{}" viewBox="0 0 {} 24"'
+        ' preserveAspectRatio="none">{}</svg>'
+    ).format(label, max(len(values) * 5 - 1, 1), bars)
+
+
+def bar(part: float, whole: float, label: str) -> Markup:
+    """How much of the `whole` a `part` is; `label` says it in words."""
+    share = min(max(part / whole, 0), 1) * 100 if whole else 0
+    return Markup(
+        '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8"'
+        ' preserveAspectRatio="none"><rect class="whole" width="100" height="8"/>'
+        '<rect class="part" width="{:.2f}" height="8"/></svg>'
+    ).format(label, share)
+
+
+def nice(value: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20, ... that is not below `value`."""
+    if value <= 1:
+        return 1.0
+    step: float = 10 ** math.floor(math.log10(value))
+    return next(factor * step for factor in (1.0, 2.0, 5.0, 10.0) if value <= factor * step)
+
+
+def _path(points: Sequence[Point], at: int, top: float) -> str:
+    first, span = points[0].minute, max(points[-1].minute - points[0].minute, 60)
+    parts, before = [], None
+    for point in points:
+        x = (point.minute - first) / span * _WIDTH
+        y = _HEIGHT * (1 - point[at] / top)
+        joined = before is not None and point.minute - before <= 60
+        # A move alone draws nothing: a minute between two pauses is a dot of no length.
+        parts.append(f"{'L' if joined else 'M'}{x:.1f} {y:.1f}{'' if joined else 'h0'}")
+        before = point.minute
+    return "".join(parts)
+
+
+def _clock(when: int) -> str:
+    return datetime.fromtimestamp(when, UTC).strftime("%H:%M")
+
+
+def _ms(value: float) -> str:
+    return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:,.3g} ms"
+
+
+_FIGURE = Markup("""\
+<figure class="chart">
+<figcaption>{title}</figcaption>
+<ul class="keys">{keys}</ul>
+<div class="plot">
+<div class="scale" aria-hidden="true"><span>{top}</span><span>{half}</span><span>0</span></div>
+<svg role="img" aria-labelledby="chart-{id}-title chart-{id}-desc"
+ viewBox="0 0 {width} {height}" preserveAspectRatio="none">
+<title id="chart-{id}-title">{title}</title><desc id="chart-{id}-desc">{desc}</desc>
+<path class="grid" d="M0 0H{width}M0 {middle}H{width}M0 {height}H{width}"/>{lines}</svg>
+</div>
+<div class="clock" aria-hidden="true"><span>{first}</span><span>{last} UTC</span></div>
+<details id="chart-{id}-table"><summary>As a table</summary>
+<div class="scroll" tabindex="0" role="group" aria-label="{title}, as a table"><table>
+<thead><tr><th scope="col">Minute (UTC)</th><th scope="col">p50 ms</th>
+<th scope="col">p95 ms</th><th scope="col">p99 ms</th></tr></thead>
+<tbody>{rows}</tbody></table></div></details>
+</figure>
+""")

@@ -1,0 +1,107 @@
+"""Logging in with a token or a one-time link, and out."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from flask import Response, g, make_response, redirect, request, url_for
+from werkzeug.exceptions import TooManyRequests
+
+from shared.console import Console
+from shared.store.logins import TRIES_S
+from webhook.answers import note
+from webhook.console.access import inside
+from webhook.console.frame import HOME, Done, Frame, asked_for
+from webhook.console.guard import Guard
+
+TRIES = 10
+"""Logins that may be tried as one user within TRIES_S."""
+
+_NOBODY = "-"
+_STRANGER = secrets.token_bytes(32)
+
+
+class Login:
+    """The pages before the console."""
+
+    def __init__(self, frame: Frame, guard: Guard) -> None:
+        self._frame, self._guard = frame, guard
+        self._console: Console = frame.services.settings.console
+        self._logins = frame.services.logins
+
+    def form(self) -> Response:
+        """Asks for user and token, or has the button of a one-time link: a GET uses up nothing."""
+        values = {"next": inside(asked_for("next")), "once": asked_for("once"), "problem": ""}
+        return self._frame.render("login.html", values)
+
+    def enter(self) -> Response:
+        """Begin a session for who knows a user's token."""
+        name, token = request.form.get("user", "").strip(), request.form.get("token", "").strip()
+        user = self._console.users.get(name)
+        with self._frame.services.gate.passing():
+            self._limit(name if user else _NOBODY)
+            given = hashlib.sha256(token.encode(errors="replace")).digest()
+            # The same comparison for a user who does not exist (RELIABILITY T5).
+            equal = hmac.compare_digest(given, user.digest if user else _STRANGER)
+            if not (user and equal):
+                note(reason="login-wrong")
+                values = {
+                    "next": inside(request.form.get("next", "")), "once": "",
+                    "problem": "No user has this name and token.",
+                }  # fmt: skip
+                return self._frame.render("login.html", values, 401)
+            self._logins.forgive(name)
+            return self._begin(name, "with a token", request.form.get("next", ""))
+
+    def once(self) -> Response:
+        """Begin a session for who has a one-time link."""
+        with self._frame.services.gate.passing():
+            name = self._logins.redeem(request.form.get("once", ""))
+            if name is None or name not in self._console.users:
+                note(reason="link-wrong")
+                problem = "This link was used, or is too old. A new one: sitemapd console link"
+                values = {"next": HOME, "once": "", "problem": problem}
+                return self._frame.render("login.html", values, 401)
+            return self._begin(name, "with a one-time link", "")
+
+    def leave(self) -> Response:
+        """End the session."""
+        with self._frame.services.gate.passing():
+            self._frame.told("logout", Done("logged out"))
+            self._logins.end(request.cookies.get(self._guard.cookie(), ""))
+        answer = make_response(redirect(url_for("console.login"), 303))
+        answer.delete_cookie(
+            self._guard.cookie(), "/admin", secure=self._guard.secure(), httponly=True,
+            samesite="Strict",
+        )  # fmt: skip
+        return answer
+
+    def _limit(self, name: str) -> None:
+        """Refuse more tries than TRIES; the one-time links of the command line stay a way in."""
+        tries = self._logins.tries(name)
+        if tries <= TRIES:
+            return
+        note(reason="login-limit")
+        if tries == TRIES + 1:
+            said = f"more than {TRIES} tries within {TRIES_S} s: refused for a while"
+            self._frame.services.audit.write(name, "login", said, way="console", done=False)
+        raise TooManyRequests(
+            f"Too many tries: wait {TRIES_S} s, or use the command sitemapd console link.",
+            retry_after=TRIES_S,
+        )
+
+    def _begin(self, name: str, how: str, there: str) -> Response:
+        user = self._console.users[name]
+        seconds = int(self._console.session_hours * 3600)
+        g.user, g.role = name, user.role
+        note(user=name)
+        self._frame.told("login", Done(f"logged in {how}"))
+        cookie = self._logins.begin(name, user.stamp, seconds)
+        answer = make_response(redirect(inside(there), 303))
+        answer.set_cookie(
+            self._guard.cookie(), cookie, max_age=seconds, path="/admin",
+            secure=self._guard.secure(), httponly=True, samesite="Strict",
+        )  # fmt: skip
+        return answer

@@ -1,0 +1,7 @@
+"""The pages, a module each: `install` registers one in the frame."""
+
+from __future__ import annotations
+
+from webhook.console.views import audit, inspector, overview, sites
+
+VIEWS = (overview, sites, inspector, audit)

@@ -1,0 +1,63 @@
+"""Where is my page, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+
+from shared import urls
+from shared.errors import UrlError
+from webhook.console.frame import Frame, Shown, asked_for
+
+_AS_LISTED = ("lastmod", "changefreq", "priority")
+_NESTED = ("images", "videos", "news", "alternates")
+
+
+def install(frame: Frame) -> None:
+    """The page Page inspector."""
+
+    def show() -> Shown:
+        sites = frame.services.sites
+        loc, asked = asked_for("loc"), frame.site() if request.args.get("site") else ""
+        values: dict[str, Any] = {"loc": loc, "asked": asked, "sites": sites, "found": None}
+        if not loc:
+            return Shown("inspector.html", values | {"refused": ""})
+        name, refused = _site_of(frame, loc, asked)
+        if not name:
+            return Shown("inspector.html", values | {"refused": refused}, 422)
+        found = frame.services.inspector(name).entry(loc)
+        values |= {
+            "found": found, "name": name, "refused": "", "verdict": verdict(found),
+            "command": ("sitemapd", "entry", found["loc"], "--site", name),
+            "listed_as": [(key, found[key]) for key in _AS_LISTED if key in found],
+            "nested": [(key, found[key]) for key in _NESTED if key in found],
+        }  # fmt: skip
+        return Shown("inspector.html", values)
+
+    frame.page("Page inspector", "/inspector", show)
+
+
+def _site_of(frame: Frame, loc: str, asked: str) -> tuple[str, str]:
+    """The site that `loc` can be on, or why it can be on none."""
+    refused = ""
+    for name in [asked] if asked else frame.services.sites:
+        try:
+            urls.canonical(loc, frame.services.sites[name].base)
+        except UrlError as error:
+            refused = refused or f"{error.detail} (PROTOCOL {error.rule})."
+        else:
+            return name, ""
+    return "", refused or "No site is configured."
+
+
+def verdict(found: Mapping[str, Any]) -> tuple[str, str]:
+    """What the answer comes to: a grade (good, busy, warn, bad) and a few words."""
+    if "held" in found:
+        return "warn", "Held by the shrink guard"
+    if not found["listed"]:
+        return "bad", "Not listed"
+    if not found["published"]:
+        return "busy", "Accepted, about to be published"
+    return "good", "Listed"

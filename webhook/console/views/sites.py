@@ -1,0 +1,113 @@
+"""What is configured for each site, without any secret, and what its robots.txt says of us."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from shared.robots import MAX_BYTES
+from shared.routing import family_of
+from shared.sites import Section, Site
+from shared.store.publishing import Publishing
+from webhook.console.frame import Frame, Shown
+
+SHOWN = (
+    "base_url", "web_root", "form", "index", "pages", "hints", "emit_deprecated", "engines",
+    "publish_interval", "rate", "check_interval", "shard_urls", "shard_bytes", "index_shards",
+    "shrink_share", "shrink_minutes", "shrink_least", "feed", "feed_entries", "hub",
+)  # fmt: skip
+"""The settings that are shown as they are; a new one is not shown before somebody says so here."""
+
+_MARKER = b"# BEGIN sitemapd"
+
+
+def install(frame: Frame) -> None:
+    """The page Sites."""
+
+    def show() -> Shown:
+        name = frame.site()
+        site = frame.services.sites[name]
+        state = Publishing(frame.services.client, name)
+        values = {
+            "name": name, "settings": [(key, _said(getattr(site, key))) for key in SHOWN],
+            "may": _may(site), "truth": _truth(site), "robots": robots(site),
+            "site_robots": site.robots,
+            "sections": _sections(site, state), "connections": _connections(site),
+        }  # fmt: skip
+        return Shown("sites.html", values)
+
+    frame.page("Sites", "/sites", show, per_site=True)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value) or "none"
+
+
+def _may(site: Site) -> Mapping[str, int]:
+    """How many keys there are, and never one of them."""
+    return {"secrets": len(site.secrets), "tokens": len(site.tokens)}
+
+
+def _truth(site: Site) -> Mapping[str, str]:
+    """The kind of the source; its address may hold a password."""
+    source = site.source.get_secret_value()
+    kind = source.partition(":")[0]
+    plain = "sitemap" if kind in {"http", "https"} or ":" not in source else kind
+    every = f"every {site.reconcile_hours:g} h" if site.reconcile_hours else "when a resync asks"
+    return {"kind": plain, "every": every} if source else {}
+
+
+def _sections(site: Site, state: Publishing) -> list[dict[str, Any]]:
+    """Each configured section with its rules, and what is published of it and its parts."""
+    files, urls = Counter[str](), Counter[str]()
+    for shard, file in state.files(state.sections()).items():
+        family = family_of(shard.section, site.limits.keys())
+        files[family] += 1
+        urls[family] += file.urls
+    plain = Section()  # type: ignore[call-arg]
+    return [
+        {
+            "name": name, "most": limits.urls, "files": files[name], "urls": urls[name],
+            "takes": [*rules.paths, *rules.languages], "split": rules.split, "news": rules.news,
+        }
+        for name, limits in site.limits.items()
+        for rules in (site.sections.get(name, plain),)
+    ]  # fmt: skip
+
+
+def _connections(site: Site) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "secrets": len(each.secret), "permalinks": dict(each.permalinks)}
+        for name, each in site.sources.items()
+    ]
+
+
+def robots(site: Site) -> tuple[str, str]:
+    """How it stands with robots.txt: a grade (good, warn, quiet) and a sentence."""
+    if site.robots == "off":
+        return "quiet", "Left alone, as configured: name the sitemap there yourself."
+    try:
+        file = os.open(site.web_root / "robots.txt", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        why = "it is made with the first publish" if site.robots == "create" else "make one"
+        return "warn", f"There is none: {why}."
+    except OSError as error:
+        return "warn", f"It cannot be read from here: {error.strerror}."
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return "warn", "It is no regular file, and is left alone."
+        text = opened.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        return "warn", "It is larger than crawlers read, and is left alone."
+    if _MARKER in text:
+        return "good", "It names the sitemap, between our two markers."
+    if b"sitemap:" in text.lower():
+        return "quiet", "It names a sitemap, outside our markers."
+    return "warn", "It names no sitemap yet: that comes with the next publish."

@@ -1,0 +1,86 @@
+"""How values are said on a page: numbers, sizes, times, commands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+
+_STEPS = (
+    (60, 1, "s"), (3_600, 60, "min"), (48 * 3_600, 3_600, "h"), (90 * 86_400, 86_400, "days"),
+)  # fmt: skip
+_SIZES = ("bytes", "KB", "MB", "GB", "TB")
+
+
+def ago(when: float | str | None, now: float | None = None) -> Markup:
+    """How long ago `when` was (s since 1970, or a W3C datetime), exactly in the title."""
+    if when is None or when == "":
+        return Markup('<span class="quiet">never</span>')
+    try:
+        moment = (
+            datetime.fromisoformat(when)
+            if isinstance(when, str)
+            else datetime.fromtimestamp(when, UTC)
+        )
+    except (ValueError, OverflowError, OSError):
+        return Markup("{}").format(when)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    passed = (time.time() if now is None else now) - moment.timestamp()
+    said = f"{span(passed)} ago" if passed >= 1 else "now" if passed > -1 else f"in {span(-passed)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        moment.isoformat(), exact, said if abs(passed) < _STEPS[-1][0] else exact[:10]
+    )
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit."""
+    fitting = (step for step in _STEPS if seconds < step[0])
+    _, unit, name = next(fitting, _STEPS[-1])
+    return f"{int(seconds // unit):,} {name}"
+
+
+def number(value: float) -> str:
+    """A count with its thousands apart."""
+    return f"{value:,}"
+
+
+def size(count: float) -> str:
+    """Bytes in thousands of thousands."""
+    for name in _SIZES:
+        if count < 1000 or name == _SIZES[-1]:
+            break
+        count /= 1000
+    return f"{count:.0f} {name}" if name == "bytes" else f"{count:.1f} {name}"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`count` of what is called `one`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def command(words: Iterable[Any]) -> str:
+    """A command as it is typed into a shell."""
+    return shlex.join(map(str, words))
+
+
+def arrived(event: str) -> float:
+    """When an event was accepted (s since 1970), by its id."""
+    ms = event.partition("-")[0]
+    return int(ms) / 1000 if ms.isascii() and ms.isdigit() else 0.0
+
+
+def as_json(value: Any) -> str:
+    """What is nested, for reading."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "ago": ago, "span": span, "number": number, "size": size, "plural": plural, "command": command,
+    "json": as_json, "arrived": arrived,
+}  # fmt: skip
