@@ -20,6 +20,7 @@ from deploy import (
     cli_reconcile,
     cli_run,
     cli_state,
+    cli_workers,
 )
 from deploy.console import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
@@ -40,6 +41,7 @@ config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
 app.add_typer(cli_events.app, name="event")
 app.add_typer(cli_run.app, name="run")
+app.add_typer(cli_workers.app, name="workers")
 app.command("import")(cli_import.import_)
 for command in (
     cli_state.status,

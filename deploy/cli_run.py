@@ -20,8 +20,9 @@ from deploy.supervisor import Signals
 from shared.errors import ConfigError, Fault, StoreDownError, StoreError
 from shared.settings import FILE, Settings, load
 from shared.store.redis import answering, check_settings, connect
+from shared.store.workers import HEARTBEAT
 from shared.telemetry import configure, logger
-from worker.plant import HEARTBEAT, consumer_name
+from worker.plant import consumer_name
 
 SOCKET = "unix:"
 

@@ -10,7 +10,7 @@ import redis
 from deploy.console import Place
 from shared.inbox import Inbox
 from shared.store.redis import answering
-from worker.plant import HEARTBEAT
+from shared.store.workers import HEARTBEAT
 from worker.pump import Pump
 
 

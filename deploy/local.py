@@ -21,8 +21,8 @@ from deploy.supervisor import Signals, Supervisor
 from shared.errors import ConfigError, Fault, ServerStartError, StoreError
 from shared.settings import FILE, Settings, load
 from shared.store.redis import answering, check_settings, connect
+from shared.store.workers import HEARTBEAT
 from shared.telemetry import logger
-from worker.plant import HEARTBEAT
 
 CONSUMER = "local"
 

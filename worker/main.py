@@ -34,8 +34,8 @@ def main() -> None:
     consumer = consumer_name()
     reconciles = not options.no_reconcile
     plant = Plant(settings, consumer, reconciles=reconciles, on_resync=reconcile_soon(app))
-    register(app, plant)
     queues = [messages.QUEUE, *([messages.RECONCILE_QUEUE] if reconciles else [])]
+    register(app, plant, queues, options.threads)
     app.worker_main(
         [
             "worker", "--pool=threads", f"--concurrency={options.threads}", "--loglevel=WARNING",

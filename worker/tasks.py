@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from celery import Celery, signals
 
@@ -31,8 +32,25 @@ def reconcile_soon(app: Celery) -> Callable[[str], None]:
     return send
 
 
-def register(app: Celery, plant: Plant) -> None:
-    """Give `app` its tasks, done by `plant`, and let the plant start and stop with the worker.
+def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
+    """Have a Celery worker take no more messages from `queues`, or take them again.
+
+    From any thread; without a connection it holds for the next one, as for all after that.
+    """
+
+    def change() -> None:
+        for queue in queues:
+            try:
+                consumer.cancel_task_queue(queue) if quiet else consumer.add_task_queue(queue)
+            except Exception as error:  # noqa: BLE001  # it would end the worker's loop
+                _log.warning("queue not changed", queue=queue, reason=type(error).__name__)
+
+    consumer.call_soon(change)
+
+
+def register(app: Celery, plant: Plant, queues: Sequence[str], threads: int) -> None:
+    """Give `app` its tasks, done by `plant`, and let the plant start and stop with the worker,
+    which has so many `threads` and listens to `queues`.
 
     A task that fails is not tried again: the sweep is the retry.
     """
@@ -61,9 +79,13 @@ def register(app: Celery, plant: Plant) -> None:
         plant.reconcile()
 
     @signals.worker_ready.connect(weak=False)
-    def ready(**_: object) -> None:
-        plant.start()
+    def ready(sender: Any, **_: object) -> None:
+        plant.start(threads, lambda quiet: listen(sender, queues, quiet=quiet))
 
     @signals.worker_shutting_down.connect(weak=False)
     def stopping(**_: object) -> None:
         plant.stop()
+
+    @signals.worker_shutdown.connect(weak=False)
+    def ended(**_: object) -> None:
+        plant.end()

@@ -50,6 +50,8 @@ PERMANENT = (
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
 `resync-alarm` have a TTL.
 
+Of all sites together, all with a TTL: `{sitemapd}:worker:`, `workers`, `wanted:`; store/workers.py.
+
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
 
