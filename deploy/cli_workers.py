@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from deploy.console import HomeOption, JsonOption, Place, answer, find, out
@@ -18,6 +19,7 @@ WAIT_S = 2 * HEARTBEAT_S
 
 _LOOK_S = 0.1
 _MB = 1024 * 1024
+_WIDE = 1000
 
 NameArgument = Annotated[str, typer.Argument(help="as `sitemapd workers` lists it")]
 WaitOption = Annotated[
@@ -37,7 +39,7 @@ def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption
     if as_json:
         answer([described(worker) for worker in found], as_json=True)
     elif found:
-        out.print(table(found), soft_wrap=True)
+        show(table(found))
     else:
         out.print("no worker has been heard of within a day")
 
@@ -88,6 +90,11 @@ def described(worker: Worker) -> dict[str, Any]:
     said = worker.beat.model_dump(mode="json") if worker.beat else {}
     known = {"name": worker.name, "alive": worker.alive, "state": _state(worker)}
     return known | {"seen_s": round(worker.seen, 1), "wanted": worker.wanted} | said
+
+
+def show(what: RenderableType) -> None:
+    """Print tables; where nobody draws them in a window, no line is folded."""
+    (out if out.is_terminal else Console(width=_WIDE)).print(what)
 
 
 def table(found: list[Worker]) -> Table:
