@@ -15,6 +15,7 @@ import typer
 from deploy import (
     cli_backup,
     cli_connect,
+    cli_doctor,
     cli_events,
     cli_import,
     cli_reconcile,
@@ -54,6 +55,7 @@ for command in (
     cli_backup.backup,
     cli_backup.restore,
     cli_connect.connect,
+    cli_doctor.doctor,
 ):
     app.command()(command)
 
