@@ -163,7 +163,8 @@ def _ask(
     if as_json:
         answer({"worker": name, "wanted": wish, "reached": reached, "state": state}, as_json=True)
     else:
-        out.print(f"{name}: {state}" if reached else f"{name}: asked, but still {state}")
+        said = "ended; its supervisor starts it again" if wish == "stop" else state
+        out.print(f"{name}: {said}" if reached else f"{name}: asked, but still {state}")
     raise typer.Exit(0 if reached else 1)
 
 

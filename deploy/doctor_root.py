@@ -88,7 +88,7 @@ def _leftovers(case: Case) -> Finding:
             for name in root.names()
             if name.startswith(TEMP)
             and (look := root.look(name)) is not None
-            and time.time() - look.ctime_ns / 1e9 > STALE_S
+            and case.now() - look.ctime_ns / 1e9 > STALE_S
         ]
     if found:
         named = ", ".join(sorted(found)[:MOST_NAMED])
