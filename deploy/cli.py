@@ -16,11 +16,13 @@ from deploy import (
     cli_backup,
     cli_connect,
     cli_console,
+    cli_doctor,
     cli_events,
     cli_import,
     cli_reconcile,
     cli_run,
     cli_state,
+    cli_workers,
 )
 from deploy.console import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
@@ -42,6 +44,7 @@ app.add_typer(config, name="config")
 app.add_typer(cli_console.app, name="console")
 app.add_typer(cli_events.app, name="event")
 app.add_typer(cli_run.app, name="run")
+app.add_typer(cli_workers.app, name="workers")
 app.command("import")(cli_import.import_)
 for command in (
     cli_state.status,
@@ -54,6 +57,7 @@ for command in (
     cli_backup.backup,
     cli_backup.restore,
     cli_connect.connect,
+    cli_doctor.doctor,
 ):
     app.command()(command)
 

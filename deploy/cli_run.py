@@ -19,8 +19,8 @@ from deploy.local import parse_listen
 from deploy.supervisor import Signals
 from shared.errors import ConfigError, Fault, StoreDownError, StoreError
 from shared.settings import FILE, Settings, load
-from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, check_settings, connect
+from shared.store.workers import HEARTBEAT
 from shared.telemetry import configure, logger
 from worker.plant import consumer_name
 

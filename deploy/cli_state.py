@@ -21,6 +21,7 @@ from deploy.cli_reconcile import (
     source_of,
     verify_against,
 )
+from deploy.cli_watch import watch as look_again
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
 from shared.errors import ConfigError, Fault, InvalidError, PublishError
 from shared.inspector import Inspector
@@ -34,15 +35,28 @@ def _audit(place: Place) -> Audit:
     return Audit(place.client(), place.name, place.site, f"cli-{os.getpid()}")
 
 
-def status(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
-    """How each site is doing: pages, files, what waits and for how long."""
+def status(
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="look again and again, until Ctrl-C")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="seconds between two looks")] = 1.0,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="look so often, then end; default: for ever")
+    ] = None,
+) -> None:
+    """How each site is doing: pages, files, what waits and for how long. With --watch also how fast
+    events come in and files go out, and the workers.
+    """
     place = find(home, site)
+    names = [name for name in place.settings.sites if site is None or name == site]
+    if watch:
+        look_again(place, names, interval=interval, looks=count, as_json=as_json)
+        return
     client = place.client()
-    answers = [
-        Inspector(client, name, settings).status()
-        for name, settings in place.settings.sites.items()
-        if site is None or name == site
-    ]
+    answers = [Inspector(client, name, place.settings.sites[name]).status() for name in names]
     if as_json:
         answer(answers, as_json=True)
         return

@@ -9,8 +9,8 @@ import redis
 
 from deploy.console import Place
 from shared.inbox import Inbox
-from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering
+from shared.store.workers import HEARTBEAT
 from worker.pump import Pump
 
 

@@ -20,8 +20,8 @@ from deploy.processes import Child, hold, mark, reap
 from deploy.supervisor import Signals, Supervisor
 from shared.errors import ConfigError, Fault, ServerStartError, StoreError
 from shared.settings import FILE, Settings, load
-from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, check_settings, connect
+from shared.store.workers import HEARTBEAT
 from shared.telemetry import logger
 
 CONSUMER = "local"

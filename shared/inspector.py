@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
 from shared import fragments, shards, urls, w3c
 from shared.entries import Entry
-from shared.inbox import Inbox
-from shared.known import NEWS
+from shared.known import NEWS, Arrival
 from shared.locator import Located, digest_of
 from shared.shards import Shard
 from shared.sites import Site
-from shared.store.contract import Keys
+from shared.store.contract import GROUP, Keys
 from shared.store.history import History
 from shared.store.holds import Hold
 from shared.store.lookup import Lookup, loc_of
@@ -26,6 +25,20 @@ from shared.store.sections import Sections
 
 LATELY = 5_000
 """Among how many of the last decisions those about one page are looked for."""
+_ABSENT = ("no such key", "NOGROUP")
+
+
+class _Flow(NamedTuple):
+    """What goes through a site: events that wait, the oldest for so long (s), handed out and not
+    settled, ever accepted; publishes; events that failed for good.
+    """
+
+    waiting: int
+    oldest_s: float | None
+    in_flight: int
+    accepted: int
+    publishes: int
+    dead: int
 
 
 class Inspector:
@@ -35,7 +48,6 @@ class Inspector:
         self._client = client
         self._keys = Keys(name)
         self._name, self._site = name, site
-        self._inbox = Inbox(client, name)
         self._lookup = Lookup(client, name, Sections(client, name, site.limits))
         self._publishing = Publishing(client, name)
         self._history = History(client, name)
@@ -45,8 +57,7 @@ class Inspector:
         files = self._publishing.files(self._publishing.sections())
         since, news = self._publishing.dirty_since(), self._site.routing.news
         latest = max((file.lastmod for file in files.values()), default=None)
-        with answering():
-            dead: Any = self._client.xlen(self._keys.dead)
+        flow = self._flow()
         return {
             "site": self._name,
             "base_url": self._site.base_url,
@@ -56,16 +67,48 @@ class Inspector:
                 file.urls for shard, file in files.items() if shard.section not in news
             ),
             "last_publish": None if latest is None else w3c.from_epoch_s(latest),
-            "waiting_events": self._inbox.waiting(),
+            "waiting_events": flow.waiting,
+            "oldest_s": flow.oldest_s,
+            "in_flight": flow.in_flight,
+            "accepted_events": flow.accepted,
             "dirty_files": len(self._publishing.dirty()),
             "dirty_for_s": 0.0 if since is None else round(max(0.0, time.time() - since), 1),
-            "dead_events": int(dead),
+            "publishes": flow.publishes,
+            "dead_events": flow.dead,
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
             "resync": [
                 {"scope": str(scope), "since": w3c.from_epoch_s(when // 1000)}
                 for scope, when in Resyncs(self._client, self._name).open().items()
             ],
         }
+
+    def _flow(self) -> _Flow:
+        keys = self._keys
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.time()
+            pipe.xrange(keys.inbox, count=1)
+            pipe.xinfo_stream(keys.inbox)
+            pipe.xpending(keys.inbox, GROUP)
+            pipe.hget(keys.counters, "publishes")
+            pipe.xlen(keys.dead)
+            (seconds, micros), *replies = pipe.execute(raise_on_error=False)
+            for reply in replies:
+                # There is no inbox before the first event, no group before a worker has read it.
+                if isinstance(reply, Exception) and not str(reply).startswith(_ABSENT):
+                    raise reply
+        oldest, inbox, pending, publishes, dead = (
+            None if isinstance(reply, Exception) else reply for reply in replies
+        )
+        age = None
+        if oldest:
+            age = round(
+                max(0.0, seconds + micros / 1e6 - Arrival.of(oldest[0][0].decode()).ms / 1000), 1
+            )
+        return _Flow(
+            inbox["length"] if inbox else 0, age, pending["pending"] if pending else 0,
+            inbox["entries-added"] if inbox else 0, int(publishes or 0), int(dead or 0),
+        )  # fmt: skip
 
     def entry(self, loc: str) -> dict[str, Any]:
         """Where the page `loc` is, or why it is nowhere. UrlError if it cannot be on this site."""

@@ -228,7 +228,8 @@ _ENTRY = {
 _STATUS = object_of(
     site=TEXT, base_url=_URL, urls=COUNT, files=COUNT, published_urls=COUNT,
     last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=COUNT,
-    dirty_files=COUNT, dirty_for_s={"type": "number"}, dead_events=COUNT,
+    oldest_s={"type": ["number", "null"], "minimum": 0}, in_flight=COUNT, accepted_events=COUNT,
+    dirty_files=COUNT, dirty_for_s={"type": "number"}, publishes=COUNT, dead_events=COUNT,
     resync={"type": "array", "items": object_of(scope=TEXT, since=_MOMENT)},
 )  # fmt: skip
 

@@ -42,9 +42,11 @@ class Answerer:
     """Reconciles the sites of one worker, whose name is `owner`."""
 
     def __init__(
-        self, settings: Settings, client: redis.Redis, owner: str, wake: Callable[[str], None]
-    ) -> None:
-        """`wake` has the events of a site applied."""
+        self, settings: Settings, client: redis.Redis, owner: str, wake: Callable[[str], None],
+        quiet: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        """`wake` has the events of a site applied; nothing is begun while it is `quiet`."""
+        self._quiet = quiet
         self._client, self._sites, self._owner, self._wake = client, settings.sites, owner, wake
         self._resyncs = {name: Resyncs(client, name) for name in settings.sites}
         self._asked = threading.Event()
@@ -71,7 +73,8 @@ class Answerer:
             if self._stopping.is_set():
                 return
             try:
-                self._look_at(name, site)
+                if not self._quiet():
+                    self._look_at(name, site)
             except StoreError as error:
                 _log.error("reconcile failed", site=name, reason=str(error))
             except Exception:  # noqa: BLE001  # one site's trouble is not the next one's

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from shared.errors import PublishError
 
-_TEMP = ".sitemapd-"
+TEMP = ".sitemapd-"
 _IOV_MAX = 1024
 _MODE = 0o644  # a web server under another account must be able to read it (T21)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,7 +88,7 @@ class WebRoot:
         mtime = max(int(time.time()), since)
         if before is not None:
             mtime = max(mtime, int(before.st_mtime) + 1)
-        temp = f"{_TEMP}{secrets.token_hex(8)}"
+        temp = f"{TEMP}{secrets.token_hex(8)}"
         with _refusals(f"write {name}"):
             fd = os.open(temp, _NEW, 0o600, dir_fd=self._fd)
             try:
@@ -187,7 +187,7 @@ class WebRoot:
         With `older_s`, only what nobody has written to for so many seconds.
         """
         for name in self.names():
-            if not name.startswith(_TEMP):
+            if not name.startswith(TEMP):
                 continue
             found = self._stat(name)
             if found is not None and time.time() - found.st_ctime >= older_s:
@@ -195,7 +195,7 @@ class WebRoot:
 
     def note(self, name: str, data: bytes) -> None:
         """Write a small file for ourselves, atomically but without waiting for the disk."""
-        temp = f"{_TEMP}{secrets.token_hex(8)}"
+        temp = f"{TEMP}{secrets.token_hex(8)}"
         with _refusals(f"write {name}"):
             fd = os.open(temp, _NEW, _MODE, dir_fd=self._fd)
             try:

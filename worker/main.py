@@ -9,7 +9,7 @@ from shared import messages, telemetry
 from shared.settings import load
 from worker.app import create_worker_app
 from worker.plant import Plant, consumer_name
-from worker.tasks import notify_soon, reconcile_soon, register
+from worker.tasks import register, soon
 
 THREADS = 4
 
@@ -38,12 +38,12 @@ def main() -> None:
     reconciles = not options.no_reconcile
     notifies = not options.no_notify
     plant = Plant(
-        settings, consumer, reconciles=reconciles, on_resync=reconcile_soon(app),
-        on_publish=None if notifies else notify_soon(app),
+        settings, consumer, reconciles=reconciles, on_resync=soon(app, messages.RECONCILE),
+        on_publish=None if notifies else soon(app, messages.NOTIFY),
     )  # fmt: skip
-    register(app, plant)
     queues = [messages.QUEUE]
     queues += [messages.RECONCILE_QUEUE] * reconciles + [messages.NOTIFY_QUEUE] * notifies
+    register(app, plant, queues, options.threads)
     app.worker_main(
         [
             "worker", "--pool=threads", f"--concurrency={options.threads}", "--loglevel=WARNING",

@@ -16,18 +16,19 @@ from shared.errors import StoreError
 from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
-from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering, connect
 from shared.store.room import trim
+from shared.store.workers import HEARTBEAT
 from shared.telemetry import logger
 from worker.answering import Answerer
 from worker.checking import Checker
 from worker.draining import drain_emptiest
+from worker.heart import Heart, Work
 from worker.notify.notifier import Notifier
-from worker.pump import Pump, now_ms
+from worker.pump import now_ms
 from worker.refreshing import refresh
+from worker.tended import TendedPump
 
-HEARTBEAT_S = 10
 REDIS_TIMEOUT_S = 10.0
 SLICE_S = 1.0
 """How long a sweep stays with one site while others may wait."""
@@ -61,7 +62,9 @@ class Plant:
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer = consumer
         self._answerer = (
-            Answerer(settings, self._client, consumer, self.wake) if reconciles else None
+            Answerer(settings, self._client, consumer, self.wake, lambda: self._heart.quiet)
+            if reconciles
+            else None
         )
         self._notifier = (
             None if on_publish else Notifier(settings, self._client, consumer, clock=clock)
@@ -70,7 +73,7 @@ class Plant:
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
         told = on_resync or (lambda _site: self.reconcile())
         self._pumps = {
-            name: Pump(settings, self._client, name, consumer, clock, told)
+            name: TendedPump(settings, self._client, name, consumer, clock, told)
             for name in settings.sites
         }
         self._checkers = {
@@ -78,7 +81,10 @@ class Plant:
             for name, site in settings.sites.items()
         }
         self._stopping = threading.Event()
-        self._beater = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
+        self._heart = Heart(
+            self._client, consumer, settings.sites, work=self._work, on_quiet=self._be_quiet
+        )
+        self._on_quiet: Callable[[bool], None] = lambda _quiet: None
         self._sweeper = threading.Thread(target=self._sweep_for_ever, name="sweep", daemon=True)
         self._tidied_at = self._refreshed_at = time.monotonic()
 
@@ -88,9 +94,11 @@ class Plant:
         if pump is None:
             _log.warning("woken for a site that is not configured", site=site)
             return
-        pump.run()
-        if site in self._told:
-            self._published(site)
+        if not self._heart.quiet:
+            with self._heart.at(site):
+                pump.run()
+            if site in self._told:
+                self._published(site)
 
     def notify(self) -> None:
         """There may be something to tell search engines."""
@@ -102,10 +110,16 @@ class Plant:
         if self._answerer is not None:
             self._answerer.ask()
 
-    def start(self) -> None:
-        """Begin to sweep."""
+    def start(
+        self, threads: int = 1, on_quiet: Callable[[bool], None] = lambda _quiet: None
+    ) -> None:
+        """Begin to sweep and to beat, in a worker of so many `threads`.
+
+        `on_quiet` is told when people want the worker quiet, and when it is to work again.
+        """
         languages.load()  # 0.2 s, which no event should wait for
-        self._beater.start()
+        self._on_quiet = on_quiet
+        self._heart.start(threads)
         self._sweeper.start()
         if self._answerer is not None:
             self._answerer.start()
@@ -115,6 +129,7 @@ class Plant:
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
+        self._heart.stop()
         if self._answerer is not None:
             self._answerer.stop()
         if self._notifier is not None:
@@ -122,17 +137,25 @@ class Plant:
         for pump in self._pumps.values():
             pump.stop()
 
+    def end(self) -> None:
+        """Be gone, after `stop`, when nothing is at hand any more."""
+        self._heart.end()
+
     def sweep(self) -> bool:
         """Work on every site that has something left, whoever forgot it, a while each; whether
-        one of them has more.
+        one of them has more. A quiet worker leaves it to the others.
         """
         busy = False
+        if self._heart.quiet:
+            self._give_back()
+            return busy
         for name, pump in self._pumps.items():
             try:
                 self._adopt(pump)
                 trim(self._client, name)
                 if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
-                    busy |= pump.run(SLICE_S)
+                    with self._heart.at(name):
+                        busy |= pump.run(SLICE_S)
             except StoreError as error:
                 _log.error("sweep failed", site=name, reason=str(error))
             except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
@@ -141,7 +164,7 @@ class Plant:
 
     def check(self) -> None:
         """Compare files with the state, a few at a time, where that is due."""
-        for name, checker in self._checkers.items():
+        for name, checker in self._checkers.items() if not self._heart.quiet else ():
             try:
                 checker.tick()
             except StoreError as error:
@@ -153,7 +176,7 @@ class Plant:
         """Forget deleted pages whose time has come, and empty a shard of each site that is nearly
         empty anyway.
         """
-        for name, pump in self._pumps.items():
+        for name, pump in self._pumps.items() if not self._heart.quiet else ():
             while pump.pages.forget(now_ms()) and not self._stopping.is_set():
                 pass
             drained = drain_emptiest(pump.pages, pump.publisher.state)
@@ -162,12 +185,12 @@ class Plant:
 
     def refresh(self) -> None:
         """Check every news entry against its hour."""
-        for name, pump in self._pumps.items():
+        for name, pump in self._pumps.items() if not self._heart.quiet else ():
             seen = refresh(pump.pages, pump.publisher.state)
             if seen:
                 _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
-    def _adopt(self, pump: Pump) -> None:
+    def _adopt(self, pump: TendedPump) -> None:
         if not pump.inbox.waiting():
             return
         others = [name for name in pump.inbox.holders() if name != self._consumer]
@@ -177,16 +200,26 @@ class Plant:
         if taken:
             _log.warning("took over events of a dead worker", site=pump.name, events=taken)
 
-    def _beat_for_ever(self) -> None:
-        """In a thread of its own: a busy site must not make this worker look dead."""
-        while True:
-            try:
-                with answering():
-                    self._client.set(f"{HEARTBEAT}{self._consumer}", "1", ex=HEARTBEAT_S)
-            except StoreError as error:
-                _log.error("no heartbeat", reason=str(error))
-            if self._stopping.wait(SWEEP_S):
-                return
+    def _be_quiet(self, quiet: bool) -> None:
+        """Begin nothing new, or work again."""
+        for pump in self._pumps.values():
+            if quiet:
+                pump.stop()
+            else:
+                pump.resume()
+                if self._stopping.is_set():
+                    pump.stop()
+        self._on_quiet(quiet)
+
+    def _give_back(self) -> None:
+        """What a quiet worker holds nobody would take over: it lives."""
+        for name, pump in self._pumps.items():
+            if given := pump.give_back():
+                _log.warning("gave events back", site=name, events=given)
+
+    def _work(self) -> Work:
+        pumps = self._pumps.values()
+        return Work(sum(pump.events for pump in pumps), sum(pump.files for pump in pumps))
 
     def _sweep_for_ever(self) -> None:
         busy = True

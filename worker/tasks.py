@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from celery import Celery, signals
 
@@ -11,44 +12,45 @@ from shared.errors import StoreError
 from shared.telemetry import logger
 from worker.plant import Plant
 
-RECONCILE_EXPIRES_S = 600.0
-NOTIFY_EXPIRES_S = 60.0
+_EXPIRES_S = {messages.RECONCILE: 600.0, messages.NOTIFY: 60.0}
 
 _log = logger("worker")
 
 
-def reconcile_soon(app: Celery) -> Callable[[str], None]:
-    """Tells the workers that reconcile of a resync; a message that is lost costs a minute."""
+def soon(app: Celery, task: str) -> Callable[[str], None]:
+    """Tells the workers that do `task`, in a queue of its name, of a site that has work for it.
+
+    What is to be done is recorded: a message that is lost costs until they look by themselves.
+    """
 
     def send(site: str) -> None:
         try:
-            app.send_task(
-                messages.RECONCILE, [site], queue=messages.RECONCILE_QUEUE,
-                retry=False, expires=RECONCILE_EXPIRES_S,
-            )  # fmt: skip
-        except Exception as error:  # noqa: BLE001  # whatever kombu raises, the resync is recorded
-            _log.warning("no message for a resync", site=site, reason=type(error).__name__)
+            app.send_task(task, [site], queue=task, retry=False, expires=_EXPIRES_S[task])
+        except Exception as error:  # noqa: BLE001  # whatever kombu raises
+            _log.warning("no message", task=task, site=site, reason=type(error).__name__)
 
     return send
 
 
-def notify_soon(app: Celery) -> Callable[[str], None]:
-    """Tells the workers that notify of a publish; a message that is lost costs ten seconds."""
+def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
+    """Have a Celery worker take no more messages from `queues`, or take them again.
 
-    def send(site: str) -> None:
-        try:
-            app.send_task(
-                messages.NOTIFY, [site], queue=messages.NOTIFY_QUEUE,
-                retry=False, expires=NOTIFY_EXPIRES_S,
-            )  # fmt: skip
-        except Exception as error:  # noqa: BLE001  # whatever kombu raises, the locs are in the queue
-            _log.warning("no message for a notice", site=site, reason=type(error).__name__)
+    From any thread; without a connection it holds for the next one, as for all after that.
+    """
 
-    return send
+    def change() -> None:
+        for queue in queues:
+            try:
+                consumer.cancel_task_queue(queue) if quiet else consumer.add_task_queue(queue)
+            except Exception as error:  # noqa: BLE001  # it would end the worker's loop
+                _log.warning("queue not changed", queue=queue, reason=type(error).__name__)
+
+    consumer.call_soon(change)
 
 
-def register(app: Celery, plant: Plant) -> None:
-    """Give `app` its tasks, done by `plant`, and let the plant start and stop with the worker.
+def register(app: Celery, plant: Plant, queues: Sequence[str], threads: int) -> None:
+    """Give `app` its tasks, done by `plant`, and let the plant start and stop with the worker,
+    which has so many `threads` and listens to `queues`.
 
     A task that fails is not tried again: the sweep is the retry.
     """
@@ -60,30 +62,30 @@ def register(app: Celery, plant: Plant) -> None:
         except StoreError as error:
             _log.error("wake-up failed", site=site, reason=str(error))
 
-    @app.task(name=messages.SWEEP)
-    def sweep() -> None:
-        plant.sweep()
-
-    @app.task(name=messages.TIDY)
-    def tidy() -> None:
-        plant.tidy()
-
-    @app.task(name=messages.REFRESH)
-    def refresh() -> None:
-        plant.refresh()
-
-    @app.task(name=messages.RECONCILE)
-    def reconcile(site: str | None = None) -> None:  # noqa: ARG001  # said for people who watch
-        plant.reconcile()
-
-    @app.task(name=messages.NOTIFY)
-    def notify(site: str) -> None:  # noqa: ARG001  # said for people who watch
-        plant.notify()
+    alone: dict[str, Callable[[], object]] = {
+        messages.SWEEP: plant.sweep, messages.TIDY: plant.tidy, messages.REFRESH: plant.refresh,
+        messages.RECONCILE: plant.reconcile, messages.NOTIFY: plant.notify,
+    }  # fmt: skip
+    for name, work in alone.items():
+        app.task(name=name)(_alone(work))
 
     @signals.worker_ready.connect(weak=False)
-    def ready(**_: object) -> None:
-        plant.start()
+    def ready(sender: Any, **_: object) -> None:
+        plant.start(threads, lambda quiet: listen(sender, queues, quiet=quiet))
 
     @signals.worker_shutting_down.connect(weak=False)
     def stopping(**_: object) -> None:
         plant.stop()
+
+    @signals.worker_shutdown.connect(weak=False)
+    def ended(**_: object) -> None:
+        plant.end()
+
+
+def _alone(work: Callable[[], object]) -> Callable[..., None]:
+    """A task that needs no argument; some are given the site, for people who watch."""
+
+    def run(*_: object) -> None:
+        work()
+
+    return run

@@ -20,9 +20,9 @@ from deploy.backups.file import Backup
 from deploy.backups.rdb import payload
 from shared.errors import BackupError, StoreError
 from shared.inbox import Inbox
-from shared.store.contract import HEARTBEAT, Keys
+from shared.store.contract import Keys
 from shared.store.redis import Scripts, answering
-from worker.plant import HEARTBEAT_S
+from shared.store.workers import HEARTBEAT, HEARTBEAT_S
 
 BATCH_BYTES = 4 * 1024 * 1024
 BATCH_KEYS = 500

@@ -18,8 +18,6 @@ BURST_S = 120
 LEASE_MS = 10_000
 RECENT = 20_000
 """Entries of `recent` and `revisions` at most; store/room.py cuts them by their size."""
-HEARTBEAT = "{sitemapd}:worker:"
-"""Each worker sets the key of its name every few seconds, for ten."""
 
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
@@ -63,6 +61,8 @@ PERMANENT = (
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
 `resync-alarm`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and `purged:` (what a
 purge took out) have a TTL, and of all sites `worker:`, `session:`, `once:`, `tries:`.
+
+Of all sites together, all with a TTL: `{sitemapd}:worker:`, `workers`, `wanted:`; store/workers.py.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """

@@ -20,10 +20,10 @@ from deploy.backups.file import Backup, Head, write
 from deploy.backups.restore import Restore
 from shared.errors import BackupError, PublishError
 from shared.store.contract import Keys
+from shared.store.workers import HEARTBEAT
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import Rig, check_keys
-from worker.plant import HEARTBEAT
 
 SITE = "demo"
 

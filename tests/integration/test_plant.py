@@ -11,9 +11,10 @@ import pytest
 import redis
 
 from shared.settings import Settings
+from shared.store.workers import HEARTBEAT, HEARTBEAT_S
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, settings
-from worker.plant import HEARTBEAT, HEARTBEAT_S, Plant
+from worker.plant import Plant
 
 NAMES = ("one", "two")
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import redis
 
+from shared.store.workers import HEARTBEAT
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.plant import HEARTBEAT, Plant
+from worker.plant import Plant
 
 
 def page(name: object, kind: str = "upsert", **members: Any) -> dict[str, Any]:

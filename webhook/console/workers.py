@@ -8,8 +8,8 @@ from typing import Any
 import redis
 
 from shared.inbox import Inbox
-from shared.store.contract import HEARTBEAT
 from shared.store.redis import answering
+from shared.store.workers import HEARTBEAT
 
 
 def heard_of(client: redis.Redis, sites: Iterable[str]) -> dict[str, bool]:

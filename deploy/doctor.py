@@ -1,0 +1,117 @@
+"""The frame of `sitemapd doctor`: what a check is, what it finds; none spoils the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import redis
+
+from shared.errors import SitemapdError, StoreDownError
+from shared.settings import Settings
+from shared.sites import Site
+
+_DOWN = "Redis does not answer"
+
+Status = Literal["ok", "warn", "fail", "skip"]
+
+
+class Finding(NamedTuple):
+    """What a check found: `todo` is one sentence for whoever has to mend it."""
+
+    status: Status
+    detail: str
+    todo: str = ""
+
+
+class Result(NamedTuple):
+    """One check as it came out; `site` is empty where it is about all of them."""
+
+    check: str
+    looks_at: str
+    site: str
+    status: Status
+    detail: str
+    todo: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is examined: a configuration, and one of its sites.
+
+    `to` is the address of the webhook, `now` the clock here (s since 1970).
+    """
+
+    settings: Settings
+    name: str
+    site: Site
+    client: redis.Redis
+    to: str
+    now: Callable[[], float] = time.time
+
+
+class Check(NamedTuple):
+    """One check. `todo` is what to do when it cannot even be made.
+
+    `once` if it is about all sites together, `store` if it asks Redis, `online` if it goes out.
+    """
+
+    name: str
+    looks_at: str
+    look: Callable[[Case], Finding]
+    todo: str
+    once: bool = False
+    store: bool = False
+    online: bool = False
+
+
+def ok(detail: str) -> Finding:
+    """All is well."""
+    return Finding("ok", detail)
+
+
+def warn(detail: str, todo: str) -> Finding:
+    """It works, but not as it should or not for long."""
+    return Finding("warn", detail, todo)
+
+
+def fail(detail: str, todo: str) -> Finding:
+    """It does not work."""
+    return Finding("fail", detail, todo)
+
+
+def skip(detail: str) -> Finding:
+    """It cannot be known here."""
+    return Finding("skip", detail)
+
+
+def examine(
+    cases: Iterable[Case], checks: Iterable[Check], *, offline: bool = False
+) -> Iterator[Result]:
+    """Make every check that can be made; what one raises is its own failure.
+
+    Once Redis did not answer, nothing else waits for it.
+    """
+    cases, down = list(cases), False
+    for check in checks:
+        for case in cases[:1] if check.once else cases:
+            finding = skip("offline")
+            if check.store and down:
+                finding = skip(_DOWN)
+            elif not (check.online and offline):
+                finding = _look(check, case)
+                down = down or (check.store and finding.detail.startswith(_DOWN))
+            yield Result(check.name, check.looks_at, "" if check.once else case.name, *finding)
+
+
+def _look(check: Check, case: Case) -> Finding:
+    try:
+        return check.look(case)
+    except StoreDownError as error:
+        return fail(str(error), "start Redis, or correct redis_url in sitemapd.toml")
+    except SitemapdError as error:
+        return fail(str(error), check.todo)
+    except Exception as error:  # noqa: BLE001  # a check that fails is a finding, no traceback
+        return fail(f"the check failed: {type(error).__name__}: {error}", check.todo)

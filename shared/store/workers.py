@@ -1,0 +1,166 @@
+"""Workers as others see them: that they live, how they are doing, and what is wanted of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import redis
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from shared.inbox import Inbox
+from shared.store.redis import answering
+
+HEARTBEAT = "{sitemapd}:worker:"
+"""Begins the key of each worker that lives: a Beat, or `1` from versions that told nothing more."""
+
+HEARTBEAT_S = 10
+
+QUIET_S = 7 * 24 * 3600
+"""For how long a worker stays quiet at most, restarts included: nobody forgets one for ever."""
+
+STOP_S = 60
+KEPT_S = 24 * 3600
+"""For how long a worker that is gone is listed."""
+
+_NAMES = "{sitemapd}:workers"
+_WANTED = "{sitemapd}:wanted:"
+
+Wish = Literal["work", "quiet", "stop"]
+State = Literal["working", "quiet", "stopping"]
+
+
+class Busy(BaseModel):
+    """One thread at work: on which site, since when (s since 1970)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    site: str
+    since: float
+
+
+class Beat(BaseModel):
+    """What a worker says of itself. Members that a newer version adds are not read (F21).
+
+    `started` in seconds since 1970, `memory` in resident bytes (None where the system does not
+    tell), `clock_offset` how many seconds the clock of Redis is ahead of the worker's; `events`
+    settled and `files` written since it started.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str
+    python: str
+    host: str
+    pid: int
+    started: float
+    state: State
+    memory: int | None
+    threads: int
+    busy: tuple[Busy, ...]
+    sites: tuple[str, ...]
+    events: int
+    files: int
+    clock_offset: float | None
+
+
+class Worker(NamedTuple):
+    """One worker: whether it lives, the seconds since it was heard of, what is wanted of it.
+
+    `beat` is None for a version that tells nothing, and for one that is gone.
+    """
+
+    name: str
+    alive: bool
+    seen: float
+    wanted: Wish
+    beat: Beat | None
+
+
+class Heard(NamedTuple):
+    """What comes back to a worker: the wish, and Redis's clock less its own (s)."""
+
+    wanted: Wish
+    clock_offset: float
+
+
+class Workers:
+    """All workers on one Redis."""
+
+    def __init__(self, client: redis.Redis, sites: Iterable[str] = ()) -> None:
+        """`sites` are looked through for workers of a version that is not in the list of names."""
+        self._client, self._sites = client, tuple(sites)
+
+    def beat(self, name: str, beat: Beat) -> Heard:
+        """Say that the worker `name` lives, in one round trip. StoreError if that fails."""
+        begun = time.time()
+        now = begun + (beat.clock_offset or 0.0)
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.time()
+            pipe.set(HEARTBEAT + name, beat.model_dump_json(), ex=HEARTBEAT_S)
+            pipe.zadd(_NAMES, {name: now})
+            pipe.zremrangebyscore(_NAMES, "-inf", now - KEPT_S)
+            pipe.expire(_NAMES, KEPT_S)
+            pipe.get(_WANTED + name)
+            (seconds, micros), *_, wanted = pipe.execute()
+        middle = (begun + time.time()) / 2
+        return Heard(_wish(wanted), seconds + micros / 1e6 - middle)
+
+    def forget(self, name: str) -> None:
+        """The worker `name` is gone."""
+        with answering():
+            self._client.delete(HEARTBEAT + name)
+
+    def wanted(self, name: str) -> Wish:
+        """What is wanted of the worker `name`."""
+        with answering():
+            return _wish(self._client.get(_WANTED + name))
+
+    def want(self, name: str, wish: Wish) -> None:
+        """Have the worker `name` work, be quiet for a week at most, or stop within a minute."""
+        with answering():
+            if wish == "work":
+                self._client.delete(_WANTED + name)
+            else:
+                self._client.set(_WANTED + name, wish, ex=QUIET_S if wish == "quiet" else STOP_S)
+
+    def list(self) -> list[Worker]:
+        """Who lives or did a day ago, by name."""
+        with answering():
+            known: Any = self._client.zrange(_NAMES, 0, -1, withscores=True)
+        last = {name.decode(errors="replace"): score for name, score in known}
+        names = sorted({*last, *self._readers()})
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.time()
+            for name in names:
+                pipe.get(HEARTBEAT + name)
+                pipe.pttl(HEARTBEAT + name)
+                pipe.get(_WANTED + name)
+            (seconds, _), *replies = pipe.execute()
+        found = []
+        for at, name in enumerate(names):
+            stored, ttl, wanted = replies[3 * at : 3 * at + 3]
+            if stored is None and name not in last:
+                continue  # somebody who once read an inbox: a command, a worker long gone
+            seen = HEARTBEAT_S - ttl / 1000 if stored is not None else seconds - last[name]
+            beat = None if stored is None else _beat(stored)
+            found.append(Worker(name, stored is not None, max(0.0, seen), _wish(wanted), beat))
+        return found
+
+    def _readers(self) -> Sequence[str]:
+        return [who for site in self._sites for who in Inbox(self._client, site).consumers()]
+
+
+def _wish(stored: Any) -> Wish:
+    text = (stored or b"work").decode(errors="replace")
+    return cast("Wish", text) if text in get_args(Wish) else "work"
+
+
+def _beat(stored: bytes) -> Beat | None:
+    try:
+        return Beat.model_validate_json(stored)
+    except ValidationError:
+        return None

@@ -1,0 +1,165 @@
+"""The heartbeat of a worker: how it is doing goes out, what people want of it comes back."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+import redis
+
+from shared.errors import StoreError
+from shared.messages import SWEEP_S
+from shared.store.workers import Beat, Busy, State, Wish, Workers
+from shared.telemetry import logger
+
+REST_S = 2.0
+
+_log = logger("worker")
+
+
+class Work(NamedTuple):
+    """What this process has done since it started: events settled, files written."""
+
+    events: int
+    files: int
+
+
+class Heart:
+    """Beats for the worker `name` in a thread of its own: a busy site must not make it look dead.
+
+    What is wanted comes back with each beat: a change of mind about being quiet is passed on, and
+    to stop is SIGTERM, which finishes what is at hand.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        name: str,
+        sites: Iterable[str],
+        *,
+        work: Callable[[], Work],
+        on_quiet: Callable[[bool], None],
+    ) -> None:
+        """`on_quiet` is told whether the worker is to be quiet, whenever that changes."""
+        self._workers = Workers(client)
+        self._name, self._sites = name, tuple(sites)
+        self._work, self._on_quiet = work, on_quiet
+        self._started = time.time()
+        self._threads = 1
+        self._busy: dict[int, Busy] = {}
+        self._offset: float | None = None
+        self._quiet: bool | None = None
+        self._hearing = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing new may be begun; asked of the store the first time. StoreError."""
+        if self._quiet is None:
+            self._hear(self._workers.wanted(self._name))
+        return bool(self._quiet)
+
+    @contextmanager
+    def at(self, site: str) -> Iterator[None]:
+        """This thread is busy with `site` meanwhile."""
+        me = threading.get_ident()
+        self._busy[me] = Busy(site=site, since=time.time())
+        try:
+            yield
+        finally:
+            self._busy.pop(me, None)
+
+    def start(self, threads: int = 1) -> None:
+        """Begin to beat, for a worker of so many threads."""
+        self._threads = threads
+        with self._hearing:
+            self._quiet = None  # whoever is told of it may only listen from now on
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Say once more that this worker lives, and that it is about to end."""
+        self._stopping.set()
+
+    def end(self) -> None:
+        """Be gone, after `stop`: the others need not wait until the last beat has faded."""
+        self._thread.join(REST_S)
+        with suppress(StoreError):
+            self._workers.forget(self._name)
+
+    def beat(self) -> None:
+        """Say how this worker is doing, and do what is wanted. StoreError if nobody listens."""
+        state = self._quiet
+        wanted, self._offset = self._workers.beat(self._name, self._look())
+        self._hear(wanted)
+        if self._quiet != state and state is not None:
+            self._workers.beat(self._name, self._look())  # who asked is waiting for it
+
+    def _look(self) -> Beat:
+        state: State = "working"
+        if self._stopping.is_set():
+            state = "stopping"
+        elif self._quiet:
+            state = "quiet"
+        done = self._work()
+        return Beat(
+            version=own_version(), python=platform.python_version(), host=socket.gethostname(),
+            pid=os.getpid(), started=self._started, state=state, memory=_resident(),
+            threads=self._threads, busy=tuple(self._busy.copy().values()), sites=self._sites,
+            events=done.events, files=done.files, clock_offset=self._offset,
+        )  # fmt: skip
+
+    def _hear(self, wanted: Wish) -> None:
+        with self._hearing:
+            if wanted == "stop" and self._thread.is_alive():
+                # Taken back first, or the next life of this worker would end of it as well.
+                self._workers.want(self._name, "quiet" if self._quiet else "work")
+                if not self._stopping.is_set():
+                    _log.warning("asked to stop", worker=self._name)
+                    os.kill(os.getpid(), signal.SIGTERM)
+                return
+            quiet = wanted == "quiet"
+            if quiet == self._quiet:
+                return
+            if quiet or self._quiet:
+                _log.warning("quiet" if quiet else "works again", worker=self._name)
+            self._quiet = quiet
+            self._on_quiet(quiet)
+
+    def _beat_for_ever(self) -> None:
+        while True:
+            last = self._stopping.is_set()
+            try:
+                self.beat()
+            except StoreError as error:
+                _log.error("no heartbeat", reason=str(error))
+            except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread
+                _log.exception("no heartbeat")
+            if last:
+                return
+            self._stopping.wait(SWEEP_S)
+
+
+def own_version() -> str:
+    """The version of sitemapd that runs here."""
+    try:
+        return version("sitemapd")
+    except PackageNotFoundError:
+        return "unknown"  # run from a directory that was never installed
+
+
+def _resident() -> int | None:
+    """Bytes of memory that this process holds, None where there is no /proc."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
