@@ -15,6 +15,7 @@ import typer
 from deploy import (
     cli_backup,
     cli_connect,
+    cli_crawl,
     cli_events,
     cli_import,
     cli_reconcile,
@@ -52,6 +53,7 @@ for command in (
     cli_backup.backup,
     cli_backup.restore,
     cli_connect.connect,
+    cli_crawl.crawl,
 ):
     app.command()(command)
 

@@ -48,7 +48,7 @@ PERMANENT = (
     "recent",  # stream: what happened lately, for people; RECENT entries, fewer if these are big
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm` have a TTL.
+`resync-alarm`, `crawl` have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -78,6 +78,7 @@ class Keys:
         self.feed_items = self.prefix + "feed:items"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
+        self.crawl = self.prefix + "crawl"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
