@@ -37,15 +37,24 @@ def _since(text: str) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
+def _file(text: str) -> Path:
+    # typer's own check of existence knows no dash
+    path = Path(text)
+    if path != STDIN and (path.is_dir() or not path.exists()):
+        why = "is a directory" if path.is_dir() else "does not exist"
+        raise typer.BadParameter(f"{text} {why}")
+    return path
+
+
 def crawl(
     log: Annotated[
         list[Path],
-        typer.Option("--log", exists=True, dir_okay=False, readable=True, allow_dash=True,
+        typer.Option("--log", parser=_file, metavar="FILE",
                      help="an access log, combined or JSON, gzip or not; - is standard input"),
     ],
     more: Annotated[
         list[Path] | None,
-        typer.Argument(exists=True, dir_okay=False, readable=True, allow_dash=True,
+        typer.Argument(parser=_file, metavar="FILE",
                        help="more of them, so that --log access.log* works"),
     ] = None,
     since: Annotated[
@@ -215,7 +224,7 @@ def _notes(report: dict[str, Any]) -> None:
         if claimed:
             out.print(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
     for fault in report["log"]["cut_short"]:
-        out.print(f"not read to its end: {fault}", highlight=False, soft_wrap=True)
+        out.print(f"not read to its end: {fault}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _span(seconds: float | None) -> str:

@@ -90,9 +90,9 @@ class Crawls:
         host = rest.partition("/")[0]
         self._origin, self._host, self._since_ms = f"{scheme}://{host}", _bare(host), since_ms
         self._watched: dict[str, _Watched] = {}
+        self._of_kind: dict[str, list[_Watched]] = {kind: [] for kind in KINDS}
         self._requests: Counter[str] = Counter()
         self._fetches: Counter[tuple[str, str]] = Counter()
-        self._latest: dict[tuple[str, str], int] = {}
         self.other_hosts = 0
         times: dict[str, list[int]] = {url: [] for url in (*listed, f"{self._origin}/robots.txt")}
         for url, at_ms in published.files():
@@ -108,8 +108,9 @@ class Crawls:
 
     def _watch(self, url: str, kind: str, times: list[int]) -> None:
         if url.startswith(self._origin + "/"):
-            target = url.removeprefix(self._origin)
-            self._watched[target] = _Watched(url, kind, sorted(set(times)))
+            watched = _Watched(url, kind, sorted(set(times)))
+            self._watched[url.removeprefix(self._origin)] = watched
+            self._of_kind[kind].append(watched)
 
     def fetched(self, engine: str, request: Request) -> str | None:
         """The kind of what `request` fetched, if that is one of ours; None otherwise."""
@@ -128,9 +129,7 @@ class Crawls:
         """Count a fetch of which `fetched` gave a kind."""
         found = self._watched[_canonical(request.target)]
         found.take(engine, request.at_ms)
-        key = engine, found.kind
-        self._fetches[key] += 1
-        self._latest[key] = max(request.at_ms, self._latest.get(key, 0))
+        self._fetches[engine, found.kind] += 1
 
     def outside(self, period: Period) -> tuple[int, int]:
         """How many publishes were before `period`, and how many after it."""
@@ -152,21 +151,18 @@ class Crawls:
         }
 
     def _kinds(self, engine: str, period: Period) -> Iterator[dict[str, Any]]:
-        for kind in KINDS:
-            watched = [each for each in self._watched.values() if each.kind == kind]
+        for kind, watched in self._of_kind.items():
             told = _told(watched, engine, period)
             fetches = self._fetches[engine, kind]
             if told["published"] or fetches:
-                yield {"kind": kind, "fetches": fetches} | told | {"histogram": _histogram(
-                    [delay for each in watched for delay in each.delays(engine, period)]
-                )}  # fmt: skip
+                yield {"kind": kind, "fetches": fetches, **told}
 
     def _shards(self, engine: str, period: Period) -> Iterator[dict[str, Any]]:
-        for each in sorted(self._watched.values(), key=lambda each: each.url):
-            if each.kind == SHARD:
-                told = _told([each], engine, period)
-                if told["published"] or told["latest"]:
-                    yield {"file": each.url.rpartition("/")[2]} | told
+        for each in sorted(self._of_kind[SHARD], key=lambda each: each.url):
+            told = _told([each], engine, period)
+            del told["histogram"]
+            if told["published"] or told["latest"]:
+                yield {"file": each.url.rpartition("/")[2], **told}
 
 
 def kind_of(url: str) -> str:
@@ -197,6 +193,7 @@ def _told(watched: Sequence[_Watched], engine: str, period: Period) -> dict[str,
         "p50_s": percentile(delays, 0.5) / 1000 if delays else None,
         "p95_s": percentile(delays, 0.95) / 1000 if delays else None,
         "latest": w3c.from_epoch_s(latest // 1000) if latest else None,
+        "histogram": _histogram(delays),
     }
 
 
