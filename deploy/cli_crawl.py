@@ -182,8 +182,8 @@ def _follow(file: BufferedReader, advance: Callable[[int], None]) -> Callable[[]
 def _verified(name: str, verdicts: Verdicts, verifier: dns.Verifier | None) -> dict[str, Any]:
     engine = engines.BY_NAME[name]
     if verifier and engine.domains:
-        fake, unanswered = verdicts[name, dns.FAKE], verdicts[name, dns.UNANSWERED]
-        return {"verified": "dns", "fake": fake, "unanswered": unanswered}
+        counts = {which: verdicts[name, which] for which in (dns.GENUINE, dns.FAKE, dns.UNANSWERED)}
+        return {"verified": "dns", **counts}
     found: dict[str, Any] = {"verified": "user agent"}
     return found | ({"addresses": engine.addresses} if engine.addresses else {})
 
@@ -213,16 +213,18 @@ def _show(report: dict[str, Any]) -> None:
 def _notes(report: dict[str, Any]) -> None:
     if before := report["counted"]["publishes_before"]:
         out.print(f"{before} publishes before the logs begin do not count; --since counts them")
-    for each in report["engines"]:
-        if each.get("fake") or each.get("unanswered"):
-            out.print(
-                f"{each['engine']}: {each['fake']} fetches by others under its name,"
-                f" {each['unanswered']} that DNS did not answer; neither count"
-            )
-    if report["verified_by_dns"]:
-        claimed = [e["engine"] for e in report["engines"] if e["verified"] == "user agent"]
-        if claimed:
-            out.print(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
+    doubted = [e for e in report["engines"] if e.get("fake") or e.get("unanswered")]
+    for each in doubted:
+        out.print(
+            f"{each['engine']}: {each['fake']} fetches by others under its name,"
+            f" {each['unanswered']} that DNS did not answer; neither count"
+        )
+    # A resolver that knows only names within answers that there is no such name, too.
+    if doubted and not any(each.get("genuine") for each in report["engines"]):
+        out.print("no crawler at all could be verified: does DNS of the internet work here?")
+    claimed = [e["engine"] for e in report["engines"] if e["verified"] == "user agent"]
+    if report["verified_by_dns"] and claimed:
+        out.print(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
     for fault in report["log"]["cut_short"]:
         out.print(f"not read to its end: {fault}", highlight=False, markup=False, soft_wrap=True)
 

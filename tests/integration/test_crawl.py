@@ -21,7 +21,7 @@ from shared.store import crawled
 from shared.store.published import RecentlyPublished
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, Rig, check_keys
-from tests.unit.crawling import BINGBOT, BROWSER, GPTBOT, caddy, combined, nginx_json
+from tests.unit.crawling import BINGBOT, BROWSER, GOOGLEBOT, GPTBOT, caddy, combined, nginx_json
 
 CONFIG = """
 redis_url = "{url}"
@@ -182,7 +182,8 @@ def test_whoever_only_says_to_be_a_crawler_is_counted_apart(rig: Rig, home: Path
     unasked = cli_crawl.read(find(home), [log])
 
     (google,) = [each for each in report["engines"] if each["engine"] == "Googlebot"]
-    assert (google["verified"], google["fake"], google["unanswered"]) == ("dns", 1, 1)
+    assert google["verified"] == "dns"
+    assert (google["genuine"], google["fake"], google["unanswered"]) == (1, 1, 1)
     assert 8 < row(report, "Googlebot", "pages")["p50_s"] <= 9
     assert row(report, "Googlebot", "pages")["fetches"] == 1
     assert row(report, "GPTBot", "pages")["fetched"] == 1
@@ -190,6 +191,24 @@ def test_whoever_only_says_to_be_a_crawler_is_counted_apart(rig: Rig, home: Path
     assert gpt["verified"] == "user agent"
     assert gpt["addresses"] == "https://openai.com/gptbot.json"
     assert 2 < row(unasked, "Googlebot", "pages")["p50_s"] <= 3
+
+
+def test_addresses_that_no_crawler_has_are_told_to_people_as_fakes(rig: Rig, home: Path) -> None:
+    """The system's own resolver is asked; 127.0.0.1 is no crawler's, whether it has a name or not.
+
+    Nothing could be verified then, which may as well be the fault of the resolver.
+    """
+    at = publish(rig, "a")
+    lines = [
+        combined(at + 9_000, "/a", agent, address="127.0.0.1") for agent in (GOOGLEBOT, GPTBOT)
+    ]
+    log = log_of(home, combined(at - 1_000, "/", BROWSER), *lines)
+
+    said = " ".join(run(home, "--log", str(log), "--verify-dns").stdout.split())
+
+    assert "Googlebot: 1 fetches by others under its name" in said
+    assert "no crawler at all could be verified" in said
+    assert "by user agent only, as DNS cannot verify them: GPTBot" in said
 
 
 def test_what_is_shown_to_people_says_the_same(rig: Rig, home: Path) -> None:
