@@ -16,6 +16,7 @@ from deploy import (
     cli_backup,
     cli_connect,
     cli_console,
+    cli_crawl,
     cli_doctor,
     cli_events,
     cli_import,
@@ -58,6 +59,7 @@ for command in (
     cli_backup.restore,
     cli_connect.connect,
     cli_doctor.doctor,
+    cli_crawl.crawl,
 ):
     app.command()(command)
 

@@ -59,8 +59,8 @@ PERMANENT = (
     "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and `purged:` (what a
-purge took out) have a TTL, and of all sites `worker:`, `session:`, `once:`, `tries:`.
+`resync-alarm`, `crawl`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and
+`purged:` (what a purge took out) have a TTL, and of all sites `session:`, `once:`, `tries:`.
 
 Of all sites together, all with a TTL: `{sitemapd}:worker:`, `workers`, `wanted:`; store/workers.py.
 
@@ -99,6 +99,7 @@ class Keys:
         self.notices = self.prefix + "notices"
         self.notice_dead = self.prefix + "notify:dead"
         self.breakers = self.prefix + "notify:breakers"
+        self.crawl = self.prefix + "crawl"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""

@@ -96,11 +96,18 @@ class History:
                 most -= 1
                 yield past.event, past.subject, past.reason, past.changed
 
-    def publishes(self, before: str = "+") -> Iterator[tuple[str, dict[str, Any]]]:
-        """Publishes, newest first: place in the stream, and what was written and removed."""
-        for at, fields in self._backwards(before):
-            if said := fields.get(PUBLISHED.encode()):
-                yield at, json.loads(said)
+    def publishes(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Publishes, oldest first: when (ms since 1970), and what was written and removed."""
+        after = "-"
+        while True:
+            with answering():
+                rows: Any = self._client.xrange(self._keys.recent, after, count=_STEP)
+            for at, fields in rows:
+                if said := fields.get(PUBLISHED.encode()):
+                    yield int(at.partition(b"-")[0]), json.loads(said)
+            if len(rows) < _STEP:
+                return
+            after = f"({rows[-1][0].decode()}"
 
     def _backwards(self, before: str) -> Iterator[tuple[str, dict[bytes, bytes]]]:
         before = before if before == "+" else f"({before}"
