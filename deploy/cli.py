@@ -17,6 +17,7 @@ from deploy import (
     cli_connect,
     cli_events,
     cli_import,
+    cli_notify,
     cli_reconcile,
     cli_run,
     cli_state,
@@ -40,6 +41,7 @@ config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
 app.add_typer(cli_events.app, name="event")
 app.add_typer(cli_run.app, name="run")
+app.add_typer(cli_notify.app, name="notify")
 app.command("import")(cli_import.import_)
 for command in (
     cli_state.status,

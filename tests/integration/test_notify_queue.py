@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import redis
+from werkzeug.test import Client
 
+from deploy.webroot import Files
 from shared.store.notices import FATES, MOST_DEAD, Fate
 from shared.store.turns import TurnLostError, turn
 from tests.integration.conftest import Wait
@@ -383,6 +385,19 @@ def test_a_file_of_somebody_else_is_no_key_and_stays(opened: Open, server: Engin
     desk.now += 10 * MINUTE
     desk.look()
     assert (told(server), path.read_text()) == ([[A]], KEY)
+
+
+def test_the_key_is_served_as_plain_text(opened: Open) -> None:
+    """RELIABILITY T31."""
+    desk = opened()
+    desk.tell(A)
+
+    found = Client(Files([desk.rig.site])).get(f"/{KEY}.txt", headers={"Host": "www.example.com"})
+
+    assert (found.status_code, found.data) == (200, KEY.encode())
+    assert found.content_type == "text/plain; charset=utf-8"
+    assert found.headers["X-Content-Type-Options"] == "nosniff"
+    found.close()
 
 
 def test_a_key_that_is_served_elsewhere_is_not_written(opened: Open, server: Engine) -> None:

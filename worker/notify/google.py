@@ -143,11 +143,11 @@ class GoogleIndexing(_Google):
         self, config: engines.GoogleIndexing, allowed: Allowed, outbound: Outbound
     ) -> None:
         super().__init__(config, allowed, outbound)
-        self._sections = frozenset(config.sections)
+        self.sections = frozenset(config.sections)
 
     def wants(self, page: Page) -> bool:
         """Pages of the sections that were named as such."""
-        return page.section in self._sections
+        return page.section in self.sections
 
     def requests(self, pages: Sequence[Page], endpoint: str) -> Sequence[Request]:
         """A POST for each page."""

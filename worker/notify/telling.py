@@ -96,7 +96,7 @@ class Telling:
         for endpoint in teller.endpoints:
             breaker = breakers[engine, endpoint]
             if isinstance(teller, IndexNow) and breaker.paused and now >= breaker.until:
-                seen = self._prepared(teller) or teller.check()
+                seen = self.prepared(teller) or teller.check()
                 if seen.told:
                     self.notices.set_breaker(engine, endpoint, breaker._replace(paused=False))
                     return endpoint
@@ -104,7 +104,7 @@ class Telling:
                 self.notices.set_breaker(engine, endpoint, rest.breaker)
         return None
 
-    def _prepared(self, teller: Teller) -> Outcome | None:
+    def prepared(self, teller: Teller) -> Outcome | None:
         """None if all that the engine looks for is in place, as far as we can put it there."""
         try:
             if isinstance(teller, IndexNow):
@@ -123,7 +123,7 @@ class Telling:
             if teller.whole:
                 self.notices.spend(engine, now, 1)
 
-        started, outcome = time.monotonic(), self._prepared(teller)
+        started, outcome = time.monotonic(), self.prepared(teller)
         if outcome is None:
             if not teller.whole:
                 self.notices.spend(engine, now, len(locs))
@@ -134,12 +134,10 @@ class Telling:
             now, engine, endpoint, len(locs), tuple(locs[:SAMPLE]), outcome.status,
             outcome.verdict, took, outcome.detail, following,
         )  # fmt: skip
-        self._record(fate)
+        self.record(fate)
         if outcome.verdict is Verdict.PENDING and (seen := teller.check()) and not seen.told:
             # 202 is no yes: without its file the key is found to be none.
-            self._record(
-                fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail)
-            )
+            self.record(fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail))
 
     def _conclude(
         self,
@@ -179,7 +177,8 @@ class Telling:
         mine.postpone(again, at)
         return at if again else 0
 
-    def _record(self, fate: Fate) -> None:
+    def record(self, fate: Fate) -> None:
+        """Write down and log what became of a request."""
         self.notices.record(fate)
         said = {
             "site": self.name, "engine": fate.engine, "endpoint": fate.endpoint,
