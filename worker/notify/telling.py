@@ -134,10 +134,12 @@ class Telling:
             now, engine, endpoint, len(locs), tuple(locs[:SAMPLE]), outcome.status,
             outcome.verdict, took, outcome.detail, following,
         )  # fmt: skip
-        self.record(fate)
+        self._record(fate)
         if outcome.verdict is Verdict.PENDING and (seen := teller.check()) and not seen.told:
             # 202 is no yes: without its file the key is found to be none.
-            self.record(fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail))
+            self._record(
+                fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail)
+            )
 
     def _conclude(
         self,
@@ -177,8 +179,7 @@ class Telling:
         mine.postpone(again, at)
         return at if again else 0
 
-    def record(self, fate: Fate) -> None:
-        """Write down and log what became of a request."""
+    def _record(self, fate: Fate) -> None:
         self.notices.record(fate)
         said = {
             "site": self.name, "engine": fate.engine, "endpoint": fate.endpoint,

@@ -33,7 +33,7 @@ def send(telling: Telling, engine: str, home: str, now: int) -> list[Outcome]:
         outcome = teller.tell([Page(home, live=True)], endpoint)
         took = int((time.monotonic() - started) * 1000)
         telling.notices.spend(engine, now, 1)
-        telling.record(
+        telling.notices.record(
             Fate(now, engine, endpoint, 1, (home,), outcome.status, outcome.verdict, took,
                  outcome.detail)
         )  # fmt: skip
