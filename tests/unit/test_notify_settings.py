@@ -78,6 +78,8 @@ def test_retired_pings_are_refused_by_address(load: Load, url: str, instead: str
         ("indexnow", f'key = "{KEY}"\nkey_location = "https://www.example.com/k/{KEY}.txt"', "U4"),
         ("indexnow", f'key = "{KEY}"\nkey_location = "https://other.example/k.txt"', "U4"),
         ("indexnow", 'key = "products-1"', "name of a sitemap"),
+        ("indexnow", 'key = "products-2025-11-2"', "name of a sitemap"),
+        ("indexnow", 'key = "sitemap-2"', "name of a sitemap"),
         ("baidu", f'token = "{CANARY}"', "plain_http = true"),
         ("crawler", 'url = "https://crawler.example/?sitemap={sitemap}"', "notify.hosts"),
         ("crawler", 'url = "https://crawler.example/{sitemap}"', "put {sitemap} once"),
