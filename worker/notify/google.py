@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import jwt
-
 from shared import engines
 from shared.errors import CredentialError
 from shared.sites import Site
@@ -75,6 +73,8 @@ class _Google(Teller):
         return self.heard(send)
 
     def _fetch_token(self) -> str:
+        import jwt  # 60 ms of every start of a worker or a command, where nobody tells Google
+
         account, at = self._account(), self._google.token_endpoint
         now = int(time.time())
         claim = {
