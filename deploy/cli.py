@@ -20,6 +20,7 @@ from deploy import (
     cli_doctor,
     cli_events,
     cli_import,
+    cli_notify,
     cli_reconcile,
     cli_run,
     cli_state,
@@ -45,6 +46,7 @@ app.add_typer(config, name="config")
 app.add_typer(cli_console.app, name="console")
 app.add_typer(cli_events.app, name="event")
 app.add_typer(cli_run.app, name="run")
+app.add_typer(cli_notify.app, name="notify")
 app.add_typer(cli_workers.app, name="workers")
 app.command("import")(cli_import.import_)
 for command in (

@@ -105,6 +105,46 @@ robots = "create"
 # locales = []              # ["en", "de"], where what is deleted names no language (Contentful)
 # branch = ""               # GitHub: the published branch; default the repository's
 
+# Search engines that are told of what was published, a table each: `sitemapd notify test` shows
+# what they would be sent. The pings of old are gone. Secrets: "...", "env:NAME" or "file:/path".
+# [sites.$site.notify]
+# hosts = []                # hosts that may be asked besides those of the engines and known hubs
+# [sites.$site.notify.indexnow]
+# key = "0123456789abcdef"  # `sitemapd notify key` makes one; public: its file is in the web root
+# key_location = "$address/0123456789abcdef.txt"  # if you serve that file yourself
+# endpoints = ["https://api.indexnow.org/indexnow"]  # the next where one fails; Naver's is
+#                             https://searchadvisor.naver.com/indexnow
+# daily = 10000             # URLs a day; of search_console, websub and crawler: requests
+# debounce_minutes = 10.0   # between two notices about one URL (these three: about the site)
+# allow_private = false     # true: its host may be one of your own network, without TLS, too
+# [sites.$site.notify.search_console]
+# credentials = "file:/etc/sitemapd/google.json"  # JSON key of a service account
+# property = ""             # "sc-domain:example.com" or a URL; empty: base_url
+# endpoint = "https://www.googleapis.com/webmasters/v3"
+# token_endpoint = "https://oauth2.googleapis.com/token"
+# [sites.$site.notify.google_indexing]
+# credentials = "file:/etc/sitemapd/google.json"
+# sections = { posts = "JobPosting" }  # or "BroadcastEvent": Google takes no other pages
+# endpoint = "https://indexing.googleapis.com/v3/urlNotifications:publish"
+# token_endpoint = "https://oauth2.googleapis.com/token"
+# [sites.$site.notify.bing]
+# key = "env:BING_KEY"      # API key of Bing Webmaster Tools
+# site = ""                 # as it is verified there; empty: the origin of base_url
+# endpoint = "https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlbatch"
+# [sites.$site.notify.yandex]
+# token = "env:YANDEX_TOKEN"  # OAuth
+# user_id = 1
+# host_id = "https:www.example.com:443"
+# endpoint = "https://api.webmaster.yandex.net/v4"
+# [sites.$site.notify.baidu]
+# token = "env:BAIDU_TOKEN"
+# site = ""                 # as it is verified there; empty: the origin of base_url
+# endpoint = "http://data.zz.baidu.com/urls"
+# plain_http = false        # true: send the token without TLS; Baidu names no other address
+# [sites.$site.notify.websub]  # the hub above is told of the feeds
+# [sites.$site.notify.crawler]  # one of your own: GET with the address of the sitemap
+# url = "https://crawler.example.com/?sitemap={sitemap}"  # its host in `hosts`
+
 [sites.$site.sections.products]
 
 [sites.$site.sections.news]

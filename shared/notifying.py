@@ -24,6 +24,7 @@ from shared.engines import (
     WebSub,
     Yandex,
 )
+from shared.shards import NUMBERED
 from shared.urls import Base
 
 KNOWN_HOSTS = frozenset({
@@ -115,6 +116,8 @@ def _key_faults(engine: IndexNow, base: Base, sections: Iterable[str]) -> list[s
                 "notify.indexnow.key_location: speaks only for URLs in its own directory and below"
                 f" (PROTOCOL U4), and {base.prefix} is not"
             )
-    elif engine.key.rpartition("-")[0] in sections:
+    elif NUMBERED.search(engine.key) and engine.key.startswith(
+        tuple(f"{name}-" for name in ("sitemap", *sections))
+    ):
         found.append("notify.indexnow.key: its file would have the name of a sitemap's: another")
     return found

@@ -28,9 +28,10 @@ def test_kombu_reads_the_address_of_the_state_as_its_broker(
 def test_every_task_has_its_own_name_under_the_application() -> None:
     names = {
         messages.WAKE, messages.SWEEP, messages.TIDY, messages.REFRESH, messages.RECONCILE,
+        messages.NOTIFY,
     }  # fmt: skip
 
-    assert len(names) == 5
+    assert len(names) == 6
     assert all(name.startswith(f"{messages.APP}.") for name in names)
 
 

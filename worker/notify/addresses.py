@@ -31,7 +31,7 @@ def is_private(address: Address) -> bool:
 
     Link-local ones are not: that is where clouds give away credentials.
     """
-    return (
+    return address.is_loopback or (
         address.is_private
         and not address.is_link_local
         and not address.is_unspecified

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import jwt
-
 from shared import engines
 from shared.errors import CredentialError
 from shared.sites import Site
@@ -75,6 +73,8 @@ class _Google(Teller):
         return self.heard(send)
 
     def _fetch_token(self) -> str:
+        import jwt  # 60 ms of every start of a worker or a command, where nobody tells Google
+
         account, at = self._account(), self._google.token_endpoint
         now = int(time.time())
         claim = {
@@ -143,11 +143,11 @@ class GoogleIndexing(_Google):
         self, config: engines.GoogleIndexing, allowed: Allowed, outbound: Outbound
     ) -> None:
         super().__init__(config, allowed, outbound)
-        self._sections = frozenset(config.sections)
+        self.sections = frozenset(config.sections)
 
     def wants(self, page: Page) -> bool:
         """Pages of the sections that were named as such."""
-        return page.section in self._sections
+        return page.section in self.sections
 
     def requests(self, pages: Sequence[Page], endpoint: str) -> Sequence[Request]:
         """A POST for each page."""

@@ -96,7 +96,7 @@ class Telling:
         for endpoint in teller.endpoints:
             breaker = breakers[engine, endpoint]
             if isinstance(teller, IndexNow) and breaker.paused and now >= breaker.until:
-                seen = self._prepared(teller) or teller.check()
+                seen = self.prepared(teller) or teller.check()
                 if seen.told:
                     self.notices.set_breaker(engine, endpoint, breaker._replace(paused=False))
                     return endpoint
@@ -104,7 +104,7 @@ class Telling:
                 self.notices.set_breaker(engine, endpoint, rest.breaker)
         return None
 
-    def _prepared(self, teller: Teller) -> Outcome | None:
+    def prepared(self, teller: Teller) -> Outcome | None:
         """None if all that the engine looks for is in place, as far as we can put it there."""
         try:
             if isinstance(teller, IndexNow):
@@ -123,7 +123,7 @@ class Telling:
             if teller.whole:
                 self.notices.spend(engine, now, 1)
 
-        started, outcome = time.monotonic(), self._prepared(teller)
+        started, outcome = time.monotonic(), self.prepared(teller)
         if outcome is None:
             if not teller.whole:
                 self.notices.spend(engine, now, len(locs))

@@ -1,0 +1,187 @@
+"""Workers tell search engines in threads of their own: no publish waits (RELIABILITY F24)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from shared.settings import Settings
+from shared.store.notices import Notices
+from tests.integration import rig as rigs
+from tests.integration.conftest import RedisServer, Wait
+from tests.integration.engines import Behaviour, Engine, engine, hang, reply
+from tests.integration.notified import NOON, TABLES, here
+from tests.integration.rig import BASE, Rig
+from worker.notify.notifier import Notifier
+from worker.notify.outbound import ask
+from worker.plant import Plant
+
+A = BASE + "a"
+Configured = Callable[..., Settings]
+
+
+@pytest.fixture
+def rig(store: redis.Redis, tmp_path: Path) -> Rig:
+    (tmp_path / "public").mkdir()
+    return Rig(store, tmp_path / "public")
+
+
+@pytest.fixture
+def server() -> Iterator[Engine]:
+    with engine() as server:
+        yield server
+
+
+@pytest.fixture
+def configured(redis_server: RedisServer, tmp_path: Path) -> Configured:
+    """Settings of one site that tells these engines."""
+
+    def make(**urls: str) -> Settings:
+        tables = {name: TABLES[name](url) for name, url in urls.items()}
+        if "indexnow" in tables:  # the rig takes what it does not know for a shard
+            tables["indexnow"]["key_location"] = f"{BASE}key.txt"
+        sites = rigs.settings(tmp_path / "public", **here(tables)).sites
+        return Settings(redis_url=redis_server.url, sites=sites, linger=0)
+
+    return make
+
+
+def enqueue(rig: Rig, *engines: str) -> None:
+    """As the commit of a publish does."""
+    Notices(rig.client, rig.name).enqueue(engines, [A], NOON)
+
+
+def waiting(rig: Rig, engine: str = "indexnow") -> Any:
+    return Notices(rig.client, rig.name).figures(engine, NOON)["waiting"]
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [hang, reply(403), reply(429, retry_after="3600"), reply(503), reply(302, location=BASE)],
+    ids=["hangs", "403", "429", "503", "redirects"],
+)
+def test_f24_no_publish_waits_for_an_engine(
+    rig: Rig, server: Engine, configured: Configured, until: Wait, behaviour: Behaviour
+) -> None:
+    """It is published while the engine holds the request, or just after it refused."""
+    server.script = [behaviour]
+    plant = Plant(configured(indexnow=server.url), "w1")
+    plant.start()
+    try:
+        enqueue(rig, "indexnow")
+        plant.notify()
+        until(server.connected.is_set, "the engine is told")
+        for n in range(5):
+            rig.send({"type": "upsert", "loc": f"p{n}"})
+            plant.wake(rig.name)
+            assert rig.quiet()
+        if behaviour is hang:
+            assert Notices(rig.client, rig.name).fates() == [], "the request is still under way"
+        assert set(rig.listed()) == {f"{BASE}p{n}" for n in range(5)}
+    finally:
+        server.over.set()
+        plant.stop()
+
+
+def test_a_worker_that_was_just_started_tells_what_was_left(
+    rig: Rig, server: Engine, configured: Configured, until: Wait
+) -> None:
+    """Without a message and without a schedule (RELIABILITY F17)."""
+    enqueue(rig, "indexnow")
+    plant = Plant(configured(indexnow=server.url), "w1")
+    plant.start()
+    try:
+        until(lambda: Notices(rig.client, rig.name).fates(), "the engine is told")
+    finally:
+        plant.stop()
+
+    assert server.asked[0].json()["urlList"] == [A]
+    assert waiting(rig) == 0
+
+
+def test_after_a_wake_up_its_site_is_looked_at(
+    rig: Rig, server: Engine, configured: Configured, until: Wait
+) -> None:
+    plant = Plant(configured(indexnow=server.url), "w1")
+    plant.start()
+    try:
+        until(lambda: threading.active_count() > 1, "it runs")
+        for n in range(3):
+            enqueue(rig, "indexnow")
+            rig.client.delete(rig.keys.told("indexnow"))
+            plant.wake(rig.name)
+            until(lambda n=n: len(server.asked) > n, "the engine is told")
+            until(lambda: waiting(rig) == 0, "that is written down")
+    finally:
+        plant.stop()
+
+
+def test_a_worker_that_is_told_so_leaves_it_to_others(
+    rig: Rig, server: Engine, configured: Configured, until: Wait
+) -> None:
+    told: list[str] = []
+    plant = Plant(configured(indexnow=server.url), "w1", on_publish=told.append)
+    plant.start()
+    try:
+        enqueue(rig, "indexnow")
+        rig.send({"type": "upsert", "loc": "a"})
+        plant.wake(rig.name)
+        plant.notify()
+        until(rig.quiet, "it is published")
+    finally:
+        plant.stop()
+
+    assert told == [rig.name]
+    assert (server.asked, waiting(rig)) == ([], 1)
+
+
+def test_a_site_without_engines_costs_nothing(rig: Rig, configured: Configured) -> None:
+    told: list[str] = []
+    plant = Plant(configured(), "w1", on_publish=told.append)
+
+    plant.wake(rig.name)
+
+    assert told == []
+
+
+def test_an_engine_that_hangs_holds_up_no_other(
+    rig: Rig, server: Engine, configured: Configured, until: Wait
+) -> None:
+    with engine(hang) as hanging:
+        settings = configured(indexnow=hanging.url, bing=server.url)
+        server.script = [reply(200, {"d": None})]
+        notifier = Notifier(settings, rig.client, "w1", outbound=partial(ask, seconds=30))
+        enqueue(rig, "indexnow", "bing")
+        looking = threading.Thread(target=notifier.look)
+        looking.start()
+        try:
+            until(hanging.connected.is_set, "one hangs")
+            until(lambda: waiting(rig, "bing") == 0, "the other is told")
+            assert waiting(rig, "indexnow") == 1
+        finally:
+            hanging.over.set()
+            looking.join()
+            notifier.stop()
+
+
+def test_trouble_with_one_engine_is_not_that_of_the_next(
+    rig: Rig, server: Engine, configured: Configured
+) -> None:
+    """Whatever trouble: this one is no error that anybody foresaw."""
+    server.script = [reply(200, {"d": None})]
+    notifier = Notifier(configured(indexnow=server.url, bing=server.url), rig.client, "w1")
+    enqueue(rig, "indexnow", "bing")
+    rig.client.set(rig.keys.told("indexnow"), "no zset")
+    try:
+        while notifier.look():
+            pass
+    finally:
+        notifier.stop()
+
+    assert [asked.target.partition("?")[0] for asked in server.asked] == ["/SubmitUrlbatch"]
