@@ -25,6 +25,7 @@ from shared.errors import ServerStartError
 from shared.settings import Settings, load
 from shared.telemetry import configure
 from webhook.app import create_app
+from webhook.refusals import Refusals
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -47,12 +48,13 @@ _SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nob
 def from_environment() -> WSGIApplication:
     """The application for the configuration file that SITEMAPD_CONFIG names."""
     configure(json_lines=True)
-    return create(load(Path(os.environ["SITEMAPD_CONFIG"])))
+    settings = load(Path(os.environ["SITEMAPD_CONFIG"]))
+    return create(settings, Refusals(settings))
 
 
-def create(settings: Settings) -> WSGIApplication:
+def create(settings: Settings, refusals: Refusals | None = None) -> WSGIApplication:
     """The interface under its own paths, published files under all others."""
-    interface: WSGIApplication = create_app(settings)
+    interface: WSGIApplication = create_app(settings, refusals=refusals)
     files = Files(settings.sites.values())
 
     def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from flask import Flask, Response, g, request
@@ -40,10 +42,14 @@ def note(**facts: object) -> None:
     g.facts.update(facts)
 
 
-def install(app: Flask) -> None:
+Refused = Callable[[str | None, Mapping[str, Any]], None]
+"""Told of every refusal: the site its address names, and what is known of it."""
+
+
+def install(app: Flask, refused: Refused | None = None) -> None:
     """Give every request of `app` an id and a log line, and every error a problem document."""
     app.before_request(_begin)
-    app.after_request(_end)
+    app.after_request(partial(_end, refused))
     app.register_error_handler(Exception, _refuse)
 
 
@@ -51,14 +57,18 @@ def _begin() -> None:
     g.began = time.perf_counter()
     g.request_id = secrets.token_hex(8)
     g.facts = {}
+    g.faults = ()
 
 
-def _end(response: Response) -> Response:
+def _end(refused: Refused | None, response: Response) -> Response:
     response.headers["X-Request-Id"] = g.request_id
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers.setdefault("Cache-Control", "no-store")
     ms = round((time.perf_counter() - g.began) * 1000, 2)
     _LOG.info("answered", request_id=g.request_id, status=response.status_code, ms=ms, **g.facts)
+    if refused is not None and response.status_code >= 400 and request.method == "POST":
+        known = {"request": g.request_id, "status": response.status_code, **g.facts}
+        refused((request.view_args or {}).get("site"), known | {"faults": g.faults})
     return response
 
 
@@ -87,6 +97,7 @@ def _problem(
     code: str, detail: str, reason: str, *, headers: dict[str, str] | None = None, faults: Any = ()
 ) -> Response:
     note(code=code, reason=reason)
+    g.faults = faults
     found = document(code, detail, g.request_id, faults)
     response = answer(found, PROBLEMS[code].status)
     response.content_type = "application/problem+json"

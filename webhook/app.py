@@ -13,6 +13,7 @@ from webhook.console import blueprint as console
 from webhook.console.services import Services
 from webhook.hooks import Hooks
 from webhook.queries import Queries
+from webhook.refusals import Refusals
 from webhook.tenants import Gate, Tenants
 from webhook.views import Events
 from webhook.waker import Waker
@@ -21,8 +22,13 @@ REDIS_TIMEOUT_S = 1.0
 """Senders give up after 5 s (RELIABILITY 3); an answer must come within 3 s."""
 
 
-def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
-    """The webhook for `settings`; `client` replaces the connection to `settings.redis_url`."""
+def create_app(
+    settings: Settings, client: redis.Redis | None = None, refusals: Refusals | None = None
+) -> Flask:
+    """The webhook for `settings`; `client` replaces the connection to `settings.redis_url`.
+
+    What is refused is noted for the administrator by `refusals`, if there are any.
+    """
     if client is None:
         client = connect(settings.redis_url, REDIS_TIMEOUT_S)
     app = Flask("webhook", static_folder=None)
@@ -30,7 +36,7 @@ def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    answers.install(app)
+    answers.install(app, refusals.note if refusals else None)
     languages.load()  # 0.2 s, which no sender should wait for
 
     tenants, gate = Tenants(settings, client), Gate()

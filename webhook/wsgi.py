@@ -14,6 +14,7 @@ from shared import settings, telemetry
 from shared.errors import StoreDownError
 from shared.store.redis import check_settings, connect
 from webhook.app import REDIS_TIMEOUT_S, create_app
+from webhook.refusals import Refusals
 
 
 def app() -> Flask:
@@ -30,4 +31,4 @@ def app() -> Flask:
             check_settings(client)
     except StoreDownError as error:
         telemetry.logger("webhook").warning("started without Redis", reason=str(error))
-    return create_app(configured, client)
+    return create_app(configured, client, Refusals(configured))

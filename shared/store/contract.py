@@ -18,6 +18,8 @@ BURST_S = 120
 LEASE_MS = 10_000
 RECENT = 20_000
 """Entries of `recent` and `revisions` at most; store/room.py cuts them by their size."""
+REFUSED = 1_000
+"""Entries of `refused`, a stream of its own: whoever attacks must not push out what was decided."""
 
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
@@ -47,8 +49,10 @@ PERMANENT = (
     # apply.lua, answered.lua
     "dead",  # stream: events that failed five times; bury.lua, revive.lua
     "recent",  # stream: what happened lately, for people (store/history.py); apply.lua, commit.lua
+    "refused",  # stream: what was refused at the door, REFUSED entries; webhook/refusals.py
     "revisions",  # stream: which lines each publish changed (store/revisions.py); commit.lua
-    "stats",  # hash: what was counted (store/stats.py); accept.lua, apply.lua, bury.lua, commit.lua
+    "stats",  # hash: what was counted (store/stats.py); accept.lua, apply.lua, bury.lua,
+    # commit.lua, webhook/refusals.py
     "paused",  # hash: queue -> since (ms), by whom; store/queues.py
     "purges",  # zset: name of a purge -> when (ms); purge.lua
     "notify:",  # of each engine that is told of changes, all but the first by store/notices.py:
@@ -92,6 +96,7 @@ class Keys:
         self.feed_items = self.prefix + "feed:items"
         self.dead = self.prefix + "dead"
         self.recent = self.prefix + "recent"
+        self.refused = self.prefix + "refused"
         self.revisions = self.prefix + "revisions"
         self.stats = self.prefix + "stats"
         self.paused = self.prefix + "paused"

@@ -1,11 +1,12 @@
 """What happened lately on a site, event by event, for people: kept by size, never for ever.
 
 A worker notes what it decided about each event, and the event itself; a publisher what it wrote;
-the webhook what it let pass without an event, and what it refused.
+the webhook what it let pass without an event, and, in a stream of its own, what it refused.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -69,11 +70,14 @@ class History:
         self._client, self._keys = client, Keys(site)
 
     def latest(self, before: str = "+") -> Iterator[Past]:
-        """What happened to events, newest first, from the place `before` on (exclusive).
+        """What happened to events, newest first, from the place `before` on (exclusive); what was
+        refused among it, by the time it was noted.
 
         Read as it is asked for: whoever stops early reads little.
         """
-        for at, fields in self._backwards(before):
+        streams = (self._keys.recent, self._keys.refused)
+        rows = (self._backwards(stream, before) for stream in streams)
+        for at, fields in heapq.merge(*rows, key=lambda row: _place(row[0]), reverse=True):
             yield from reversed(list(_pasts(at, fields)))
 
     def of_event(self, ident: str) -> list[Past]:
@@ -109,16 +113,21 @@ class History:
                 return
             after = f"({rows[-1][0].decode()}"
 
-    def _backwards(self, before: str) -> Iterator[tuple[str, dict[bytes, bytes]]]:
+    def _backwards(self, stream: str, before: str) -> Iterator[tuple[str, dict[bytes, bytes]]]:
         before = before if before == "+" else f"({before}"
         while True:
             with answering():
-                rows: Any = self._client.xrevrange(self._keys.recent, before, count=_STEP)
+                rows: Any = self._client.xrevrange(stream, before, count=_STEP)
             for at, fields in rows:
                 yield at.decode(), fields
             if len(rows) < _STEP:
                 return
             before = f"({rows[-1][0].decode()}"
+
+
+def _place(at: str) -> tuple[int, int]:
+    ms, _, number = at.partition("-")
+    return int(ms), int(number)
 
 
 def _pasts(at: str, fields: dict[bytes, bytes]) -> Iterator[Past]:
