@@ -31,6 +31,9 @@ def import_(
     ],
     section: Annotated[str | None, typer.Option(help="where the pages go")] = None,
     report: Annotated[Path | None, typer.Option(help="write every refusal here, as NDJSON")] = None,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="tell search engines of every page that changes")
+    ] = False,
     query: QueryOption = "",
     key: KeyOption = "",
     home: HomeOption = None,
@@ -47,7 +50,7 @@ def import_(
         known = ", ".join(sorted(place.site.limits))
         raise ConfigError(Fault("--section", "config", f"not configured; there are: {known}"))
     client = place.client()
-    importer = Importer(client, place.name, place.site, section)
+    importer = Importer(client, place.name, place.site, section, notify=notify)
     workers = Workers(client, place)
     counts: Counter[tuple[str, str]] = Counter()
     first: list[Said] = []

@@ -55,9 +55,13 @@ class Importer:
         site: Site,
         section: str | None,
         now_ms: Callable[[], int] = now_ms,
+        *,
+        notify: bool = False,
     ) -> None:
-        """`now_ms` is the clock by which dates, news and videos are judged."""
-        self._client, self._section = client, section
+        """`now_ms` is the clock by which dates, news and videos are judged; to `notify` is to have
+        search engines told of every page that changes (PROTOCOL U7: not the whole site).
+        """
+        self._client, self._section, self._quiet = client, section, not notify
         self._translator = Translator(site.rules, section, now_ms)
         self._inbox = Inbox(client, name)
         self._prefix = Keys(name).prefix
@@ -83,7 +87,7 @@ class Importer:
             found = [self._translator.event(item, mark.began, say) for item in batch]
             events = [event for event in found if event is not None]
             if events and not skip:
-                accepted = self._inbox.accept(events, quiet=True)
+                accepted = self._inbox.accept(events, quiet=self._quiet)
                 if accepted.status != "accepted":
                     raise StoreError(f"the inbox takes no events: {accepted.status}")
             if not skip:

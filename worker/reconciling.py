@@ -82,7 +82,9 @@ class Reconciler:
             outcome = comparison.run(items, say=say, seen=seen)
             if not insist and not outcome.incomplete:
                 self._refuse_shrinking(outcome)
-            self._send(findings, lock, drain, deletes=not outcome.incomplete)
+            # A site that lists nothing is imported: engines are not told of all of it (U7).
+            quiet = not outcome.listed_meant
+            self._send(findings, lock, drain, deletes=not outcome.incomplete, quiet=quiet)
             repairs = _repairs(findings, outcome)
             if repairs.complete:
                 self._resyncs.answered(asked)
@@ -104,17 +106,23 @@ class Reconciler:
             )
 
     def _send(
-        self, findings: Findings, lock: Lock, drain: Callable[[], None], *, deletes: bool
+        self,
+        findings: Findings,
+        lock: Lock,
+        drain: Callable[[], None],
+        *,
+        deletes: bool,
+        quiet: bool,
     ) -> None:
         events = (each.event for each in findings if each.event and (deletes or each.what != EXTRA))
         for batch in batches(events, BATCH):
             lock.check()
-            self._accept(batch)
+            self._accept(batch, quiet=quiet)
             while self._inbox.waiting() > BACKLOG:
                 drain()
 
-    def _accept(self, events: list[Event]) -> None:
-        accepted = self._inbox.accept(events, quiet=True)
+    def _accept(self, events: list[Event], *, quiet: bool) -> None:
+        accepted = self._inbox.accept(events, quiet=quiet)
         if accepted.status != "accepted":
             raise StoreError(f"the inbox takes no events: {accepted.status}")
 
