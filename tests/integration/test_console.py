@@ -326,6 +326,12 @@ def test_an_operator_acts_and_is_told_and_recorded(
 def test_what_has_changed_since_it_was_shown_is_not_done(
     ann: Browser, held: str, store: redis.Redis
 ) -> None:
+    page = f"{HERE}/admin/sites?site=demo&did=1-1"
+    form = {"site": "demo", "subject": held, "urls": "11", "csrf": ann.csrf()}
+    back = ann.client.post(
+        "/admin/confirm", base_url=HERE, data=form, headers={"Origin": HERE, "Referer": page}
+    )
+    assert re.fullmatch(r"/admin/sites\?site=demo&did=[0-9]+-[0-9]+", back.location or "")
     for site, subject, urls in (("demo", held, "9"), ("demo", "pages/2", "10"), ("no", held, "10")):
         answer = ann.post("/admin/confirm", site=site, subject=subject, urls=urls, csrf=ann.csrf())
         assert "Not done" in ann.get(answer.location or "").text
@@ -526,3 +532,19 @@ def test_without_redis_the_page_says_so_and_comes_back(
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
     assert form.status_code == 200
     wait_until(lambda: browser.get("/admin/").status_code == 200, "the session of before goes on")
+
+
+def test_many_sites_come_in_parts_and_no_number_of_a_part_is_a_fault(
+    configure: Configure, store: redis.Redis, tmp_path: Path
+) -> None:
+    site = {"base_url": "https://a.example", "tokens": ["t" * 20]}
+    sites = {f"s{n}": site | {"web_root": tmp_path / str(n)} for n in range(100)}
+    browser = Browser(Settings(**configure().model_dump() | {"sites": sites}))
+    browser.login("ann")
+
+    def shown(page: str) -> list[str]:
+        return re.findall(r'id="site-(s\d+)"', browser.get(f"/admin/?page={page}").text)
+
+    assert shown("") == shown("0") == shown("x") == shown("²") == [f"s{n}" for n in range(50)]
+    assert shown("1") == shown("2") == shown("9" * 5_000) == [f"s{n}" for n in range(50, 100)]
+    assert store.dbsize() <= 4

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from shared.console import Console, is_loopback
 
+HOME = "/admin/"
+
 
 def origin(console: Console, host: str) -> str | None:
     """The origin under which the console is asked for at `host`, None if it is not there.
@@ -45,6 +47,6 @@ def inside(address: str) -> str:
     """`address` if it is one of the console's pages, else its first: where a login leads to."""
     parts = urlsplit(address)
     plain = address.isascii() and address.isprintable() and "\\" not in address
-    if plain and not parts.scheme and not parts.netloc and parts.path.startswith("/admin/"):
+    if plain and not parts.scheme and not parts.netloc and parts.path.startswith(HOME):
         return address
-    return "/admin/"
+    return HOME

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from flask import (
     Blueprint,
@@ -30,6 +31,7 @@ from werkzeug.datastructures import MultiDict
 
 from shared.errors import SitemapdError, StoreDownError
 from webhook.answers import note
+from webhook.console.access import inside
 from webhook.console.services import Services
 
 NAVIGATION = (
@@ -38,7 +40,6 @@ NAVIGATION = (
 )  # fmt: skip
 """The titles of all pages in their order; those that are registered are shown."""
 
-HOME = "/admin/"
 OUTCOME = "did"
 """The parameter with the entry of the audit log whose outcome a page begins with."""
 OUTCOME_S = 300
@@ -69,13 +70,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class Done:
-    """What an action did to `subject` of `site`, in a sentence; `back` is the page shown then."""
+    """What an action did to `subject` of `site`, in a sentence.
+
+    `back` is the address of the page that is shown then, by default the one with the form.
+    """
 
     said: str
     site: str = ""
     subject: str = ""
     done: bool = True
-    back: str = HOME
+    back: str = ""
 
 
 class Frame:
@@ -134,8 +138,9 @@ class Frame:
             g.user, action, done.said, way="console", role=g.role, site=done.site,
             subject=done.subject, done=done.done,
         )  # fmt: skip
-        join = "&" if "?" in done.back else "?"
-        return make_response(redirect(f"{done.back}{join}{OUTCOME}={ident}", 303))
+        back = done.back or _came_from()
+        join = "&" if "?" in back else "?"
+        return make_response(redirect(f"{back}{join}{OUTCOME}={ident}", 303))
 
     def address(self, title: str, **parameters: str) -> str:
         """The address of the page `title`."""
@@ -162,6 +167,7 @@ class Frame:
             "role": getattr(g, "role", ""), "csrf": g.session.csrf if user else "",
             "outcome": self._outcome() if status == 200 else None,
             "switch": self.services.sites if switch else (),
+            "site": asked if (asked := asked_for("site")) in self.services.sites else "",
         }  # fmt: skip
         return make_response(render_template(template, **(around | dict(values))), status)
 
@@ -172,6 +178,13 @@ class Frame:
         if found and found.who == g.user and time.time() - found.at < OUTCOME_S:
             return found
         return None
+
+
+def _came_from() -> str:
+    """The address of the page with the form that was posted, without an outcome of before."""
+    parts = urlsplit(request.headers.get("Referer", ""))
+    query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != OUTCOME])
+    return inside(f"{parts.path}?{query}" if query else parts.path)
 
 
 def asked_for(name: str) -> str:

@@ -15,7 +15,8 @@ from werkzeug.exceptions import BadRequest, Forbidden, Unauthorized
 from shared.store.logins import Session
 from webhook.answers import headers, note
 from webhook.console import access
-from webhook.console.frame import HOME, Frame
+from webhook.console.access import HOME
+from webhook.console.frame import Frame
 
 OPEN = frozenset({"console.asset", "console.login", "console.enter", "console.once"})
 """Endpoints for everybody."""

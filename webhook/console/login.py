@@ -12,8 +12,8 @@ from werkzeug.exceptions import TooManyRequests
 from shared.console import Console
 from shared.store.logins import TRIES_S
 from webhook.answers import note
-from webhook.console.access import inside
-from webhook.console.frame import HOME, Done, Frame, asked_for
+from webhook.console.access import HOME, inside
+from webhook.console.frame import Done, Frame, asked_for
 from webhook.console.guard import Guard
 
 TRIES = 10

@@ -35,7 +35,8 @@ def install(frame: Frame) -> None:
 
     def show() -> Shown:
         names = list(services.sites)
-        at = min(int(page) if (page := asked_for("page")).isdigit() else 0, len(names) // SITES)
+        asked, last = asked_for("page"), max(len(names) - 1, 0) // SITES
+        at = min(int(asked), last) if asked.isascii() and asked.isdigit() else 0
         shown = names[at * SITES : (at + 1) * SITES]
         alive = workers.heard_of(services.client, shown)
         cards = [_card(frame, name) for name in shown]
