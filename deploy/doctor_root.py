@@ -29,7 +29,7 @@ INODES_WARN, INODES_FAIL = 1_000, 50
 MOST_NAMED = 5
 
 _TRIES = 2
-_AGAIN_S = 0.5
+_AGAIN_S = 0.2
 _INDEX = re.compile(r"sitemap(?:-[0-9]+)?\.xml")
 _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 

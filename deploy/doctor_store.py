@@ -12,7 +12,7 @@ from typing import Any
 from redis.exceptions import NoPermissionError
 
 from deploy.doctor import Case, Check, Finding, fail, ok, warn
-from shared.errors import StoreDownError, UnsafeStoreError
+from shared.errors import StoreError, UnsafeStoreError
 from shared.store.redis import answering, check_settings
 
 PINGS = 20
@@ -79,8 +79,8 @@ def _settings(case: Case) -> Finding:
         return warn(f"{said}; allow_loss is set", todo) if case.settings.allow_loss else (
             fail(said, todo)
         )  # fmt: skip
-    except StoreDownError as error:
-        if "NOPERM" not in str(error):
+    except StoreError as error:
+        if not isinstance(error.__cause__, NoPermissionError):
             raise
         return warn("this user may not read them", "allow it +config|get and +info")
     return ok("appendonly yes, appendfsync always, noeviction")

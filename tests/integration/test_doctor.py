@@ -172,6 +172,7 @@ def test_a_log_that_could_not_be_rewritten_fails(rig: Rig, fragile_redis: RedisS
     with fragile_redis.client() as client:
         home = Path(client.config_get("dir")["dir"])  # type: ignore[index]
         (home / "appendonlydir").rename(home / "gone")
+        (home / "appendonlydir").write_bytes(b"no directory")
         with contextlib.suppress(redis.RedisError):
             client.bgrewriteaof()
 
@@ -179,6 +180,7 @@ def test_a_log_that_could_not_be_rewritten_fails(rig: Rig, fragile_redis: RedisS
             return status(look(rig, "redis log", client=client), "redis log")[0] == "fail"
 
         wait_until(failed, "the rewrite to fail")
+        (home / "appendonlydir").unlink()
         (home / "gone").rename(home / "appendonlydir")
 
 

@@ -22,7 +22,7 @@ from deploy.cli import app
 from shared.messages import QUEUE, WAKE
 from shared.store.workers import HEARTBEAT, HEARTBEAT_S, KEPT_S, QUIET_S, Busy, Workers
 from tests.conftest import ROOT
-from tests.integration.conftest import RedisServer, Wait, wait_until
+from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.rig import BASE, Rig, check_keys
 from worker.app import create_worker_app
 from worker.plant import Plant
@@ -93,28 +93,26 @@ def run(home: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["workers", *arguments, "--home", str(home)])
 
 
-def test_a_worker_says_how_it_is_doing(rig: Rig, make: Make, workers: Workers, until: Wait) -> None:
+def test_a_worker_says_how_it_is_doing(rig: Rig, make: Make, workers: Workers) -> None:
     rig.send(*(page(n) for n in range(3)))
     before = time.time()
     plant = make("w1")
-    plant.start(threads=4)
-    until(rig.quiet, "the sweep")
+    plant.sweep()
 
-    def told() -> bool:
-        beat = workers.list()[0].beat
-        return beat is not None and beat.events == 3 and beat.clock_offset is not None
+    plant._heart.beat()
+    plant._heart.beat()
 
-    until(told, "the next heartbeat")
     (worker,) = workers.list()
     beat = worker.beat
     assert beat is not None
     assert (worker.name, worker.alive, worker.wanted) == ("w1", True, "work")
     assert worker.seen <= HEARTBEAT_S
     assert (beat.version, beat.pid, beat.sites) == (version("sitemapd"), os.getpid(), ("demo",))
-    assert (beat.state, beat.threads, beat.files) == ("working", 4, 2)
+    assert (beat.state, beat.events, beat.files) == ("working", 3, 2)
     assert before - 1 <= beat.started <= time.time()
     assert beat.memory is None or 2**20 < beat.memory < 2**40
-    assert abs(beat.clock_offset or 0) < 5
+    assert beat.clock_offset is not None
+    assert abs(beat.clock_offset) < 5
     check_keys(rig.client)
 
 
@@ -202,34 +200,32 @@ def test_who_is_gone_is_listed_for_a_day(store: redis.Redis, workers: Workers, m
     assert states(workers) == {"w1": "working"}
 
 
-def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_resumed(
-    rig: Rig, make: Make, workers: Workers, home: Path, until: Wait
+def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_to_work_again(
+    rig: Rig, make: Make, workers: Workers
 ) -> None:
-    first = make("w1")
-    first.start()
-    until(lambda: states(workers) == {"w1": "working"}, "a heartbeat")
-
-    done = run(home, "quiet", "w1", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout.splitlines()[-1])["state"] == "quiet"
+    first, other = make("w1"), make("w2")
+    first._heart.beat()
+    workers.want("w1", "quiet")
     assert 0 < rig.client.ttl(WANTED + "w1") <= QUIET_S  # type: ignore[operator]
+    first._heart.beat()
+    assert states(workers) == {"w1": "quiet"}
     rig.send(page("a"))
+
     first.wake("demo")
     first.sweep()
     first.tidy()
     first.refresh()
     assert rig.inbox.waiting() == 1
-    assert not rig.root.exists() or not rig.files()
-
-    other = make("w2")
     other.sweep()
     assert set(rig.listed()) == {BASE + "a"}
     assert (other._work().events, first._work().events) == (1, 0)
 
-    assert run(home, "resume", "w1").exit_code == 0
-    assert not rig.client.exists(WANTED + "w1")
+    workers.want("w1", "work")
+    first._heart.beat()
+    assert states(workers) == {"w1": "working"}
     rig.send(page("b"))
-    until(rig.quiet, "w1 works again")
+    first.wake("demo")
+    assert set(rig.listed()) == {BASE + "a", BASE + "b"}
     assert first._work().events == 1
 
 
@@ -346,25 +342,23 @@ def test_a_real_worker_takes_no_message_while_it_is_quiet_and_stops_when_it_is_t
         wait_until(lambda: rig.client.get(f"{HEARTBEAT}w1") != beats, "the next heartbeat", 30)
         return messages() > 0
 
-    first = started("w1")
+    process = started("w1")
     wait_until(lambda: states(workers).get("w1") == "working", "it starts", 60)
-    rig.send(page("a"))
-    wait_until(rig.quiet, "it works", 30)
     assert run(home, "quiet", "w1").exit_code == 0
     wait_until(left_alone, "a message is left alone", 60)
+    assert run(home, "resume", "w1").exit_code == 0
+    wait_until(lambda: not messages(), "the message is taken", 30)
+    rig.send(page("a"))
+    wait_until(rig.quiet, "it works again", 30)
+    assert set(rig.listed()) == {BASE + "a"}
+    workers.want("w1", "quiet")
+    wait_until(lambda: states(workers) == {"w1": "quiet"}, "it is quiet again", 30)
 
     done = run(home, "stop", "w1", "--wait", "60")
 
     assert done.exit_code == 0, done.output
-    wait_until(lambda: first.status is not None, "it ends", 60)
-    assert first.status == 0
+    wait_until(lambda: process.status is not None, "it ends", 60)
+    assert process.status == 0
     assert states(workers) == {"w1": "gone"}, "nobody has to wait for its heartbeat to fade"
-    started("w1")
-    wait_until(lambda: states(workers).get("w1") == "quiet", "a restart does not change that", 60)
-    wait_until(left_alone, "a message is left alone by the restarted one", 60)
-    assert run(home, "resume", "w1").exit_code == 0
-    wait_until(lambda: not messages(), "the message is taken", 30)
-    rig.send(page("b"))
-    wait_until(rig.quiet, "it works again", 30)
-    assert set(rig.listed()) == {BASE + "a", BASE + "b"}
+    assert workers.wanted("w1") == "quiet", "a restart does not change that"
     broker.close()

@@ -80,6 +80,15 @@ def test_a_restart_goes_on_exactly_where_it_was(system: System) -> None:
     system.quiet()
     assert system.run("verify").returncode == 0
 
+    (before,) = json.loads(system.run("workers", "--json").stdout)
+    assert (before["name"], before["state"], before["pid"]) == (
+        "local", "working", system.pid("worker"),
+    )  # fmt: skip
+    assert system.run("workers", "stop", "local").returncode == 0
+    wait_until(lambda: system.pid("worker") != before["pid"], "the worker is started again")
+    system.send({"type": "upsert", "loc": f"{system.base}/b"})
+    wait_until(lambda: len(system.published()) == 2, "it works")
+
 
 @pytest.mark.parametrize(
     ("form", "path", "kind"),
@@ -132,6 +141,14 @@ def test_verify_finds_a_file_that_was_touched_and_rebuild_heals_it(system: Syste
     assert system.run("rebuild").returncode == 0
     assert system.run("verify").returncode == 0
     assert shard.read_bytes() == whole
+
+    seen = system.run("status", "--watch", "--count", "2", "--interval", "0.1")
+    assert (seen.returncode, seen.stdout.count("last publish")) == (0, 2)
+    found = system.run("doctor", "--json")
+    checks = json.loads(found.stdout)["checks"]
+    assert {check["status"] for check in checks} == {"ok"}, checks
+    assert {"clock", "public file", "webhook"} <= {check["check"] for check in checks}
+    assert found.returncode == 0
 
 
 def test_a_bad_configuration_names_every_fault_and_exits_78(tmp_path: Path) -> None:

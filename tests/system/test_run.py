@@ -169,6 +169,7 @@ def test_the_main_job_runs_in_parts_with_the_least_of_rights(parts: Parts) -> No
     for command in (
         ["import", "--from", f"ndjson:{parts.home / 'pages.ndjson'}"], ["status"], ["verify"],
         ["entry", f"{BASE}/7"], ["rebuild"], ["backup", str(parts.home / "backup")],
+        ["workers"], ["status", "--watch", "--count", "1"], ["doctor", "--offline"],
     ):  # fmt: skip
         done = parts.command(*command)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
