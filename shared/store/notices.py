@@ -152,10 +152,14 @@ class Notices:
 
     def record(self, fate: Fate) -> None:
         """Remember what became of a request."""
+        counted = f"notified:{fate.engine}:{fate.outcome}"
         with answering():
-            self._client.xadd(
+            pipe = self._client.pipeline()
+            pipe.xadd(
                 self._keys.notices, {"fate": json.dumps(fate)}, maxlen=FATES, approximate=True
             )
+            pipe.hincrby(self._keys.stats, counted, 1)
+            pipe.execute()
 
     def fates(self, most: int = FATES) -> list[Fate]:
         """What became of the latest requests, the newest first."""
