@@ -15,8 +15,11 @@ import typer
 from deploy import (
     cli_backup,
     cli_connect,
+    cli_dead,
     cli_events,
+    cli_files,
     cli_import,
+    cli_queue,
     cli_reconcile,
     cli_run,
     cli_state,
@@ -38,7 +41,10 @@ app = typer.Typer(
 )
 config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
+app.add_typer(cli_dead.app, name="dead")
 app.add_typer(cli_events.app, name="event")
+app.add_typer(cli_files.app, name="files")
+app.add_typer(cli_queue.app, name="queue")
 app.add_typer(cli_run.app, name="run")
 app.command("import")(cli_import.import_)
 for command in (

@@ -90,9 +90,17 @@ class Revisions:
             rows: Any = self._client.xrange(self._keys.revisions, at, at)
         return [_revision(*row) for row in rows]
 
-    def first_about(self, loc: str, since_ms: int, most: int = 2_000) -> Revision | None:
+    def oldest(self) -> str:
+        """The place of the oldest that is kept; empty if none is."""
+        with answering():
+            rows: Any = self._client.xrange(self._keys.revisions, count=1)
+        return rows[0][0].decode() if rows else ""
+
+    def first_about(
+        self, loc: str, since_ms: int, shard: Shard | None = None, most: int = 2_000
+    ) -> Revision | None:
         """The first publish since `since_ms` that changed the line of the page `loc`, among the
-        next `most`.
+        next `most`: one of `shard` that changed too many lines to keep may be it.
         """
         start, seen = str(since_ms), 0
         while seen < most:
@@ -100,6 +108,8 @@ class Revisions:
                 rows: Any = self._client.xrange(self._keys.revisions, start, count=_STEP)
             for row in rows:
                 revision = _revision(*row)
+                if revision.lines is None and revision.shard == shard:
+                    return revision
                 if any(line.loc == loc for line in revision.lines or ()):
                     return revision
             if len(rows) < _STEP:
