@@ -6,6 +6,7 @@ Kept by size. A publish that changed more than MOST_LINES lines of a file is onl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgpack
@@ -90,6 +91,18 @@ class Revisions:
             rows: Any = self._client.xrange(self._keys.revisions, at, at)
         return [_revision(*row) for row in rows]
 
+    def since(self, since_ms: int = 0) -> Iterator[Revision]:
+        """Revisions from `since_ms` (ms since 1970) on, oldest first."""
+        start = str(since_ms)
+        while True:
+            with answering():
+                rows: Any = self._client.xrange(self._keys.revisions, start, count=_STEP)
+            for row in rows:
+                yield _revision(*row)
+            if len(rows) < _STEP:
+                return
+            start = f"({rows[-1][0].decode()}"
+
     def oldest(self) -> str:
         """The place of the oldest that is kept; empty if none is."""
         with answering():
@@ -102,19 +115,11 @@ class Revisions:
         """The first publish since `since_ms` that changed the line of the page `loc`, among the
         next `most`: one of `shard` that changed too many lines to keep may be it.
         """
-        start, seen = str(since_ms), 0
-        while seen < most:
-            with answering():
-                rows: Any = self._client.xrange(self._keys.revisions, start, count=_STEP)
-            for row in rows:
-                revision = _revision(*row)
-                if revision.lines is None and revision.shard == shard:
-                    return revision
-                if any(line.loc == loc for line in revision.lines or ()):
-                    return revision
-            if len(rows) < _STEP:
-                return None
-            start, seen = f"({rows[-1][0].decode()}", seen + len(rows)
+        for revision in islice(self.since(since_ms), most):
+            if revision.lines is None and revision.shard == shard:
+                return revision
+            if any(line.loc == loc for line in revision.lines or ()):
+                return revision
         return None
 
 
