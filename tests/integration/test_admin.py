@@ -247,7 +247,13 @@ def test_failed_events_are_grouped_by_error_and_tried_again_by_any_choice(rig: R
 
     assert len(rig.listed()) == 5
     assert dead.groups() == []
-    for choice in (Choice(ids=["1-0"]), Choice(ids=["x"]), Choice(), Choice(["1-0"], "e")):
+    for choice in (
+        Choice(ids=["1-0"]),
+        Choice(ids=["x"]),
+        Choice(ids=["1" * 30 + "-0"]),
+        Choice(),
+        Choice(["1-0"], "e"),
+    ):
         with pytest.raises(InvalidError):
             dead.retry(choice)
 
@@ -337,6 +343,9 @@ def test_a_replay_that_is_not_possible_says_what_to_do(rig: Rig, queues: QueueAc
     events = EventActions(rig.client, rig.name, inbox_limit=1)
     with pytest.raises(InvalidError, match="no longer kept: let its sender send it again"):
         events.stored(["1-0"])
+    for asked in ("x", "99999999999999999999999-0", "1-"):
+        with pytest.raises(InvalidError, match="no longer kept"):
+            events.stored([asked])
     with pytest.raises(InvalidError, match=r"\[1\].line: stored event cannot be read"):
         events.replay(stored_lines([b'{"v":1,"type":"delete","id":"1"}', b"x"]), [], newest=False)
     two = stored_lines([b'{"v":1,"type":"delete","id":"1"}'] * 2)
@@ -388,6 +397,11 @@ def test_every_other_state_of_an_event_is_said(rig: Rig) -> None:
     assert show(rig, dead).state == "dead"
     assert "KeyError: x (tried 5 times)" in show(rig, dead).steps[-1].what
     assert show(rig, f"{BASE}dead").ident == dead
+
+    rig.do(upsert("c", id=7))
+    (by_id,) = rig.send({"type": "delete", "id": "7"})
+    rig.settle()
+    assert (show(rig, by_id).state, show(rig, by_id).subject) == ("published", "id 7")
 
     assert show(rig, "1-0").state == "unknown"
     for asked in (f"{BASE}never", "https://other.example/", "0123456789abcdef"):
