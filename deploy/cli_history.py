@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import YesOption, actor, ask, say, when
+from deploy.cli_admin import YesOption, actor, ask, engines_of, say, when
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out
 from shared import urls, w3c
 from shared.admin.curl import curl
@@ -66,7 +66,7 @@ def show(
     took, the lines it changed. Of a URL: the last event about it.
     """
     place = find(home, site)
-    found = Timelines(place.client(), place.name, place.site).show(asked)
+    found = Timelines(place.client(), place.name, place.site, engines_of(place.site)).show(asked)
     again = _curl(found, place)
     if as_json:
         answer(_told(found) | {"curl": again}, as_json=True)

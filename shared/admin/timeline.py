@@ -142,7 +142,7 @@ class Timelines:
         if last.changed:
             state, found, lines = self._published(str(loc), last.at_ms, accepted)
             steps += found
-            steps += self._told(str(loc))
+            steps += self._told(str(loc), last.at_ms, accepted)
         event = members(last.payload)
         return Timeline(ident, last.subject, state, event, last.payload, steps, lines)
 
@@ -194,12 +194,22 @@ class Timelines:
             return "published", f"{file}; its lines are no longer kept"
         return "unchanged", f"{file} stayed as it was: a later event changed it back before"
 
-    def _told(self, loc: str) -> Iterator[Step]:
+    def _told(self, loc: str, since_ms: int, accepted: Step) -> Iterator[Step]:
+        """How far search engines are with it; when they were told is known for a while only."""
         for engine in self._engines:
+            queue, told = f"{self._keys.prefix}notify:{engine}", f"{self._keys.prefix}told:{engine}"
             with answering():
-                since: Any = self._client.zscore(f"{self._keys.prefix}notify:{engine}", loc)
-            if since is not None:
+                pipe = self._client.pipeline(transaction=False)
+                for key in (queue, f"{queue}:sending"):
+                    pipe.zscore(key, loc)
+                pipe.zmscore(told, [loc, ""])  # the empty one: of the site as a whole
+                waits, sending, times = pipe.execute()
+            if waits is not None:
                 yield Step("to be told", engine, None, None)
+            elif sending is not None:
+                yield Step("being told", engine, None, None)
+            elif at := max((int(at) for at in times if at and at >= since_ms), default=0):
+                yield _step("told", engine, at, accepted)
 
     def _refused(self, request: str) -> Timeline:
         for past in self._history.latest():

@@ -121,6 +121,7 @@ def test_the_rows_say_what_waits_how_long_and_how_fast_it_goes(
     rig.send(upsert("a"), upsert("b"))
     rig.inbox.read("w1", 1)
     rig.client.zadd("{demo}:notify:x", {"a": now_ms - 60_000, "b": now_ms})
+    rig.client.zadd("{demo}:notify:x:sending", {"c": now_ms})
 
     door, events, publish, notify = queues.rows()
 
@@ -132,7 +133,7 @@ def test_the_rows_say_what_waits_how_long_and_how_fast_it_goes(
     assert 0 <= events.oldest_ms < 60_000
     assert (door.rate, events.rate, publish.rate) == (12.0, 4.0, 0.4)
     assert (publish.waiting, publish.oldest_ms) == (0, None)
-    assert notify.waiting == 2
+    assert (notify.waiting, notify.in_flight, notify.rate) == (3, 1, None)
     assert notify.oldest_ms is not None
     assert notify.oldest_ms >= 60_000
 
@@ -422,12 +423,23 @@ def test_a_request_that_was_refused_is_shown_by_its_id(rig: Rig) -> None:
     assert found.steps[0].what == "422 invalid: PROTOCOL L5; loc: another host (PROTOCOL L5)"
 
 
-def test_an_event_whose_page_waits_for_an_engine_says_so(rig: Rig) -> None:
+def test_how_far_an_engine_is_with_a_page_is_said(rig: Rig) -> None:
     (ident,) = rig.send(upsert("a"))
     rig.settle()
     rig.client.zadd("{demo}:notify:x", {f"{BASE}a": 1})
-
     assert show(rig, ident).steps[-1][:2] == ("to be told", "x")
+
+    rig.client.rename("{demo}:notify:x", "{demo}:notify:x:sending")
+    assert show(rig, ident).steps[-1][:2] == ("being told", "x")
+
+    decided = show(rig, ident).steps[1].at_ms
+    assert decided is not None
+    rig.client.delete("{demo}:notify:x:sending")
+    rig.client.zadd("{demo}:told:x", {f"{BASE}a": decided - 1})
+    assert show(rig, ident).steps[-1].step == "published", "it was told of an earlier change"
+
+    rig.client.zadd("{demo}:told:x", {"": decided + 700})
+    assert show(rig, ident).steps[-1][:3] == ("told", "x", decided + 700)
 
 
 def test_what_a_later_event_changed_back_before_the_publish_is_unchanged(
