@@ -378,6 +378,22 @@ def test_a_published_event_is_followed_to_its_file_with_the_lines_it_changed(rig
     assert show(rig, f"{BASE}a").event["lastmod"] == "2026-01-03", "of a page: the last"
 
 
+def test_the_lines_of_an_event_are_those_of_its_page_among_all_that_a_publish_changed(
+    rig: Rig,
+) -> None:
+    rig = Rig(rig.client, rig.root, shard_urls=1)
+    rig.do(*(upsert(page) for page in "abc"))
+    ids = rig.send(*(upsert(page, lastmod="2026-01-02") for page in "abc"))
+    rig.settle()
+
+    found = [show(rig, ident) for ident in ids]
+
+    assert [[line.loc for line in each.lines] for each in found] == [
+        [f"{BASE}{page}"] for page in "abc"
+    ]  # fmt: skip
+    assert [each.steps[-1].what for each in found] == [f"pages-{n}.xml" for n in (1, 2, 3)]
+
+
 def test_every_other_state_of_an_event_is_said(rig: Rig) -> None:
     rig.do(upsert("a"))
     (same,) = rig.send(upsert("a"))
