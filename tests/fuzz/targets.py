@@ -25,7 +25,7 @@ from shared.events import Event, SchemaError, parse
 from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
-from tests.fuzz import hooks, sources
+from tests.fuzz import engines, hooks, sources
 from webhook import auth, body, wire
 from webhook.auth import Credentials
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -287,6 +287,7 @@ TARGETS = {
         ),
     ),
     "hooks": Target(hooks.deliveries, hooks.SEEDS),
+    "engines": Target(engines.answers, engines.SEEDS),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),
