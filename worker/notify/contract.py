@@ -242,10 +242,10 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
     else:
         try:
             at = parsedate_to_datetime(text)
-        except ValueError:
+            at = at.replace(tzinfo=at.tzinfo or UTC)
+            seconds = (at - (now or datetime.now(UTC))).total_seconds()
+        except (ValueError, OverflowError):
             return None
-        now = now or datetime.now(UTC)
-        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
     return min(max(seconds, 0.0), LONGEST_WAIT_S)
 
 
