@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from shared import shards
@@ -23,6 +23,13 @@ def _site_name(name: str) -> str:
     return name
 
 
+def _metrics_token(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if text and (len(text) < 16 or not text.isascii() or not text.isprintable() or " " in text):
+        raise ValueError("has at least 16 printable ASCII characters and no space")
+    return value
+
+
 class Settings(BaseSettings):
     """Everything an administrator can set."""
 
@@ -33,6 +40,12 @@ class Settings(BaseSettings):
     body_limit: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     inbox_limit: int = Field(1_000_000, ge=0, description="events waiting before 503; 0: no limit")
     linger: float = Field(0.02, ge=0, le=1, description="seconds between drains under load")
+    metrics_token: Annotated[SecretStr, AfterValidator(_metrics_token)] = Field(
+        "", validate_default=True, description="Bearer token for /metrics of all sites; empty: none"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="debug: a line for each decision with its reason"
+    )
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
 
 

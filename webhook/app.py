@@ -9,7 +9,9 @@ from shared.extensions import languages
 from shared.settings import Settings
 from shared.store.redis import connect
 from webhook import answers
+from webhook.exposition import Exposition
 from webhook.hooks import Hooks
+from webhook.measuring import Measuring
 from webhook.queries import Queries
 from webhook.tenants import Gate, Tenants
 from webhook.views import Events
@@ -29,6 +31,7 @@ def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
     app.url_map.merge_slashes = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     answers.install(app)
+    Measuring(client).attend(app)
     languages.load()  # 0.2 s, which no sender should wait for
 
     tenants, gate = Tenants(settings, client), Gate()
@@ -45,6 +48,7 @@ def create_app(settings: Settings, client: redis.Redis | None = None) -> Flask:
     app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>", "site", queries.site)
     app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
+    app.add_url_rule("/metrics", "metrics", Exposition(settings, gate, client).get)
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)
     app.add_url_rule("/healthz", "healthz", queries.alive)
     app.add_url_rule("/readyz", "readyz", queries.ready)

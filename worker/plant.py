@@ -16,6 +16,7 @@ from shared.errors import StoreError
 from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
+from shared.store import tally
 from shared.store.redis import answering, connect
 from shared.store.room import trim
 from shared.telemetry import logger
@@ -109,6 +110,8 @@ class Plant:
             try:
                 self._adopt(pump)
                 trim(self._client, name)
+                if pump.forgotten(SWEEP_S):
+                    tally.of(self._client).add(name, "wakeups_lost")
                 if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
                     busy |= pump.run(SLICE_S)
             except StoreError as error:
@@ -153,6 +156,7 @@ class Plant:
             dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
         taken = pump.adopt(dead)
         if taken:
+            tally.of(self._client).add(pump.name, "adopted", taken)
             _log.warning("took over events of a dead worker", site=pump.name, events=taken)
 
     def _beat_for_ever(self) -> None:
@@ -161,6 +165,7 @@ class Plant:
             try:
                 with answering():
                     self._client.set(f"{HEARTBEAT}{self._consumer}", "1", ex=HEARTBEAT_S)
+                tally.of(self._client).flush(self._client)
             except StoreError as error:
                 _log.error("no heartbeat", reason=str(error))
             if self._stopping.wait(SWEEP_S):

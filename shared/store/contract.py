@@ -48,7 +48,8 @@ PERMANENT = (
     "dead",  # stream: events that failed five times; bury.lua, revive.lua
     "recent",  # stream: what happened lately, for people (store/history.py); apply.lua, commit.lua
     "revisions",  # stream: which lines each publish changed (store/revisions.py); commit.lua
-    "stats",  # hash: what was counted (store/stats.py); accept.lua, apply.lua, bury.lua, commit.lua
+    "stats",  # hash: what was counted (store/stats.py); the scripts. And store/tally.py
+    "counts",  # hash under `{sitemapd}`: what was counted and belongs to no site; store/tally.py
     "paused",  # hash: queue -> since (ms), by whom; store/queues.py
     "purges",  # zset: name of a purge -> when (ms); purge.lua
     "notify:",  # zset per search engine: loc -> when it may be told (ms); commit.lua
