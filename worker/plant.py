@@ -29,6 +29,8 @@ from worker.refreshing import refresh
 HEARTBEAT = "{sitemapd}:worker:"
 HEARTBEAT_S = 10
 REDIS_TIMEOUT_S = 10.0
+LATE_S = 0.5
+"""A wake-up takes milliseconds: an event that nobody has taken up by then has lost its own."""
 SLICE_S = 1.0
 """How long a sweep stays with one site while others may wait."""
 
@@ -110,7 +112,7 @@ class Plant:
             try:
                 self._adopt(pump)
                 trim(self._client, name)
-                if pump.forgotten(SWEEP_S):
+                if pump.forgotten(LATE_S):
                     tally.of(self._client).add(name, "wakeups_lost")
                 if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
                     busy |= pump.run(SLICE_S)
