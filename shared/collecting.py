@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import redis
 
+from shared.connections import STANDARD
 from shared.counted import Sample, counted, waited
 from shared.metrics import DECLARED
 from shared.sites import Site
@@ -30,11 +31,15 @@ _HEARTBEAT = b"{sitemapd}:worker:"
 class Collector:
     """Reads the metrics of one site."""
 
-    def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
+    def __init__(
+        self, client: redis.Redis, name: str, site: Site, codes: Sequence[str] = ()
+    ) -> None:
+        """`codes` are all with which requests may be refused."""
         self._name, self._news = name, site.routing.news
         # Those of retired and of waiting secrets too: one that rises no more may go.
         keys = [secret.fingerprint for secret in site.secrets]
-        self._keys = [*keys, *(["token"] if site.tokens else []), *site.sources]
+        keys += [*(["token"] if site.tokens else []), *{**site.sources, **dict.fromkeys(STANDARD)}]
+        self._known = {"verified": keys, "refused": codes}
         self._stats, self._queues, self._dead = (
             Stats(client, name), Queues(client, name), Dead(client, name),
         )  # fmt: skip
@@ -45,7 +50,7 @@ class Collector:
         """Every sample of the site; no work grows with its pages. StoreError."""
         counts, waits = self._stats.totals()
         yield waited(self._name, waits)
-        yield from counted(self._name, counts, {"verified": self._keys})
+        yield from counted(self._name, counts, self._known)
         for name, value in self._looked_up().items():
             yield Sample(DECLARED[f"sitemapd_{name}"], (self._name,), float(value))
         paused = self._queues.paused()

@@ -24,7 +24,7 @@ from shared.metrics import Metric as Declared
 from shared.settings import Settings
 from webhook import auth
 from webhook.answers import headers, note
-from webhook.problems import UnauthorizedError
+from webhook.problems import PROBLEMS, UnauthorizedError
 from webhook.tenants import Gate
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
@@ -41,7 +41,8 @@ class Exposition:
             for name, site in settings.sites.items()
         }
         self._collectors = {
-            name: Collector(client, name, site) for name, site in settings.sites.items()
+            name: Collector(client, name, site, tuple(PROBLEMS))
+            for name, site in settings.sites.items()
         }
 
     def get(self) -> Response:
