@@ -280,7 +280,7 @@ class Pump:
         tries = self.inbox.tries(self._consumer).get(received.id, 1)
         _log.error(
             "event failed", site=self.name, id=received.id, tries=tries,
-            error=f"{type(error).__name__}: {error}",
+            reason=f"{type(error).__name__}: {error}",
         )  # fmt: skip
         if tries >= MAX_TRIES and not isinstance(error, NewerSchemaError):
             self.inbox.bury(received.id, f"{type(error).__name__}: {error}", tries)
