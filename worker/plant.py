@@ -112,8 +112,6 @@ class Plant:
             try:
                 self._adopt(pump)
                 trim(self._client, name)
-                if pump.forgotten(LATE_S):
-                    tally.of(self._client).add(name, "wakeups_lost")
                 if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
                     busy |= pump.run(SLICE_S)
             except StoreError as error:
@@ -153,6 +151,8 @@ class Plant:
     def _adopt(self, pump: Pump) -> None:
         if not pump.inbox.waiting():
             return
+        if pump.forgotten(LATE_S):
+            tally.of(self._client).add(pump.name, "wakeups_lost")
         others = [name for name in pump.inbox.holders() if name != self._consumer]
         with answering():
             dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
@@ -167,7 +167,6 @@ class Plant:
             try:
                 with answering():
                     self._client.set(f"{HEARTBEAT}{self._consumer}", "1", ex=HEARTBEAT_S)
-                tally.of(self._client).flush(self._client)
             except StoreError as error:
                 _log.error("no heartbeat", reason=str(error))
             if self._stopping.wait(SWEEP_S):
@@ -180,6 +179,7 @@ class Plant:
             try:
                 busy = self.sweep()
                 self.check()
+                tally.of(self._client).flush(self._client)
                 if time.monotonic() - self._tidied_at > TIDY_S:
                     self._tidied_at = time.monotonic()
                     self.tidy()

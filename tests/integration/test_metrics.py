@@ -99,7 +99,7 @@ def test_every_declared_metric_is_in_a_scrape_of_a_working_system_and_nothing_el
     tally.add("demo", "publish_failed:full", 2)
     tally.flush(store)
 
-    with working(configured):  # which stores what it counted with its heartbeat
+    with working(configured):  # which stores what it counted with each sweep
         until(lambda: value(scrape(app), "files_written_total", site="demo") >= 2, "its counts")
         samples = scrape(app)
     named = {name for name, _ in samples}
