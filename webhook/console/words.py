@@ -45,6 +45,11 @@ def span(seconds: float) -> str:
     return f"{int(seconds // unit):,} {name}"
 
 
+def ms(value: float) -> str:
+    """Milliseconds to three digits, in seconds where they are many."""
+    return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:,.3g} ms"
+
+
 def number(value: float) -> str:
     """A count with its thousands apart."""
     return f"{value:,}"
@@ -82,5 +87,5 @@ def as_json(value: Any) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago, "span": span, "number": number, "size": size, "plural": plural, "command": command,
-    "json": as_json, "arrived": arrived,
+    "json": as_json, "ms": ms, "arrived": arrived,
 }  # fmt: skip
