@@ -17,10 +17,13 @@ from deploy import (
     cli_connect,
     cli_console,
     cli_crawl,
+    cli_dead,
     cli_doctor,
     cli_events,
+    cli_files,
     cli_import,
     cli_notify,
+    cli_queue,
     cli_reconcile,
     cli_run,
     cli_state,
@@ -44,7 +47,10 @@ app = typer.Typer(
 config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
 app.add_typer(cli_console.app, name="console")
+app.add_typer(cli_dead.app, name="dead")
 app.add_typer(cli_events.app, name="event")
+app.add_typer(cli_files.app, name="files")
+app.add_typer(cli_queue.app, name="queue")
 app.add_typer(cli_run.app, name="run")
 app.add_typer(cli_notify.app, name="notify")
 app.add_typer(cli_workers.app, name="workers")

@@ -1,4 +1,6 @@
-"""The commands `event send`, one signed event followed to the files, and `event example`."""
+"""The commands `event send`, one signed event followed to the files, and `event example`; those
+about events that came are in cli_history.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ import redis
 import typer
 from rich.text import Text
 
+from deploy import cli_history
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out
 from deploy.example import signed_example
 from shared.errors import ConfigError, Fault, SitemapdError, StoreError
@@ -30,6 +33,9 @@ from shared.store.redis import answering
 WATCH_S = 30.0
 
 app = typer.Typer(help="Change events.", no_args_is_help=True)
+app.command("list")(cli_history.list_)
+app.command("show")(cli_history.show)
+app.command("replay")(cli_history.replay)
 
 
 class NotAcceptedError(SitemapdError):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import redis
 
 from shared.errors import Fault, InvalidError
+from shared.inbox import Received
 from shared.store.contract import GROUP, Keys
 from shared.store.redis import Scripts, answering
 
@@ -48,6 +49,17 @@ class Waiting(NamedTuple):
     files: int
     files_since_ms: int | None
     now_ms: int
+
+
+class Queued(NamedTuple):
+    """One event that is not settled: with which worker it is (empty: none), for how long (ms) and
+    how often it was handed out.
+    """
+
+    received: Received
+    consumer: str = ""
+    idle_ms: int = 0
+    tries: int = 0
 
 
 class Queues:
@@ -101,6 +113,30 @@ class Queues:
             events, in_flight, int(first[0][0].partition(b"-")[0]) if first else None,
             files, int(dirty[0][1]) if dirty else None, now[0] * 1000 + now[1] // 1000,
         )  # fmt: skip
+
+    def find(self, ident: str) -> Queued | None:
+        """The event of this id, if it is not settled."""
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.xrange(self._keys.inbox, ident, ident)
+            pipe.xpending_range(self._keys.inbox, GROUP, ident, ident, 1)
+            rows, given = pipe.execute(raise_on_error=False)
+            if isinstance(rows, Exception):
+                raise rows
+        if not rows:
+            return None
+        received = Received.of(*rows[0])
+        if not given or isinstance(given, Exception):
+            return Queued(received)
+        (row,) = given
+        idle_ms, tries = row["time_since_delivered"], row["times_delivered"]
+        return Queued(received, row["consumer"].decode(), idle_ms, tries)
+
+    def newest(self, most: int) -> list[Received]:
+        """The `most` events that were accepted last and are not settled, newest first."""
+        with answering():
+            rows: Any = self._client.xrevrange(self._keys.inbox, count=most)
+        return [Received.of(ident, fields) for ident, fields in rows]
 
     def purge(self) -> tuple[str, int]:
         """Take out every event that waits now: the name under which they are kept, and how many.

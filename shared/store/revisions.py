@@ -103,11 +103,21 @@ class Revisions:
                 return
             start = f"({rows[-1][0].decode()}"
 
-    def first_about(self, loc: str, since_ms: int, most: int = 2_000) -> Revision | None:
+    def oldest(self) -> str:
+        """The place of the oldest that is kept; empty if none is."""
+        with answering():
+            rows: Any = self._client.xrange(self._keys.revisions, count=1)
+        return rows[0][0].decode() if rows else ""
+
+    def first_about(
+        self, loc: str, since_ms: int, shard: Shard | None = None, most: int = 2_000
+    ) -> Revision | None:
         """The first publish since `since_ms` that changed the line of the page `loc`, among the
-        next `most`.
+        next `most`: one of `shard` that changed too many lines to keep may be it.
         """
         for revision in islice(self.since(since_ms), most):
+            if revision.lines is None and revision.shard == shard:
+                return revision
             if any(line.loc == loc for line in revision.lines or ()):
                 return revision
         return None

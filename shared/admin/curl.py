@@ -1,0 +1,53 @@
+"""A stored event as its sender could send it again: the members of the native interface, and curl.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from shared.events import Event
+
+VARIABLE = "SITEMAPD_TOKEN"
+_OURS = ("v", "source", "kind", "locale")
+_NATIVE = "native"
+
+
+def native(event: Event) -> dict[str, Any]:
+    """What the native interface takes for `event`; parse gives the same event again, but for what
+    `lost` names.
+    """
+    stored: dict[str, Any] = json.loads(event.dump())
+    members = {name: value for name, value in stored.items() if name not in _OURS}
+    if event.alternates:
+        pairs = event.alternates
+        members["alternates"] = [{"hreflang": code, "href": href} for code, href in pairs]
+    return members
+
+
+def lost(event: Event) -> dict[str, str]:
+    """What the native interface has no member for: the CMS an id belongs to."""
+    values = {"source": event.source, "kind": event.kind, "locale": event.locale}
+    return {name: value for name, value in values.items() if value not in {"", _NATIVE}}
+
+
+def curl(event: Event, site: str, address: str) -> str:
+    """Shell lines that send `event` to the service at `address`.
+
+    They hold no secret: a token of the site is taken from the variable VARIABLE.
+    """
+    target = shlex.quote(f"{address.rstrip('/')}/v1/sites/{site}/events")
+    body = shlex.quote(json.dumps(native(event), separators=(",", ":")))
+    lines = []
+    if found := lost(event):
+        said = ", ".join(f"{name} {json.dumps(value)}" for name, value in found.items())
+        lines.append(f"# it came with {said}, which this interface does not take:")
+        lines.append("# its id is another one here. To send the very same: sitemapd event replay")
+    lines.append(
+        f"curl -sS {target} -H 'content-type: application/json' "
+        f'-H "authorization: Bearer ${VARIABLE}" --data-binary {body}'
+    )
+    return "\n".join(lines)

@@ -1,0 +1,182 @@
+"""Roll a file back: read what is known of its pages by now, plan, and send the events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import redis
+
+from shared.admin import rollback
+from shared.admin.files import FileActions
+from shared.admin.outcomes import Outcome, command, counted
+from shared.admin.queues import members
+from shared.admin.rollback import Fact, Owner, Plan
+from shared.errors import Fault, InvalidError, StoreError
+from shared.fragments import parse
+from shared.inbox import Inbox
+from shared.known import NEWS
+from shared.locator import Claim, Located, owner_of
+from shared.routing import family_of
+from shared.shards import Shard
+from shared.sites import Site
+from shared.store.history import History
+from shared.store.lookup import Lookup, unpacked
+from shared.store.publishing import Publishing
+from shared.store.queues import Queues
+from shared.store.sections import Sections
+
+_STEP = 500
+
+
+class Rollback:
+    """Rolls files of one site back."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
+        self._name, self._site = name, site
+        self._files, self._queues = FileActions(client, name, site), Queues(client, name)
+        self._lookup = Lookup(client, name, Sections(client, name, site.limits))
+        self._history, self._inbox = History(client, name), Inbox(client, name)
+        self._state = Publishing(client, name)
+
+    def plan(self, shard: Shard, to: str) -> Plan:
+        """What would take back everything that was published in `shard` since, and with, the
+        revision `to`.
+
+        InvalidError if that is not kept, its lines are not, or the file lists news.
+        """
+        if family_of(shard.section, self._site.limits) in self._site.routing.news:
+            detail = "news comes and leaves by the clock: send the articles again instead"
+            raise InvalidError(Fault(str(shard), "PROTOCOL W4", detail))
+        wanted = rollback.targets(self._files.since(shard, to))
+        facts, now_ms = self._facts(shard, wanted), self._queues.waiting().now_ms
+        return rollback.plan(wanted, facts, shard.section, self._urls(shard), now_ms)
+
+    def execute(self, shard: Shard, to: str, plan: Plan) -> Outcome:
+        """Accept the events of `plan`; they are published like all others.
+
+        InvalidError if the site takes no events; StoreError if it took some and then no more.
+        """
+        ids: list[str] = []
+        events = plan.events
+        for at in range(0, len(events), _STEP):
+            taken = self._inbox.accept(events[at : at + _STEP])
+            if taken.status != "accepted":
+                if not ids:
+                    line = command("queue", "resume", "door", site=self._name)
+                    detail = f"the site takes no events; run first: {line}"
+                    raise InvalidError(Fault("door", taken.status, detail))
+                raise StoreError(f"{len(ids)} of {len(events)} events accepted: roll back again")
+            ids += taken.ids
+        file = self._files.name(shard)
+        line = command("files", "rollback", file, "--to", to, site=self._name)
+        return Outcome("files rollback", self._name, file, summary(plan), line, len(ids), ids)
+
+    def _facts(self, shard: Shard, wanted: Mapping[str, bytes | None]) -> dict[str, Fact]:
+        keys = [*wanted, *(NEWS + loc for loc in wanted)]
+        pages = {key: page for key, page in self._pages(keys).items() if page}
+        current = self._lookup.current(pages)
+        here = {
+            loc for loc in wanted
+            if loc in pages and pages[loc].live and self._lookup.shard_of(pages[loc]) == shard
+        }  # fmt: skip
+        grouped = self._grouped(wanted, pages)
+        lost = {loc: pages.get(loc) for loc, line in wanted.items() if line and loc not in here}
+        owners = self._owners(lost)
+        claims = self._claims(owners.values())
+        titles = self._lookup.feed(wanted)
+        stands = self._urls(shard) > 0  # else what comes back goes to another file
+        facts = {}
+        for loc, line in wanted.items():
+            page, owner = pages.get(loc), owners.get(loc)
+            listed_as_news = pages.get(NEWS + loc)
+            news = current.get(NEWS + loc) if listed_as_news and listed_as_news.live else None
+            live = page is not None and page.live
+            item = titles.get(loc)
+            there = claims.get(owner, "") if owner else ""
+            moved = there not in {"", loc} and not _leaves(there, wanted)
+            facts[loc] = Fact(
+                # One that is just being published is listed, whatever its line is.
+                line=current.get(loc, b"") if loc in here else None,
+                elsewhere=(live and loc not in here) or (line is not None and moved),
+                grouped=loc in grouped,
+                stamp_ms=page.stamp >> 16 if page else 0,
+                returns=bool(page and stands and self._lookup.shard_of(page) == shard),
+                owner=owner,
+                anonymous=bool(page and not live and page.owner and owner is None),
+                news=parse(news).news if news else None,
+                title=item.title if item else "",
+            )
+        return facts
+
+    def _urls(self, shard: Shard) -> int:
+        """How many pages the shard lists."""
+        state = self._state.shards([shard.section]).get(shard)
+        return state.urls if state else 0
+
+    def _pages(self, keys: Iterable[str]) -> dict[str, Located | None]:
+        return unpacked(self._lookup.records(list(keys))[0])
+
+    def _grouped(
+        self, wanted: Mapping[str, bytes | None], pages: Mapping[str, Located]
+    ) -> set[str]:
+        """The pages that are in a translation group, or would link to pages that are in one."""
+        found = {loc for loc in wanted if loc in pages and pages[loc].group}
+        named = rollback.linked(wanted)
+        others = self._pages({href for hrefs in named.values() for href in hrefs})
+        in_groups = {loc for loc, page in others.items() if page and page.group}
+        return found | {loc for loc, hrefs in named.items() if hrefs & in_groups}
+
+    def _owners(self, lost: Mapping[str, Located | None]) -> dict[str, Owner]:
+        """The ids that pages had which are not listed any more, as far as their events are kept."""
+        if not lost:
+            return {}
+        said: dict[str, set[Owner]] = {}
+        for past in self._history.latest():
+            event = members(past.payload) if past.payload else {}
+            if event.get("loc") in lost and event.get("id") is not None:
+                said.setdefault(event["loc"], set()).add(_owner(event))
+        # Who deleted it by its URL alone left the claim of its id as it was.
+        claims = self._claims(owner for of in said.values() for owner in of)
+        found = {}
+        for loc, of in said.items():
+            page = lost[loc]
+            for owner in sorted(of):
+                if claims[owner] == loc or (page and page.owner == _digest(owner)):
+                    found[loc] = owner
+        return found
+
+    def _claims(self, owners: Iterable[Owner]) -> dict[Owner, str]:
+        """Where the page of each id is by now; empty where it was deleted."""
+        digests = {owner: _digest(owner) for owner in owners}
+        stored = self._lookup.records([], list(dict.fromkeys(digests.values())))[1]
+        return {
+            owner: Claim.unpack(stored[digest]).loc if stored[digest] else ""
+            for owner, digest in digests.items()
+        }
+
+
+def summary(plan: Plan) -> str:
+    """What a plan comes to, in a sentence."""
+    said = [
+        f"{counted(len(plan.back), 'page')} back", f"{len(plan.changed)} changed",
+        f"{len(plan.gone)} gone",
+    ]  # fmt: skip
+    if left := sum(map(len, plan.left.values())):
+        said.append(f"{left} left as they are")
+    return ", ".join(said)
+
+
+def _leaves(loc: str, wanted: Mapping[str, bytes | None]) -> bool:
+    """Whether the page at `loc` goes by the same rollback."""
+    return loc in wanted and wanted[loc] is None
+
+
+def _owner(event: Mapping[str, Any]) -> Owner:
+    names = {"source": "native", "kind": "", "locale": ""}
+    values = {name: str(event.get(name, default)) for name, default in names.items()}
+    return Owner(id=str(event["id"]), **values)
+
+
+def _digest(owner: Owner) -> bytes:
+    return owner_of(owner.source, owner.kind, owner.id, owner.locale)

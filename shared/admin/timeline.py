@@ -1,0 +1,217 @@
+"""One event from its arrival to the file: what happened to it, when, and the lines it changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import redis
+
+from shared import shards, urls
+from shared.admin.dead import subject as subject_of
+from shared.admin.queues import members
+from shared.errors import Fault, InvalidError, UrlError
+from shared.inspector import Inspector
+from shared.shards import Shard
+from shared.sites import Site
+from shared.store.contract import Keys
+from shared.store.dead import Dead, Letter
+from shared.store.history import REFUSED, History, Past
+from shared.store.queues import EVENTS, PUBLISH, Queued, Queues
+from shared.store.redis import answering
+from shared.store.revisions import Line, Revision, Revisions
+
+_EVENT = re.compile(r"[0-9]{1,15}-[0-9]{1,10}", re.ASCII)
+_REQUEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_LOOKED_AT = 5_000
+"""Among how many of the newest events one about a page is looked for."""
+
+
+class Step(NamedTuple):
+    """One thing that happened: when (ms since 1970; None: it lasts), and how long after arrival."""
+
+    step: str
+    what: str
+    at_ms: int | None
+    after_ms: int | None
+
+
+class Timeline(NamedTuple):
+    """One event, or one request that was refused.
+
+    `state` is waiting, in flight, applied (not published yet), held, published, unchanged, dead,
+    refused, or unknown. `lines` are those that its publish changed for its page.
+    """
+
+    ident: str
+    subject: str
+    state: str
+    event: Mapping[str, Any]
+    payload: bytes
+    steps: Sequence[Step]
+    lines: Sequence[Line] = ()
+
+
+class Timelines:
+    """Follows the events of one site."""
+
+    def __init__(
+        self, client: redis.Redis, name: str, site: Site, engines: Sequence[str] = ()
+    ) -> None:
+        self._client, self._site, self._keys = client, site, Keys(name)
+        self._queues, self._dead = Queues(client, name), Dead(client, name)
+        self._history, self._revisions = History(client, name), Revisions(client, name)
+        self._inspector, self._engines = Inspector(client, name, site), engines
+
+    def show(self, asked: str) -> Timeline:
+        """The event of this id; the request that was refused under this id; or else the last event
+        about this URL. InvalidError if there is none that is kept.
+        """
+        if _EVENT.fullmatch(asked):
+            return self.event(asked)
+        if _REQUEST.fullmatch(asked):
+            return self._refused(asked)
+        idents = self.about(asked)
+        if not idents:
+            raise InvalidError(Fault(asked, "event", "no event about it is kept"))
+        return self.event(idents[0])
+
+    def about(self, url: str) -> list[str]:
+        """The ids of events about the page `url`, newest first, as far as they are kept.
+
+        InvalidError if it cannot be a page of this site.
+        """
+        try:
+            loc = urls.canonical(url, self._site.base)
+        except UrlError as error:
+            raise InvalidError(Fault(url, f"PROTOCOL {error.rule}", error.detail)) from None
+        waiting = self._queues.newest(_LOOKED_AT)
+        found = [each.id for each in waiting if subject_of(each.payload) == loc]
+        decided = self._history.decisions(_LOOKED_AT)
+        found += [ident for ident, subject, _, _ in decided if subject == loc and ident]
+        found += [each.event for each in self._dead.letters() if subject_of(each.payload) == loc]
+        return sorted(set(found), key=_order, reverse=True)
+
+    def event(self, ident: str) -> Timeline:
+        """The event of this id."""
+        queued, pasts = self._queues.find(ident), self._history.of_event(ident)
+        letter = next((each for each in self._dead.letters() if each.event == ident), None)
+        accepted = Step("accepted", "", int(ident.partition("-")[0]), 0)
+        if queued is not None:
+            return self._made(ident, queued.received.payload, accepted, *self._waits(queued))
+        if pasts:
+            return self._decided(ident, accepted, pasts)
+        if letter is not None:
+            return self._buried(ident, accepted, letter)
+        what = "decided too long ago to be kept, or taken out by a purge, or never accepted here"
+        return Timeline(ident, "", "unknown", {}, b"", [Step("unknown", what, None, None)])
+
+    def _made(
+        self, ident: str, payload: bytes, accepted: Step, state: str, *steps: Step
+    ) -> Timeline:
+        return Timeline(
+            ident, subject_of(payload), state, members(payload), payload, [accepted, *steps]
+        )
+
+    def _waits(self, queued: Queued) -> Iterator[Any]:
+        """Its state, and the step that lasts."""
+        paused = self._queues.paused().get(EVENTS)
+        if queued.consumer:
+            failed = f", failed {queued.tries - 1} times before" if queued.tries > 1 else ""
+            what = f"with {queued.consumer} for {queued.idle_ms} ms{failed}"
+            yield "in flight"
+            yield Step("in flight", what, None, None)
+            return
+        yield "waiting"
+        what = f"events are paused by {paused.by}" if paused else "no worker has taken it yet"
+        yield Step("waiting", what, None, None)
+
+    def _buried(self, ident: str, accepted: Step, letter: Letter) -> Timeline:
+        what = f"{letter.error} (tried {letter.tries} times); kept as {letter.id}"
+        step = _step("dead", what, letter.since_ms, accepted)
+        return self._made(ident, letter.payload, accepted, "dead", step)
+
+    def _decided(self, ident: str, accepted: Step, pasts: Sequence[Past]) -> Timeline:
+        last = pasts[-1]
+        steps = [accepted, *(_step("decided", past.reason, past.at_ms, accepted) for past in pasts)]
+        state, lines = "unchanged", tuple[Line, ...]()
+        loc = members(last.payload).get("loc") or last.subject
+        if last.changed:
+            state, found, lines = self._published(str(loc), last.at_ms, accepted)
+            steps += found
+            steps += self._told(str(loc))
+        event = members(last.payload)
+        return Timeline(ident, last.subject, state, event, last.payload, steps, lines)
+
+    def _published(
+        self, loc: str, since_ms: int, accepted: Step
+    ) -> tuple[str, list[Step], tuple[Line, ...]]:
+        page = self._inspector.page(loc)
+        shard = self._inspector.shard_of(page) if page else None
+        revision = self._revisions.first_about(loc, since_ms, shard)
+        if revision is not None:
+            file = self._file(revision.shard)
+            applied = _step("applied", str(revision.shard), since_ms, accepted)
+            written = file if revision.file else f"{file} (removed)"
+            step = _step("published", written, revision.at_ms, accepted)
+            return "published", [applied, step], _lines_of(revision, loc)
+        if shard is None:
+            what = "which page it was, and so which file, is not kept"
+            return "applied", [Step("applied", what, since_ms, None)], ()
+        applied = _step("applied", str(shard), since_ms, accepted)
+        state, what = self._unpublished(shard, since_ms)
+        return state, [applied, Step(state, what, None, None)], ()
+
+    def _unpublished(self, shard: Shard, since_ms: int) -> tuple[str, str]:
+        """How it stands with a change of which no publish is known."""
+        file, oldest = self._file(shard), self._revisions.oldest()
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hexists(self._keys.held, str(shard))
+            pipe.zscore(self._keys.dirty, str(shard))
+            held, dirty = pipe.execute()
+        if held:
+            return "held", f"the shrink guard holds {file}: see sitemapd status"
+        if dirty is not None:
+            paused = self._queues.paused().get(PUBLISH)
+            return "applied", f"publishing is paused by {paused.by}" if paused else f"{file} waits"
+        if not oldest or int(oldest.partition("-")[0]) > since_ms:
+            return "published", f"{file}; its lines are no longer kept"
+        return "unchanged", f"{file} stayed as it was: a later event changed it back before"
+
+    def _told(self, loc: str) -> Iterator[Step]:
+        for engine in self._engines:
+            with answering():
+                since: Any = self._client.zscore(f"{self._keys.prefix}notify:{engine}", loc)
+            if since is not None:
+                yield Step("to be told", engine, None, None)
+
+    def _refused(self, request: str) -> Timeline:
+        for past in self._history.latest():
+            if past.kind == REFUSED and past.said.get("request") == request:
+                said = past.said
+                what = f"{said.get('status')} {said.get('code')}: {past.reason}"
+                faults = [
+                    f"{f['field']}: {f['detail']} ({f['rule']})" for f in said.get("faults", ())
+                ]
+                steps = [Step("refused", "; ".join((what, *faults)), past.at_ms, 0)]
+                return Timeline(request, "", "refused", said, b"", steps)
+        raise InvalidError(Fault(request, "event", "no refusal of this request is kept"))
+
+    def _file(self, shard: Shard) -> str:
+        return shards.file_name(shard, self._site.form)
+
+
+def _lines_of(revision: Revision, loc: str) -> tuple[Line, ...]:
+    return tuple(line for line in revision.lines or () if line.loc == loc)
+
+
+def _step(name: str, what: str, at_ms: int, accepted: Step) -> Step:
+    assert accepted.at_ms is not None
+    return Step(name, what, at_ms, max(0, at_ms - accepted.at_ms))
+
+
+def _order(ident: str) -> tuple[int, int]:
+    ms, _, number = ident.partition("-")
+    return int(ms), int(number)
