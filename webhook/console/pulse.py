@@ -11,7 +11,8 @@ from webhook.console.charts import Point
 
 MINUTES = 60
 SHARES = (0.5, 0.95, 0.99)
-COUNTED = ("accepted", "changed")
+DRAWN = ("decided", "changed")
+_DECIDED = ("changed", "unchanged")
 
 
 def drawn(minutes: Sequence[Minute], ident: str) -> Mapping[str, Any]:
@@ -25,7 +26,12 @@ def drawn(minutes: Sequence[Minute], ident: str) -> Mapping[str, Any]:
         Point(each.minute * 60, *found) for each in minutes if (found := _percentiles([each]))
     ]
     counted = [
-        (each.minute * 60, *(each.counts.get(name, 0) for name in COUNTED)) for each in minutes
+        (
+            each.minute * 60,
+            sum(each.counts.get(name, 0) for name in _DECIDED),
+            each.counts.get("changed", 0),
+        )
+        for each in minutes
     ]
     happened = any(count for _, *counts in counted for count in counts)
     return {
@@ -33,7 +39,7 @@ def drawn(minutes: Sequence[Minute], ident: str) -> Mapping[str, Any]:
             points, "Accepted to visible, by minute", f"latency-{ident}", window
         ),
         "events": charts.counts(
-            counted if happened else (), COUNTED, "Events by minute", f"events-{ident}", window
+            counted if happened else (), DRAWN, "Events by minute", f"events-{ident}", window
         ),
         "waited": _percentiles(minutes),
     }  # fmt: skip

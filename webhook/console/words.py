@@ -11,6 +11,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from shared.crawls.delays import spoken
+
 _STEPS = (
     (60, 1, "s"), (3_600, 60, "min"), (48 * 3_600, 3_600, "h"), (90 * 86_400, 86_400, "days"),
 )  # fmt: skip
@@ -87,5 +89,5 @@ def as_json(value: Any) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago, "span": span, "number": number, "size": size, "plural": plural, "command": command,
-    "json": as_json, "ms": ms, "arrived": arrived,
+    "delay": spoken, "json": as_json, "ms": ms, "arrived": arrived,
 }  # fmt: skip
