@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,6 +62,14 @@ def age(ms: int | None) -> str:
         if ms >= 2 * size:
             return f"{ms // size} {unit}"
     return f"{ms} ms"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print `rows` one below the other, the first as their head; whole, however wide that is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        out.print(Text("  ".join(cells).rstrip(), "" if number else "bold"), soft_wrap=True)
 
 
 class Saved:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import YesOption, actor, ask, say, when
+from deploy.cli_admin import YesOption, actor, ask, columns, say, when
 from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out
 from shared.admin.files import FileActions, FileRow, pairs
 from shared.admin.outcomes import command
@@ -17,6 +17,7 @@ from shared.admin.rollback import Plan
 from shared.store.revisions import Revision
 
 SHOWN = 5
+_HEAD = ("file", "pages", "bytes", "written", "generation", "form", "state")
 
 app = typer.Typer(help="The published files.", no_args_is_help=True)
 
@@ -26,23 +27,20 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="posts-1.xml, 
 @app.command("list")
 def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
     """Each file: pages and bytes against its limits, when it was written, whether changes wait."""
-    from rich.table import Table
-
     place = find(home, site)
     rows = FileActions(place.client(), place.name, place.site).rows()
     if as_json:
         answer([_told(row) for row in rows], as_json=True)
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("file", "pages", "bytes", "written", "generation", "form", "state"):
-        table.add_column(title, no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row.file, f"{row.urls:,} of {row.most_urls:,}", f"{row.size:,} of {row.most_size:,}",
-            "-" if row.lastmod is None else when(row.lastmod * 1000), str(row.generation),
-            row.form, row.state,
-        )  # fmt: skip
-    out.print(table, soft_wrap=True)
+    columns([_HEAD, *map(_shown, rows)])
+
+
+def _shown(row: FileRow) -> tuple[str, ...]:
+    written = "-" if row.lastmod is None else when(row.lastmod * 1000)
+    return (
+        row.file, f"{row.urls:,} of {row.most_urls:,}", f"{row.size:,} of {row.most_size:,}",
+        written, str(row.generation), row.form, row.state,
+    )  # fmt: skip
 
 
 def _told(row: FileRow) -> dict[str, Any]:

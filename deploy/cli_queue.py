@@ -6,9 +6,8 @@ import time
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from deploy.cli_admin import Saved, SaveOption, YesOption, actor, age, ask, note, say, when
+from deploy.cli_admin import Saved, SaveOption, YesOption, actor, age, ask, columns, note, say, when
 from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out, progress
 from shared.admin.outcomes import Outcome, command, counted
 from shared.admin.queues import QueueActions, Row
@@ -19,6 +18,8 @@ EXIT_INTERRUPTED = 130
 LOOK_S = 0.1
 STUCK_S = 10.0
 """After so long without anything done somebody has to be told."""
+
+_HEAD = ("site", "queue", "waiting", "in flight", "oldest", "a minute", "paused")
 
 app = typer.Typer(help="What waits, and letting it wait.", no_args_is_help=True)
 
@@ -35,20 +36,18 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     if as_json:
         answer([_told(row) for row in rows], as_json=True)
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("site", "queue", "waiting", "in flight", "oldest", "a minute", "paused"):
-        table.add_column(title)
-    for row in rows:
-        paused = f"by {row.paused.by} since {when(row.paused.since_ms)}" if row.paused else ""
-        numbers = ("", "", "") if row.queue == DOOR else (
-            str(row.waiting), str(row.in_flight), age(row.oldest_ms),
-        )  # fmt: skip
-        table.add_row(row.site, row.queue, *numbers, f"{row.rate:g}", paused)
-    out.print(table, soft_wrap=True)
+    columns([_HEAD, *map(_shown, rows)])
     for row in rows:
         if row.paused:
             line = command("queue", "resume", row.queue, site=row.site)
             note(f"{row.queue} of {row.site}: {row.means}; to let it go on: {line}")
+
+
+def _shown(row: Row) -> tuple[str, ...]:
+    paused = f"by {row.paused.by} since {when(row.paused.since_ms)}" if row.paused else ""
+    numbers = (str(row.waiting), str(row.in_flight), age(row.oldest_ms))
+    waits = ("", "", "") if row.queue == DOOR else numbers  # it holds nothing
+    return row.site, row.queue, *waits, f"{row.rate:g}", paused
 
 
 def _told(row: Row) -> dict[str, object]:
@@ -97,12 +96,13 @@ def drain(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     place = find(home, site)
     client = place.client()
     me, queues = actor(client), QueueActions(client, place.name)
-    with me.doing("queue drain", place.name, DOOR):
-        outcome = me.record(queues.drain(me.who))
     try:
+        with me.doing("queue drain", place.name, DOOR):
+            outcome = me.record(queues.drain(me.who))
         _wait(queues, quiet=as_json)
     except KeyboardInterrupt:
-        note(f"not all is done. {outcome.said}")
+        reopen = command("queue", "resume", DOOR, site=place.name)
+        note(f"not all is done, and the door stays closed until: {reopen}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     say(outcome._replace(said=f"nothing waits any more; {outcome.said}"), as_json=as_json)
 

@@ -22,10 +22,7 @@ def _living(case: Case) -> list[Worker]:
 
 def _at_work(case: Case) -> bool:
     """Whether somebody should be working on the site."""
-    return any(
-        worker.beat is None or (worker.beat.state == "working" and case.name in worker.beat.sites)
-        for worker in _living(case)
-    )
+    return any(worker.works_on(case.name) for worker in _living(case))
 
 
 def _workers(case: Case) -> Finding:

@@ -9,8 +9,8 @@ import redis
 
 from deploy.console import Place
 from shared.inbox import Inbox
+from shared.store import workers
 from shared.store.redis import answering
-from shared.store.workers import HEARTBEAT
 from worker.pump import Pump
 
 
@@ -19,7 +19,8 @@ class Workers:
 
     def __init__(self, client: redis.Redis, place: Place) -> None:
         self._client = client
-        self._inbox = Inbox(client, place.name)
+        self._inbox, self._site = Inbox(client, place.name), place.name
+        self._known = workers.Workers(client, [place.name])
         self._name = f"cli-{os.getpid()}"
         self._pump = Pump(place.settings, client, place.name, self._name)
 
@@ -36,10 +37,18 @@ class Workers:
             if self._others():
                 time.sleep(0.02)
             else:
+                self._pump.adopt(self._abandoned())
                 self._pump.run()
         self._inbox.leave(self._name)
 
     def _others(self) -> bool:
-        names = self._inbox.consumers()
+        """Whether anybody else is at it; a worker that is quiet is not."""
+        return any(worker.works_on(self._site) for worker in self._known.list())
+
+    def _abandoned(self) -> list[str]:
+        """Whose events nobody will settle: the dead, and quiet workers gave theirs back."""
+        others = [name for name in self._inbox.holders() if name != self._name]
         with answering():
-            return any(self._client.exists(f"{HEARTBEAT}{name}") for name in names)
+            return [
+                name for name in others if not self._client.exists(f"{workers.HEARTBEAT}{name}")
+            ]

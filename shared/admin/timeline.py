@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import redis
@@ -26,6 +27,7 @@ _EVENT = re.compile(r"[0-9]{1,15}-[0-9]{1,10}", re.ASCII)
 _REQUEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _LOOKED_AT = 5_000
 """Among how many of the newest events one about a page is looked for."""
+_REVISIONS = 2_000
 
 
 class Step(NamedTuple):
@@ -149,7 +151,7 @@ class Timelines:
     ) -> tuple[str, list[Step], tuple[Line, ...]]:
         page = self._inspector.page(loc)
         shard = self._inspector.shard_of(page) if page else None
-        revision = self._revisions.first_about(loc, since_ms, shard)
+        revision = self._revision(loc, shard, since_ms)
         if revision is not None:
             file = self._file(revision.shard)
             applied = _step("applied", str(revision.shard), since_ms, accepted)
@@ -163,9 +165,20 @@ class Timelines:
         state, what = self._unpublished(shard, since_ms)
         return state, [applied, Step(state, what, None, None)], ()
 
+    def _revision(self, loc: str, shard: Shard | None, since_ms: int) -> Revision | None:
+        """The publish that brought a change of the page `loc`, which is in `shard` now: the first
+        of its line, or of that file if its lines were too many to keep.
+        """
+        for revision in islice(self._revisions.since(since_ms), _REVISIONS):
+            if revision.lines is None and revision.shard == shard:
+                return revision
+            if any(line.loc == loc for line in revision.lines or ()):
+                return revision
+        return None
+
     def _unpublished(self, shard: Shard, since_ms: int) -> tuple[str, str]:
         """How it stands with a change of which no publish is known."""
-        file, oldest = self._file(shard), self._revisions.oldest()
+        file, oldest = self._file(shard), next(self._revisions.since(), None)
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.hexists(self._keys.held, str(shard))
@@ -176,7 +189,7 @@ class Timelines:
         if dirty is not None:
             paused = self._queues.paused().get(PUBLISH)
             return "applied", f"publishing is paused by {paused.by}" if paused else f"{file} waits"
-        if not oldest or int(oldest.partition("-")[0]) > since_ms:
+        if oldest is None or oldest.at_ms > since_ms:
             return "published", f"{file}; its lines are no longer kept"
         return "unchanged", f"{file} stayed as it was: a later event changed it back before"
 

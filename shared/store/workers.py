@@ -78,6 +78,12 @@ class Worker(NamedTuple):
     wanted: Wish
     beat: Beat | None
 
+    def works_on(self, site: str) -> bool:
+        """Whether what comes for `site` is safe with it; one that tells nothing works on all."""
+        if self.beat is None:
+            return self.alive
+        return self.beat.state == "working" and site in self.beat.sites
+
 
 class Heard(NamedTuple):
     """What comes back to a worker: the wish, and Redis's clock less its own (s)."""

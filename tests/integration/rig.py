@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import time
 import zlib
@@ -120,11 +121,13 @@ class Rig:
         return Audit(self.client, self.name, self.site, "audit")
 
     def files(self) -> dict[str, File]:
-        return {
-            path.name: File(path.read_bytes(), path.stat().st_mtime_ns)
-            for path in self.root.iterdir()
-            if path.name not in OURS
-        }
+        found = {}
+        for path in self.root.iterdir():
+            # Quiet is said before the marker is written: a worker that runs may be at it.
+            with contextlib.suppress(FileNotFoundError):
+                if path.name not in OURS:
+                    found[path.name] = File(path.read_bytes(), path.stat().st_mtime_ns)
+        return found
 
     def shard_files(self) -> dict[str, bytes]:
         """The raw bytes of every shard file, by its name without suffix."""

@@ -23,6 +23,7 @@ from shared.messages import QUEUE, WAKE
 from shared.store.workers import HEARTBEAT, HEARTBEAT_S, KEPT_S, QUIET_S, Busy, Workers
 from tests.conftest import ROOT
 from tests.integration.conftest import RedisServer, wait_until
+from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
 from worker.app import create_worker_app
 from worker.plant import Plant
@@ -272,6 +273,27 @@ def test_the_events_of_a_quiet_worker_that_dies_are_taken_over(
     make("w2").sweep()
 
     assert set(rig.listed()) == {BASE + "a"}
+
+
+def test_a_command_does_the_work_itself_while_all_workers_are_quiet(
+    rig: Rig, make: Make, workers: Workers, home: Path
+) -> None:
+    rig.send(page("held"))
+    rig.inbox.read("w1", 10)
+    workers.want("w1", "quiet")
+    quiet = make("w1")
+    quiet._heart.beat()
+    quiet._heart.beat()
+    quiet.sweep()
+    (home / "pages.txt").write_text(f"{BASE}a\n{BASE}b\n")
+
+    with silence():
+        done = CliRunner().invoke(
+            app, ["import", "--from", f"sitemap:{home}/pages.txt", "--home", str(home)]
+        )
+
+    assert done.exit_code == 0, done.output
+    assert set(rig.listed()) == {BASE + "held", BASE + "a", BASE + "b"}
 
 
 def test_nobody_can_be_told_anything_who_is_not_there(
