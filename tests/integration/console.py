@@ -59,6 +59,13 @@ def settings(redis_url: str, root: Path, **console: Any) -> Settings:
     )
 
 
+def with_site(settings: Settings, **options: Any) -> Settings:
+    """The same with other options of the first site."""
+    sites = {name: site.model_dump() for name, site in settings.sites.items()}
+    sites["demo"] |= options
+    return Settings(**settings.model_dump() | {"sites": sites})
+
+
 class Browser:
     """What a browser does with the console: its cookie, and the headers of its forms."""
 

@@ -13,11 +13,10 @@ import pytest
 import redis
 from lxml import html as page_of
 
-from shared.settings import Settings
 from shared.shards import Shard
 from shared.store.contract import PublishedFile
 from shared.store.revisions import Line, Revisions, pack
-from tests.integration.console import Browser, Configure, outcomes
+from tests.integration.console import Browser, Configure, outcomes, with_site
 from tests.integration.rig import BASE, Rig
 
 CANARY = "<script>alert(1)</script>"
@@ -122,13 +121,6 @@ def test_the_digest_is_that_of_the_file_whatever_its_form(
     assert digest in shown
     assert "published were" not in shown
     assert "Blocks 3 all whole" in shown
-
-
-def with_site(settings: Settings, **options: Any) -> Settings:
-    """The same with other options of the first site."""
-    sites = {name: site.model_dump() for name, site in settings.sites.items()}
-    sites["demo"] |= options
-    return Settings(**settings.model_dump() | {"sites": sites})
 
 
 def test_a_damaged_block_is_pointed_out(ann: Browser, rig: Rig, store: redis.Redis) -> None:
