@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +11,14 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import YesOption, actor, ask, say, when
+from deploy.cli_admin import YesOption, actor, ask, engines_of, say, when
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out
-from shared import w3c
+from shared import urls, w3c
 from shared.admin.curl import curl
 from shared.admin.events import KINDS, EventActions, Stored, Wanted, stored_lines, told
 from shared.admin.outcomes import Outcome, counted
 from shared.admin.timeline import Timeline, Timelines
-from shared.errors import DateError, Fault, InvalidError
+from shared.errors import DateError, Fault, InvalidError, UrlError
 from shared.events import Event, SchemaError
 from shared.store.revisions import Line
 
@@ -43,8 +44,8 @@ def list_(
 ) -> None:
     """What came lately and what was decided about it, newest first; what was refused, too."""
     place = find(home, site)
-    actions = _actions(place)
-    found = list(islice(actions.latest(_wanted(url, reason, kind, since)), limit))
+    wanted = _wanted(place, url, reason, kind, since)
+    found = list(islice(_actions(place).latest(wanted), limit))
     if as_json:
         answer([told(past) for past in found], as_json=True)
         return
@@ -65,7 +66,7 @@ def show(
     took, the lines it changed. Of a URL: the last event about it.
     """
     place = find(home, site)
-    found = Timelines(place.client(), place.name, place.site).show(asked)
+    found = Timelines(place.client(), place.name, place.site, engines_of(place.site)).show(asked)
     again = _curl(found, place)
     if as_json:
         answer(_told(found) | {"curl": again}, as_json=True)
@@ -129,7 +130,7 @@ def replay(
     as they were sent.
     """
     place = find(home, site)
-    actions, wanted = _actions(place), _wanted(url, reason, "", since)
+    actions, wanted = _actions(place), _wanted(place, url, reason, "", since)
     if bool(ids) + matching + (file is not None) != 1:
         raise InvalidError(Fault("ID", "event", "give ids, or --matching, or --file FILE"))
     words = [*ids] if ids else ["--matching", *wanted.words()] if matching else [f"--file={file}"]
@@ -163,9 +164,11 @@ def _chosen(
         raise InvalidError(Fault(str(file), "file", error.strerror or "")) from error
 
 
-def _wanted(url: str, reason: str, kind: str, since: str) -> Wanted:
+def _wanted(place: Place, url: str, reason: str, kind: str, since: str) -> Wanted:
     if kind and kind not in KINDS:
         raise InvalidError(Fault("--kind", "event", f"there are: {', '.join(KINDS)}"))
+    with suppress(UrlError):  # the beginning of one, or `id 7`
+        url = urls.canonical(url, place.site.base) if url[-1:] not in {"", "*"} else url
     return Wanted(url, reason, kind, _since_ms(since))
 
 

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli_admin import Saved, SaveOption, YesOption, actor, age, ask, columns, note, say, when
+from deploy.cli_admin import (
+    Saved,
+    SaveOption,
+    YesOption,
+    actor,
+    age,
+    ask,
+    columns,
+    engines_of,
+    note,
+    say,
+    when,
+)
 from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out, progress
 from shared.admin.outcomes import Outcome, command, counted
 from shared.admin.queues import QueueActions, Row
@@ -32,7 +44,8 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     place = find(home, site)
     client = place.client()
     names = [name for name in place.settings.sites if site in {None, name}]
-    rows = [row for name in names for row in QueueActions(client, name).rows()]
+    engines = {name: engines_of(place.settings.sites[name]) for name in names}
+    rows = [row for name in names for row in QueueActions(client, name, engines[name]).rows()]
     if as_json:
         answer([_told(row) for row in rows], as_json=True)
         return
@@ -47,7 +60,7 @@ def _shown(row: Row) -> tuple[str, ...]:
     paused = f"by {row.paused.by} since {when(row.paused.since_ms)}" if row.paused else ""
     numbers = (str(row.waiting), str(row.in_flight), age(row.oldest_ms))
     waits = ("", "", "") if row.queue == DOOR else numbers  # it holds nothing
-    return row.site, row.queue, *waits, f"{row.rate:g}", paused
+    return row.site, row.queue, *waits, "-" if row.rate is None else f"{row.rate:g}", paused
 
 
 def _told(row: Row) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import redis
 
-from shared.admin.outcomes import Outcome, command, counted
+from shared.admin.outcomes import Outcome, command, counted, is_id
 from shared.admin.queues import Save, members
 from shared.errors import Fault, InvalidError
 from shared.store.dead import Dead, Letter
@@ -64,7 +64,7 @@ class DeadActions:
 
     def show(self, ident: str) -> Letter:
         """One of them; InvalidError if it is not there."""
-        letter = self._dead.get(ident) if _plain(ident) else None
+        letter = self._dead.get(ident) if is_id(ident) else None
         if letter is None:
             raise InvalidError(Fault(ident, "dead", _missing(self._site)))
         return letter
@@ -103,11 +103,6 @@ def subject(payload: bytes) -> str:
     """What a stored event is about: its URL, else its id."""
     found = members(payload)
     return str(found.get("loc") or f"id {found.get('id', '')}")
-
-
-def _plain(ident: str) -> bool:
-    ms, _, number = ident.partition("-")
-    return ms.isascii() and ms.isdigit() and number.isascii() and number.isdigit()
 
 
 def _missing(site: str) -> str:

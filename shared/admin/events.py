@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import redis
 
-from shared.admin.outcomes import Outcome, command, counted
+from shared.admin.outcomes import Outcome, command, counted, is_id
 from shared.errors import Fault, InvalidError, StoreError
 from shared.events import Event, SchemaError
 from shared.inbox import Inbox
@@ -76,7 +76,8 @@ class EventActions:
         found, dead = [], {letter.event: letter.payload for letter in self._dead.letters()}
         missing = []
         for ident in dict.fromkeys(idents):
-            kept = (past.payload for past in self._history.of_event(ident) if past.payload)
+            pasts = self._history.of_event(ident) if is_id(ident) else []
+            kept = (past.payload for past in pasts if past.payload)
             payload = next(kept, dead.get(ident))
             if payload:
                 found.append(Stored(ident, payload))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol
 
 from shared.errors import SitemapdError
+
+_ID = re.compile(r"[0-9]{1,15}-[0-9]{1,10}", re.ASCII)
 
 
 class Outcome(NamedTuple):
@@ -63,6 +66,11 @@ class Actor(NamedTuple):
                 subject=subject, done=False,
             )  # fmt: skip
             raise
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` can be the id of an event, or of one that failed."""
+    return _ID.fullmatch(text) is not None
 
 
 def command(*words: str, site: str) -> str:

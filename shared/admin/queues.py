@@ -25,7 +25,8 @@ class Row(NamedTuple):
 
     `waiting` events, files, pages to tell of; `in_flight` of them are with a worker; the oldest
     waits for `oldest_ms`. `rate` is how many a minute left it in the last RATE_MINUTES whole ones
-    (of DOOR: came in). `paused` by whom and since when, None if it is not.
+    (of DOOR: came in; of PUBLISH: publishes; of NOTIFY: None, not known). `paused` by whom and
+    since when, None if it is not.
     """
 
     site: str
@@ -33,7 +34,7 @@ class Row(NamedTuple):
     waiting: int
     in_flight: int
     oldest_ms: int | None
-    rate: float
+    rate: float | None
     paused: Pause | None
 
     @property
@@ -55,12 +56,12 @@ class QueueActions:
         """Every queue, in the order in which an event goes through them."""
         waiting, paused = self._queues.waiting(), self._queues.paused()
         *minutes, _now = self._stats.minutes(RATE_MINUTES + 1)
-        notices, first = self._notices()
+        notices, telling, first = self._notices()
         now = waiting.now_ms
 
         def row(queue: str, waits: int, in_flight: int, since: int | None, *counts: str) -> Row:
             age = None if since is None else max(0, now - since)
-            rate = _rate(minutes, counts)
+            rate = _rate(minutes, counts) if counts else None
             return Row(self._site, queue, waits, in_flight, age, rate, paused.get(queue))
 
         return [
@@ -70,21 +71,25 @@ class QueueActions:
                 "changed", "unchanged", "failed",
             ),
             row(PUBLISH, waiting.files, 0, waiting.files_since_ms, "publishes"),
-            row(NOTIFY, notices, 0, first, "told"),
+            row(NOTIFY, notices + telling, telling, first),
         ]  # fmt: skip
 
-    def _notices(self) -> tuple[int, int | None]:
-        """How many pages search engines are to be told of, and since when the first waits."""
+    def _notices(self) -> tuple[int, int, int | None]:
+        """How many pages search engines are to be told of, of how many they are being told, and
+        since when the first waits; a page counts for each engine.
+        """
         if not self._engines:
-            return 0, None
+            return 0, 0, None
         with answering():
             pipe = self._client.pipeline(transaction=False)
             for engine in self._engines:
-                pipe.zcard(f"{self._keys.prefix}notify:{engine}")
-                pipe.zrange(f"{self._keys.prefix}notify:{engine}", 0, 0, withscores=True)
+                queue = f"{self._keys.prefix}notify:{engine}"
+                pipe.zcard(queue)
+                pipe.zcard(f"{queue}:sending")
+                pipe.zrange(queue, 0, 0, withscores=True)
             replies = pipe.execute()
-        scores = [int(first[0][1]) for first in replies[1::2] if first]
-        return sum(replies[::2]), min(scores, default=None)
+        scores = [int(first[0][1]) for first in replies[2::3] if first]
+        return sum(replies[::3]), sum(replies[1::3]), min(scores, default=None)
 
     def pause(self, queue: str, by: str) -> Outcome:
         """Stop `queue` until somebody resumes it, whatever is started anew meanwhile.

@@ -131,19 +131,22 @@ class Rollback:
         """The ids that pages had which are not listed any more, as far as their events are kept."""
         if not lost:
             return {}
-        said: dict[str, set[Owner]] = {}
+        said: dict[str, dict[Owner, None]] = {}  # the newest first
         for past in self._history.latest():
             event = members(past.payload) if past.payload else {}
             if event.get("loc") in lost and event.get("id") is not None:
-                said.setdefault(event["loc"], set()).add(_owner(event))
-        # Who deleted it by its URL alone left the claim of its id as it was.
+                said.setdefault(event["loc"], {})[_owner(event)] = None
         claims = self._claims(owner for of in said.values() for owner in of)
         found = {}
         for loc, of in said.items():
             page = lost[loc]
-            for owner in sorted(of):
-                if claims[owner] == loc or (page and page.owner == _digest(owner)):
-                    found[loc] = owner
+            left = page.owner if page else b""
+            # Who deleted it by its URL alone left the claim of its id as it was; who then deleted
+            # it by its id, too, left no trace of it but that event.
+            known = [owner for owner in of if _digest(owner) == left or claims[owner] == loc]
+            known += [] if left else [owner for owner in of if not claims[owner]]
+            if known:
+                found[loc] = known[0]
         return found
 
     def _claims(self, owners: Iterable[Owner]) -> dict[Owner, str]:

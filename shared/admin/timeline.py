@@ -11,6 +11,7 @@ import redis
 
 from shared import shards, urls
 from shared.admin.dead import subject as subject_of
+from shared.admin.outcomes import is_id
 from shared.admin.queues import members
 from shared.errors import Fault, InvalidError, UrlError
 from shared.inspector import Inspector
@@ -23,7 +24,6 @@ from shared.store.queues import EVENTS, PUBLISH, Queued, Queues
 from shared.store.redis import answering
 from shared.store.revisions import Line, Revision, Revisions
 
-_EVENT = re.compile(r"[0-9]{1,15}-[0-9]{1,10}", re.ASCII)
 _REQUEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _LOOKED_AT = 5_000
 """Among how many of the newest events one about a page is looked for."""
@@ -70,7 +70,7 @@ class Timelines:
         """The event of this id; the request that was refused under this id; or else the last event
         about this URL. InvalidError if there is none that is kept.
         """
-        if _EVENT.fullmatch(asked):
+        if is_id(asked):
             return self.event(asked)
         if _REQUEST.fullmatch(asked):
             return self._refused(asked)
@@ -142,7 +142,7 @@ class Timelines:
         if last.changed:
             state, found, lines = self._published(str(loc), last.at_ms, accepted)
             steps += found
-            steps += self._told(str(loc))
+            steps += self._told(str(loc), last.at_ms, accepted)
         event = members(last.payload)
         return Timeline(ident, last.subject, state, event, last.payload, steps, lines)
 
@@ -159,8 +159,9 @@ class Timelines:
             step = _step("published", written, revision.at_ms, accepted)
             return "published", [applied, step], _lines_of(revision, loc)
         if shard is None:
-            what = "which page it was, and so which file, is not kept"
-            return "applied", [Step("applied", what, since_ms, None)], ()
+            what = "which page had this id, and so which file, is not kept"
+            state = "applied" if self._queues.waiting().files else "published"
+            return state, [Step("applied", what, since_ms, None)], ()
         applied = _step("applied", str(shard), since_ms, accepted)
         state, what = self._unpublished(shard, since_ms)
         return state, [applied, Step(state, what, None, None)], ()
@@ -193,12 +194,22 @@ class Timelines:
             return "published", f"{file}; its lines are no longer kept"
         return "unchanged", f"{file} stayed as it was: a later event changed it back before"
 
-    def _told(self, loc: str) -> Iterator[Step]:
+    def _told(self, loc: str, since_ms: int, accepted: Step) -> Iterator[Step]:
+        """How far search engines are with it; when they were told is known for a while only."""
         for engine in self._engines:
+            queue, told = f"{self._keys.prefix}notify:{engine}", f"{self._keys.prefix}told:{engine}"
             with answering():
-                since: Any = self._client.zscore(f"{self._keys.prefix}notify:{engine}", loc)
-            if since is not None:
+                pipe = self._client.pipeline(transaction=False)
+                for key in (queue, f"{queue}:sending"):
+                    pipe.zscore(key, loc)
+                pipe.zmscore(told, [loc, ""])  # the empty one: of the site as a whole
+                waits, sending, times = pipe.execute()
+            if waits is not None:
                 yield Step("to be told", engine, None, None)
+            elif sending is not None:
+                yield Step("being told", engine, None, None)
+            elif at := max((int(at) for at in times if at and at >= since_ms), default=0):
+                yield _step("told", engine, at, accepted)
 
     def _refused(self, request: str) -> Timeline:
         for past in self._history.latest():

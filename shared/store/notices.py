@@ -49,7 +49,8 @@ class Fate(NamedTuple):
 class Breaker(NamedTuple):
     """Why an endpoint is left alone, and until when (ms); `paused`: until somebody sees to it.
 
-    `failures` and `refusals` are how many there were in a row.
+    `failures` and `refusals` are how many there were in a row; a pause without refusals is about
+    the key or the credentials.
     """
 
     failures: int

@@ -25,7 +25,7 @@ from shared.events import Event, SchemaError, parse
 from shared.extensions import alternates, images, news, videos
 from shared.members import TYPES, Rules
 from shared.urls import Base
-from tests.fuzz import hooks, logs, sources
+from tests.fuzz import engines, hooks, logs, sources
 from webhook import auth, body, wire
 from webhook.auth import Credentials
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -288,6 +288,7 @@ TARGETS = {
     ),
     "hooks": Target(hooks.deliveries, hooks.SEEDS),
     "logs": Target(logs.access_log, logs.SEEDS),
+    "engines": Target(engines.answers, engines.SEEDS),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),

@@ -121,6 +121,7 @@ def test_the_rows_say_what_waits_how_long_and_how_fast_it_goes(
     rig.send(upsert("a"), upsert("b"))
     rig.inbox.read("w1", 1)
     rig.client.zadd("{demo}:notify:x", {"a": now_ms - 60_000, "b": now_ms})
+    rig.client.zadd("{demo}:notify:x:sending", {"c": now_ms})
 
     door, events, publish, notify = queues.rows()
 
@@ -132,7 +133,7 @@ def test_the_rows_say_what_waits_how_long_and_how_fast_it_goes(
     assert 0 <= events.oldest_ms < 60_000
     assert (door.rate, events.rate, publish.rate) == (12.0, 4.0, 0.4)
     assert (publish.waiting, publish.oldest_ms) == (0, None)
-    assert notify.waiting == 2
+    assert (notify.waiting, notify.in_flight, notify.rate) == (3, 1, None)
     assert notify.oldest_ms is not None
     assert notify.oldest_ms >= 60_000
 
@@ -247,7 +248,13 @@ def test_failed_events_are_grouped_by_error_and_tried_again_by_any_choice(rig: R
 
     assert len(rig.listed()) == 5
     assert dead.groups() == []
-    for choice in (Choice(ids=["1-0"]), Choice(ids=["x"]), Choice(), Choice(["1-0"], "e")):
+    for choice in (
+        Choice(ids=["1-0"]),
+        Choice(ids=["x"]),
+        Choice(ids=["1" * 30 + "-0"]),
+        Choice(),
+        Choice(["1-0"], "e"),
+    ):
         with pytest.raises(InvalidError):
             dead.retry(choice)
 
@@ -337,6 +344,9 @@ def test_a_replay_that_is_not_possible_says_what_to_do(rig: Rig, queues: QueueAc
     events = EventActions(rig.client, rig.name, inbox_limit=1)
     with pytest.raises(InvalidError, match="no longer kept: let its sender send it again"):
         events.stored(["1-0"])
+    for asked in ("x", "99999999999999999999999-0", "1-"):
+        with pytest.raises(InvalidError, match="no longer kept"):
+            events.stored([asked])
     with pytest.raises(InvalidError, match=r"\[1\].line: stored event cannot be read"):
         events.replay(stored_lines([b'{"v":1,"type":"delete","id":"1"}', b"x"]), [], newest=False)
     two = stored_lines([b'{"v":1,"type":"delete","id":"1"}'] * 2)
@@ -368,6 +378,22 @@ def test_a_published_event_is_followed_to_its_file_with_the_lines_it_changed(rig
     assert show(rig, f"{BASE}a").event["lastmod"] == "2026-01-03", "of a page: the last"
 
 
+def test_the_lines_of_an_event_are_those_of_its_page_among_all_that_a_publish_changed(
+    rig: Rig,
+) -> None:
+    rig = Rig(rig.client, rig.root, shard_urls=1)
+    rig.do(*(upsert(page) for page in "abc"))
+    ids = rig.send(*(upsert(page, lastmod="2026-01-02") for page in "abc"))
+    rig.settle()
+
+    found = [show(rig, ident) for ident in ids]
+
+    assert [[line.loc for line in each.lines] for each in found] == [
+        [f"{BASE}{page}"] for page in "abc"
+    ]  # fmt: skip
+    assert [each.steps[-1].what for each in found] == [f"pages-{n}.xml" for n in (1, 2, 3)]
+
+
 def test_every_other_state_of_an_event_is_said(rig: Rig) -> None:
     rig.do(upsert("a"))
     (same,) = rig.send(upsert("a"))
@@ -389,6 +415,11 @@ def test_every_other_state_of_an_event_is_said(rig: Rig) -> None:
     assert "KeyError: x (tried 5 times)" in show(rig, dead).steps[-1].what
     assert show(rig, f"{BASE}dead").ident == dead
 
+    rig.do(upsert("c", id=7))
+    (by_id,) = rig.send({"type": "delete", "id": "7"})
+    rig.settle()
+    assert (show(rig, by_id).state, show(rig, by_id).subject) == ("published", "id 7")
+
     assert show(rig, "1-0").state == "unknown"
     for asked in (f"{BASE}never", "https://other.example/", "0123456789abcdef"):
         with pytest.raises(InvalidError):
@@ -408,12 +439,23 @@ def test_a_request_that_was_refused_is_shown_by_its_id(rig: Rig) -> None:
     assert found.steps[0].what == "422 invalid: PROTOCOL L5; loc: another host (PROTOCOL L5)"
 
 
-def test_an_event_whose_page_waits_for_an_engine_says_so(rig: Rig) -> None:
+def test_how_far_an_engine_is_with_a_page_is_said(rig: Rig) -> None:
     (ident,) = rig.send(upsert("a"))
     rig.settle()
     rig.client.zadd("{demo}:notify:x", {f"{BASE}a": 1})
-
     assert show(rig, ident).steps[-1][:2] == ("to be told", "x")
+
+    rig.client.rename("{demo}:notify:x", "{demo}:notify:x:sending")
+    assert show(rig, ident).steps[-1][:2] == ("being told", "x")
+
+    decided = show(rig, ident).steps[1].at_ms
+    assert decided is not None
+    rig.client.delete("{demo}:notify:x:sending")
+    rig.client.zadd("{demo}:told:x", {f"{BASE}a": decided - 1})
+    assert show(rig, ident).steps[-1].step == "published", "it was told of an earlier change"
+
+    rig.client.zadd("{demo}:told:x", {"": decided + 700})
+    assert show(rig, ident).steps[-1][:3] == ("told", "x", decided + 700)
 
 
 def test_what_a_later_event_changed_back_before_the_publish_is_unchanged(

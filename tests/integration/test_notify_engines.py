@@ -77,6 +77,19 @@ def test_indexnow_gets_10000_urls_a_request_at_most(opened: Open) -> None:
     assert [len(asked.json()["urlList"]) for asked in server_of(opened).asked] == [10_000, 1]
 
 
+def test_very_long_urls_are_told_in_several_requests(opened: Open) -> None:
+    """Each has five seconds."""
+    desk = opened("indexnow", reply(200))
+    locs = [f"{BASE}{n:05d}{'x' * 1_900}" for n in range(5_000)]
+
+    desk.tell(*locs)
+
+    asked = server_of(opened).asked
+    assert [url for each in asked for url in each.json()["urlList"]] == locs
+    assert len(asked) == 3
+    assert desk.waiting("indexnow") == 0
+
+
 def test_bing_gets_the_key_in_the_address_and_500_urls(opened: Open) -> None:
     desk = opened("bing", reply(200, {"d": None}))
 

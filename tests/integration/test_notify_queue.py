@@ -278,6 +278,54 @@ def test_what_is_refused_again_and_again_pauses_the_engine(opened: Open, server:
     assert desk.waiting("indexnow") == 1
 
 
+def test_a_key_that_is_served_ends_no_pause_that_is_about_something_else(
+    opened: Open, server: Engine
+) -> None:
+    with engine(reply(200, KEY.encode())) as web:
+        desk = opened(reply(400), more={"base_url": web.url})
+        for n in range(MOST_REFUSALS):
+            desk.tell(f"{BASE}{n}")
+        desk.enqueue(A)
+        desk.now += DAY
+        desk.look()
+
+        assert (len(server.asked), web.asked) == (MOST_REFUSALS, [])
+
+
+def test_tries_are_counted_anew_after_a_success(opened: Open) -> None:
+    desk = opened(reply(503), reply(200))
+    tries = f"{desk.rig.keys.notify('indexnow')}:tries"
+    desk.tell(A)
+    assert desk.rig.client.hgetall(tries) == {A.encode(): b"1"}
+
+    desk.now += MINUTE
+    desk.look()
+
+    assert desk.rig.client.exists(tries) == 0
+
+
+def test_who_lost_its_turn_sends_nothing_more(
+    store: redis.Redis, tmp_path: Path, server: Engine
+) -> None:
+    """Nor does it spend what it does not send: a hub gets a request for each feed."""
+    options = {"feed": True, "hub": f"{server.url}/hub"}
+    desk = Desk(store, tmp_path / "public", {"websub": {}}, **options)
+    ok = reply(204)
+
+    def taken_over(*at: Any) -> None:
+        store.set(desk.rig.keys.telling("websub"), "w2:token")
+        ok(*at)
+
+    server.script = [taken_over, ok]
+    desk.enqueue(A)
+    with pytest.raises(TurnLostError):
+        desk.telling.tell("websub")
+
+    assert len(server.asked) == desk.notices.spent("websub", desk.now) == 1
+    assert store.get(desk.rig.keys.telling("websub")) == b"w2:token"
+    assert desk.waiting("websub") == 1
+
+
 def test_a_replay_tells_what_was_given_up_and_ends_the_pause(opened: Open, server: Engine) -> None:
     desk = opened(reply(422), reply(403), reply(200))
     desk.tell(A)

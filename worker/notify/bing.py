@@ -64,7 +64,7 @@ class Bing(Teller):
         code = (said or {}).get("ErrorCode")
         if not isinstance(code, int) or not code:
             return by_status(answer)
-        detail = excerpt(str((said or {}).get("Message", "")).encode()) or f"error {code}"
+        detail = excerpt((said or {}).get("Message")) or f"error {code}"
         if code in _THROTTLED or "quota" in detail.lower():
             detail += "; set `daily` to the site's quota"
             return Outcome(Verdict.BUSY, detail, answer.status, QUOTA_S)

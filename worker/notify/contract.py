@@ -13,10 +13,16 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import SecretStr
 
 from shared.engines import secret_of
-from shared.errors import BarredError, CredentialError, OutboundError
+from shared.errors import BarredError, CredentialError, OutboundError, StoreError
+from shared.telemetry import logger
 
 LONGEST_WAIT_S = 24 * 3600
 """However long an engine asks us to wait."""
+
+SHORTEST_SECRET = 8
+"""Characters: what is shorter may be part of any answer."""
+
+_log = logger("notify")
 
 
 class Page(NamedTuple):
@@ -136,7 +142,10 @@ class Teller(ABC):
     def tell(
         self, pages: Sequence[Page], endpoint: str, before: Callable[[], None] = _at_once
     ) -> Outcome:
-        """Tell it of `pages`; nothing is raised but by `before`, called before each request."""
+        """Tell it of `pages`; nothing is raised but by `before`, called before each request.
+
+        That may raise StoreError.
+        """
 
         def send() -> Outcome:
             outcome = Outcome(Verdict.DONE)
@@ -159,14 +168,24 @@ class Teller(ABC):
             outcome = Outcome(Verdict.HELD, str(error))
         except OutboundError as error:
             outcome = Outcome(Verdict.FAILED, str(error))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # left alone like one that fails, not asked on
+            _log.exception("an engine was not understood", engine=type(self).__name__)
+            outcome = Outcome(Verdict.FAILED, f"not understood: {type(error).__name__}")
         detail = outcome.detail
         for secret in self._secrets:
             detail = detail.replace(secret, "***")
         return outcome._replace(detail=detail)
 
     def ask(self, request: Request) -> Answer:
-        """Send `request`."""
-        return self._outbound(request, self._allowed)
+        """Send `request`; what comes back repeats no secret, whole or cut short (T30)."""
+        answer = self._outbound(request, self._allowed)
+        body = answer.body
+        for secret in self._secrets:
+            if len(secret) >= SHORTEST_SECRET:
+                body = body.replace(secret.encode(), b"***")
+        return answer._replace(body=body)
 
     def secret(self, given: SecretStr) -> str:
         """The secret that is meant, which from now on is taken out of what the engine says."""
@@ -223,16 +242,18 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
     else:
         try:
             at = parsedate_to_datetime(text)
-        except ValueError:
+            at = at.replace(tzinfo=at.tzinfo or UTC)
+            seconds = (at - (now or datetime.now(UTC))).total_seconds()
+        except (ValueError, OverflowError):
             return None
-        now = now or datetime.now(UTC)
-        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
     return min(max(seconds, 0.0), LONGEST_WAIT_S)
 
 
-def excerpt(body: bytes) -> str:
-    """The beginning of what an engine said, on one line, for people."""
-    text = body[:1000].decode("utf-8", "replace")
+def excerpt(said: object) -> str:
+    """The beginning of what an engine said, on one line, for people; empty if it is no text."""
+    if not isinstance(said, bytes | str):
+        return ""
+    text = said[:1000].decode("utf-8", "replace") if isinstance(said, bytes) else said[:1000]
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]
 
 

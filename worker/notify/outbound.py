@@ -89,7 +89,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (httpcore.LocalProtocolError, ValueError)):
         # What cannot be sent may hold a secret, and the message quotes it (RELIABILITY T30).
         return "the request is none that HTTP can carry; is there a line break in a secret?"
-    return excerpt(str(error).encode()) or type(error).__name__
+    return excerpt(str(error)) or type(error).__name__
 
 
 def _bounded(chunks: Iterable[bytes]) -> bytes:

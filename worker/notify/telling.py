@@ -95,7 +95,8 @@ class Telling:
                 return endpoint
         for endpoint in teller.endpoints:
             breaker = breakers[engine, endpoint]
-            if isinstance(teller, IndexNow) and breaker.paused and now >= breaker.until:
+            forbidden = breaker.paused and not breaker.refusals  # which is about the key
+            if isinstance(teller, IndexNow) and forbidden and now >= breaker.until:
                 seen = self.prepared(teller) or teller.check()
                 if seen.told:
                     self.notices.set_breaker(engine, endpoint, breaker._replace(paused=False))
