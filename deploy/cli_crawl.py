@@ -16,7 +16,7 @@ from rich.table import Table
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
 from shared import shards, w3c
 from shared.crawls import dns, engines
-from shared.crawls.delays import BOUNDS_S, Crawls, Period
+from shared.crawls.delays import BOUNDS_S, Crawls, Period, spoken
 from shared.crawls.logs import Log
 from shared.errors import DateError, Fault, InvalidError
 from shared.store import crawled
@@ -200,7 +200,7 @@ def _show(report: dict[str, Any]) -> None:
         for engine, name, row in rows:
             fetched = f"{row['fetched']} of {row['published']}"
             last = row["latest"] or "never"
-            table.add_row(engine, name, fetched, _span(row["p50_s"]), _span(row["p95_s"]), last)
+            table.add_row(engine, name, fetched, spoken(row["p50_s"]), spoken(row["p95_s"]), last)
         if rows:
             out.print(table)
     if len(files) > SHOWN:
@@ -227,13 +227,3 @@ def _notes(report: dict[str, Any]) -> None:
         out.print(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
     for fault in report["log"]["cut_short"]:
         out.print(f"not read to its end: {fault}", highlight=False, markup=False, soft_wrap=True)
-
-
-def _span(seconds: float | None) -> str:
-    """A duration as people say it."""
-    if seconds is None:
-        return "-"
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"

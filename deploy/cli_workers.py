@@ -12,7 +12,6 @@ from rich.table import Table
 
 from deploy.console import HomeOption, JsonOption, Place, answer, find, out
 from shared import w3c
-from shared.errors import Fault, InvalidError
 from shared.store.workers import HEARTBEAT_S, Beat, Wish, Worker, Workers
 
 WAIT_S = 2 * HEARTBEAT_S
@@ -152,8 +151,7 @@ def _ask(
 ) -> None:  # fmt: skip
     """Say what is wanted of a worker, and wait until it is so."""
     workers = _workers(place)
-    before = _known(workers, name, wish)
-    workers.want(name, wish)
+    before = workers.ask(name, wish)
     deadline = time.monotonic() + wait
     while not (reached := done(before, after := _one(workers, name))):
         if time.monotonic() > deadline:
@@ -166,21 +164,6 @@ def _ask(
         said = "ended; its supervisor starts it again" if wish == "stop" else state
         out.print(f"{name}: {said}" if reached else f"{name}: asked, but still {state}")
     raise typer.Exit(0 if reached else 1)
-
-
-def _known(workers: Workers, name: str, wish: Wish) -> Worker:
-    """The worker `name`; InvalidError if nobody would hear what is wanted of it."""
-    found = workers.list()
-    worker = next((each for each in found if each.name == name), None)
-    if worker is None:
-        names = ", ".join(each.name for each in found) or "none"
-        raise InvalidError(Fault(name, "worker", f"no such worker; there are: {names}"))
-    if worker.alive and worker.beat is None:
-        detail = "runs a version that hears nothing: stop it where it was started"
-        raise InvalidError(Fault(name, "worker", detail))
-    if not worker.alive and wish == "stop":
-        raise InvalidError(Fault(name, "worker", "is gone already"))
-    return worker
 
 
 def _one(workers: Workers, name: str) -> Worker | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import islice
+from operator import or_
 from typing import Any, NamedTuple
 
 import redis
+from isal import isal_zlib
 
-from shared import shards
-from shared.errors import Fault, InvalidError
+from shared import fragments, shards
+from shared.errors import Fault, InvalidError, ShardError
 from shared.routing import family_of
 from shared.shards import Limits, Shard
 from shared.sites import Site
@@ -40,6 +43,20 @@ class FileRow(NamedTuple):
     state: str
 
 
+class Content(NamedTuple):
+    """What a file holds by its `blocks`, so many in number.
+
+    `crc` (CRC-32) and `length` (bytes) are of the whole file before compression, the former also
+    what a gzip file ends with (RFC 1952). `damaged` says which blocks are damaged in the store, and
+    how; the other two are not known then.
+    """
+
+    blocks: int
+    crc: int
+    length: int
+    damaged: Sequence[str]
+
+
 class FileActions:
     """The shard files of one site."""
 
@@ -47,9 +64,13 @@ class FileActions:
         self._site = site
         self._state, self._revisions = Publishing(client, name), Revisions(client, name)
 
-    def rows(self) -> list[FileRow]:
-        """Every shard that ever was, in order."""
-        sections = self._state.sections()
+    def sections(self) -> list[str]:
+        """The sections that ever were."""
+        return self._state.sections()
+
+    def rows(self, sections: Sequence[str] = ()) -> list[FileRow]:
+        """Every shard that ever was, in order; only those of `sections` if some are named."""
+        sections = sections or self._state.sections()
         files = self._state.files(sections)
         dirty, held = set(self._state.dirty()), self._state.shrink.held()
         rows = []
@@ -87,6 +108,26 @@ class FileActions:
             if file in {name, shards.on_disk(name, self._site.form), str(shard)}:
                 return shard
         raise InvalidError(Fault(file, "file", "no such file; to see them: sitemapd files list"))
+
+    def content(self, shard: Shard) -> Content:
+        """What the file of `shard` holds, as it was published last; each block is looked at."""
+        states = self._state.shards([shard.section])
+        ((taken, *_), _) = self._state.load([shard], [states[shard]])
+        blocks = [block for _, block in sorted(taken.blocks.items())]
+        text, damaged = self._site.form == "txt", list[str]()
+        uses = reduce(or_, (block.uses for block in blocks), 0)
+        start = b"" if text else fragments.urlset_start(uses, styled=self._site.pages)
+        crc, length = isal_zlib.crc32(start), len(start)
+        for number, block in enumerate(blocks, 1):
+            try:
+                raw = block.raw()
+            except ShardError as error:
+                damaged.append(f"{number} of {len(blocks)}: {error}")
+                continue
+            piece = b"".join(fragments.lines(raw)) if text else raw
+            crc, length = isal_zlib.crc32(piece, crc), length + len(piece)
+        end = b"" if text else fragments.URLSET_END
+        return Content(len(blocks), isal_zlib.crc32(end, crc), length + len(end), damaged)
 
     def history(self, shard: Shard, most: int = 50) -> list[Revision]:
         """The last `most` publishes that changed `shard` and are still known, newest first."""

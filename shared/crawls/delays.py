@@ -180,6 +180,16 @@ def percentile(ordered: Sequence[int], share: float) -> int:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+def spoken(seconds: float | None) -> str:
+    """A delay as people say it; a dash where there is none."""
+    if seconds is None:
+        return "-"
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def _told(watched: Sequence[_Watched], engine: str, period: Period) -> dict[str, Any]:
     """Percentiles are of what was fetched; the share that was says what they are worth."""
     delays = sorted(delay for each in watched for delay in each.delays(engine, period))

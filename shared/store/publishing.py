@@ -271,13 +271,17 @@ class Publishing:
     def _by_shard(
         self, sections: Iterable[str], key: Callable[[str], str], unpack: Callable[[bytes], _T]
     ) -> dict[Shard, _T]:
-        found = {}
-        for section in sections:
-            with answering():
-                stored: Any = self._client.hgetall(key(section))
-            for number in sorted(stored, key=int):
-                found[Shard(section, int(number))] = unpack(stored[number])
-        return found
+        names = list(sections)
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            for section in names:
+                pipe.hgetall(key(section))
+            replies = pipe.execute()
+        return {
+            Shard(section, int(number)): unpack(stored[number])
+            for section, stored in zip(names, replies, strict=True)
+            for number in sorted(stored, key=int)
+        }
 
 
 def _lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:

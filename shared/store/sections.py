@@ -32,26 +32,31 @@ class Sections:
         """
         wanted = {*self._configured, *named}
         if not wanted <= self._numbers.keys():
-            with answering():
-                known: Any = self._client.hgetall(self._keys.sections)
-                form: Any = self._client.hget(self._keys.counters, "form")
-            if known and form != str(FORM).encode():
-                raise StoreError(
-                    f"this state is of an older version of sitemapd (form {FORM} is read): keep "
-                    "the published files, empty Redis, and `sitemapd import` them"
-                )
-            self._numbers = {name.decode(): int(number) for name, number in known.items()}
+            self._read()
             for name in sorted(wanted - self._numbers.keys()):
                 self._number(name)
         return self._numbers
 
     def names(self) -> dict[int, str]:
-        """The sections by their numbers."""
-        return {number: name for name, number in self.numbers().items()}
+        """The sections by their numbers; none is given one."""
+        if not self._configured <= self._numbers.keys():
+            self._read()
+        return {number: name for name, number in self._numbers.items()}
 
     def forget(self) -> None:
         """Read all anew at the next use: another process has added some."""
         self._numbers = {}
+
+    def _read(self) -> None:
+        with answering():
+            known: Any = self._client.hgetall(self._keys.sections)
+            form: Any = self._client.hget(self._keys.counters, "form")
+        if known and form != str(FORM).encode():
+            raise StoreError(
+                f"this state is of an older version of sitemapd (form {FORM} is read): keep "
+                "the published files, empty Redis, and `sitemapd import` them"
+            )
+        self._numbers = {name.decode(): int(number) for name, number in known.items()}
 
     def _number(self, name: str) -> None:
         """Give `name` its number."""
@@ -68,6 +73,17 @@ class Sections:
 
 class Draft(Sections):
     """The numbers as they would be: those that nobody has given yet are given here alone."""
+
+    def _read(self) -> None:
+        with answering():
+            known: Any = self._client.hgetall(self._keys.sections)
+            form: Any = self._client.hget(self._keys.counters, "form")
+        if known and form != str(FORM).encode():
+            raise StoreError(
+                f"this state is of an older version of sitemapd (form {FORM} is read): keep "
+                "the published files, empty Redis, and `sitemapd import` them"
+            )
+        self._numbers = {name.decode(): int(number) for name, number in known.items()}
 
     def _number(self, name: str) -> None:
         self._numbers[name] = max(self._numbers.values(), default=0) + 1

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import redis
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from shared.errors import Fault, InvalidError
 from shared.inbox import Inbox
 from shared.store.redis import answering
 
@@ -131,6 +132,24 @@ class Workers:
                 self._client.delete(_WANTED + name)
             else:
                 self._client.set(_WANTED + name, wish, ex=QUIET_S if wish == "quiet" else STOP_S)
+
+    def ask(self, name: str, wish: Wish) -> Worker:
+        """`want` of a worker that is known and will hear of it; how it is doing until then.
+
+        InvalidError if nobody would.
+        """
+        found = self.list()
+        worker = next((each for each in found if each.name == name), None)
+        if worker is None:
+            names = ", ".join(each.name for each in found) or "none"
+            raise InvalidError(Fault(name, "worker", f"no such worker; there are: {names}"))
+        if worker.alive and worker.beat is None:
+            detail = "runs a version that hears nothing: stop it where it was started"
+            raise InvalidError(Fault(name, "worker", detail))
+        if not worker.alive and wish == "stop":
+            raise InvalidError(Fault(name, "worker", "is gone already"))
+        self.want(name, wish)
+        return worker
 
     def list(self) -> list[Worker]:
         """Who lives or did a day ago, by name."""

@@ -20,7 +20,10 @@ DOMAIN = "sitemaps.example.com"
 HERE = f"https://{DOMAIN}"
 NAME = "__Secure-sitemapd"
 TOKENS = {"ann": "ann-token-1111111111111111", "vic": "vic-token-2222222222222222"}
-PAGES = ("/admin/", "/admin/sites", "/admin/inspector", "/admin/audit")
+PAGES = (
+    "/admin/", "/admin/sites", "/admin/files", "/admin/inspector", "/admin/workers",
+    "/admin/notifications", "/admin/audit",
+)  # fmt: skip
 SECRETS = {
     "token": "canary-token-333333333333",
     "source": "canary-source-444444",
@@ -56,12 +59,21 @@ def settings(redis_url: str, root: Path, **console: Any) -> Settings:
     )
 
 
+def with_site(settings: Settings, **options: Any) -> Settings:
+    """The same with other options of the first site."""
+    sites = {name: site.model_dump() for name, site in settings.sites.items()}
+    sites["demo"] |= options
+    return Settings(**settings.model_dump() | {"sites": sites})
+
+
 class Browser:
     """What a browser does with the console: its cookie, and the headers of its forms."""
 
-    def __init__(self, settings: Settings, origin: str = HERE) -> None:
+    def __init__(
+        self, settings: Settings, origin: str = HERE, *, client: redis.Redis | None = None
+    ) -> None:
         self.origin = origin
-        self.client: FlaskClient = create_app(settings).test_client()
+        self.client: FlaskClient = create_app(settings, client).test_client()
 
     def get(self, path: str, **headers: str) -> TestResponse:
         return self.client.get(path, base_url=self.origin, headers=headers)

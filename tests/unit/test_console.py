@@ -186,6 +186,19 @@ def test_a_minute_without_events_breaks_the_lines() -> None:
     assert (path.count("M"), path.count("L")) == (2, 1)
 
 
+def test_counts_are_drawn_over_the_window_that_is_asked_for() -> None:
+    points = [(3_600, 4, 3), (3_660, 0, 0)]
+    drawn = charts.counts(points, ("decided", "changed"), "Events", "ev", (0, 7_200))
+    tree = html.fromstring(str(drawn))
+
+    assert "From 00:00 to 02:00 UTC; last: decided 0, changed 0" in (tree.findtext(".//desc") or "")
+    path = tree.xpath("//path[contains(@class, 'decided')]/@d")[0]
+    assert path.startswith("M300.0 24.0"), "an hour in two, 4 of 5"
+    rows = [[cell.text for cell in row] for row in tree.findall(".//tbody/tr")]
+    assert rows == [["01:01", "0", "0"], ["01:00", "4", "3"]]
+    assert charts.counts((), ("decided", "changed"), "Events", "ev") == ""
+
+
 def test_without_points_there_is_no_chart() -> None:
     assert charts.latency([], "Latency", "lat") == ""
 

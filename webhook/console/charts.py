@@ -6,11 +6,13 @@ The drawing is stretched to the width there is; words stay HTML, so that they ne
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from markupsafe import Markup
+
+from webhook.console import words
 
 _WIDTH, _HEIGHT = 600, 120
 _NAMES = ("p50", "p95", "p99")
@@ -25,37 +27,74 @@ class Point(NamedTuple):
     p99: float
 
 
-def latency(points: Sequence[Point], title: str, ident: str) -> Markup:
+class Series(NamedTuple):
+    """What some lines show: their `names`, which are classes of the style, too, and the `unit` of
+    their values, said by `say`.
+    """
+
+    names: Sequence[str]
+    unit: str
+    say: Callable[[float], str]
+
+
+def latency(
+    points: Sequence[Point], title: str, ident: str, window: tuple[int, int] | None = None
+) -> Markup:
     """The latencies of some minutes in their order as three lines; nothing if there are none.
 
     `ident` is its own on the page. A minute that is missing, as nothing happened, breaks the lines.
+    `window` is from when to when is shown (s since 1970), by default from the first to the last.
     """
+    return _chart(points, Series(_NAMES, "ms", words.ms), title, ident, window)
+
+
+def counts(
+    points: Sequence[tuple[int, ...]], names: Sequence[str], title: str, ident: str,
+    window: tuple[int, int] | None = None,
+) -> Markup:  # fmt: skip
+    """How often things happened by the minute: as `latency`, with a count for each of `names`."""
+    return _chart(points, Series(names, "", lambda value: f"{value:,.4g}"), title, ident, window)
+
+
+def _chart(
+    points: Sequence[tuple[float, ...]], series: Series, title: str, ident: str,
+    window: tuple[int, int] | None,
+) -> Markup:  # fmt: skip
     if not points:
         return Markup("")
+    names, unit, say = series
     top = nice(max(max(point[1:]) for point in points))
-    first, last = points[0].minute, points[-1].minute
+    first, last = window or (int(points[0][0]), int(points[-1][0]))
     lines = Markup("").join(
-        Markup('<path class="line {}" d="{}"/>').format(name, _path(points, at, top))
-        for at, name in enumerate(_NAMES, 1)
+        Markup('<path class="line {}" d="{}"/>').format(name, _path(points, at, top, first, last))
+        for at, name in enumerate(names, 1)
     )
-    newest = points[-1]
+    minute, *newest = points[-1]
     said = ", ".join(
-        f"{name} {value:,.1f} ms" for name, value in zip(_NAMES, newest[1:], strict=True)
+        f"{name} {_plain(value)} {unit}".rstrip() for name, value in zip(names, newest, strict=True)
     )
+    row = Markup("<tr><th scope=row>{}</th>{}</tr>")
+    cell = Markup("<td>{}</td>")
     return _FIGURE.format(
-        title=title, id=ident, desc=f"From {_clock(first)} to {_clock(last)} UTC; last: {said}",
-        width=_WIDTH, height=_HEIGHT, lines=lines, middle=_HEIGHT // 2, top=_ms(top),
-        half=_ms(top / 2), first=_clock(first), last=_clock(last),
+        title=title, id=ident, width=_WIDTH, height=_HEIGHT, lines=lines, middle=_HEIGHT // 2,
+        desc=f"From {_clock(first)} to {_clock(last)} UTC; last: {said}, at {_clock(minute)}",
+        top=say(top), half=say(top / 2), first=_clock(first), last=_clock(last),
         keys=Markup("").join(
-            Markup('<li><span class="key {0}"></span>{0} <b>{1}</b></li>').format(name, _ms(value))
-            for name, value in zip(_NAMES, newest[1:], strict=True)
+            Markup('<li><span class="key {0}"></span>{0} <b>{1}</b></li>').format(name, say(value))
+            for name, value in zip(names, newest, strict=True)
+        ),
+        heads=Markup("").join(
+            Markup('<th scope="col">{}</th>').format(f"{name} {unit}".rstrip()) for name in names
         ),
         rows=Markup("").join(
-            Markup("<tr><th scope=row>{}</th><td>{:,.1f}</td><td>{:,.1f}</td><td>{:,.1f}</td></tr>")
-            .format(_clock(minute), *values)
-            for minute, *values in reversed(points)
+            row.format(_clock(when), Markup("").join(cell.format(_plain(each)) for each in values))
+            for when, *values in reversed(points)
         ),
     )  # fmt: skip
+
+
+def _plain(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
 def spark(values: Sequence[float], label: str) -> Markup:
@@ -92,25 +131,23 @@ def nice(value: float) -> float:
     return next(factor * step for factor in (1.0, 2.0, 5.0, 10.0) if value <= factor * step)
 
 
-def _path(points: Sequence[Point], at: int, top: float) -> str:
-    first, span = points[0].minute, max(points[-1].minute - points[0].minute, 60)
+def _path(
+    points: Sequence[tuple[float, ...]], at: int, top: float, first: float, last: float
+) -> str:
+    span = max(last - first, 60)
     parts, before = [], None
     for point in points:
-        x = (point.minute - first) / span * _WIDTH
+        x = (point[0] - first) / span * _WIDTH
         y = _HEIGHT * (1 - point[at] / top)
-        joined = before is not None and point.minute - before <= 60
+        joined = before is not None and point[0] - before <= 60
         # A move alone draws nothing: a minute between two pauses is a dot of no length.
         parts.append(f"{'L' if joined else 'M'}{x:.1f} {y:.1f}{'' if joined else 'h0'}")
-        before = point.minute
+        before = point[0]
     return "".join(parts)
 
 
-def _clock(when: int) -> str:
+def _clock(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%H:%M")
-
-
-def _ms(value: float) -> str:
-    return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:,.3g} ms"
 
 
 _FIGURE = Markup("""\
@@ -127,8 +164,7 @@ _FIGURE = Markup("""\
 <div class="clock" aria-hidden="true"><span>{first}</span><span>{last} UTC</span></div>
 <details id="chart-{id}-table"><summary>As a table</summary>
 <div class="scroll" tabindex="0" role="group" aria-label="{title}, as a table"><table>
-<thead><tr><th scope="col">Minute (UTC)</th><th scope="col">p50 ms</th>
-<th scope="col">p95 ms</th><th scope="col">p99 ms</th></tr></thead>
+<thead><tr><th scope="col">Minute (UTC)</th>{heads}</tr></thead>
 <tbody>{rows}</tbody></table></div></details>
 </figure>
 """)

@@ -11,6 +11,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from shared.crawls.delays import spoken
+
 _STEPS = (
     (60, 1, "s"), (3_600, 60, "min"), (48 * 3_600, 3_600, "h"), (90 * 86_400, 86_400, "days"),
 )  # fmt: skip
@@ -43,6 +45,11 @@ def span(seconds: float) -> str:
     fitting = (step for step in _STEPS if seconds < step[0])
     _, unit, name = next(fitting, _STEPS[-1])
     return f"{int(seconds // unit):,} {name}"
+
+
+def ms(value: float) -> str:
+    """Milliseconds to three digits, in seconds where they are many."""
+    return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:,.3g} ms"
 
 
 def number(value: float) -> str:
@@ -82,5 +89,5 @@ def as_json(value: Any) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago, "span": span, "number": number, "size": size, "plural": plural, "command": command,
-    "json": as_json, "arrived": arrived,
+    "delay": spoken, "json": as_json, "ms": ms, "arrived": arrived,
 }  # fmt: skip

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from webhook.console.views import audit, inspector, overview, sites
+from webhook.console.views import audit, files, inspector, notifications, overview, sites, workers
 
-VIEWS = (overview, sites, inspector, audit)
+VIEWS = (overview, sites, files, inspector, workers, notifications, audit)

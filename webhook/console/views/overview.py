@@ -1,4 +1,6 @@
-"""How all sites are doing, what needs somebody, and letting held files shrink."""
+"""How all sites are doing now and did within the hour, what needs somebody, and letting held files
+shrink.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ from typing import Any, NamedTuple
 from werkzeug.datastructures import MultiDict
 
 from shared.errors import Fault, InvalidError
+from shared.inspector import Inspector
 from shared.shards import Shard
 from shared.store.holds import Holds
-from webhook.console import charts, words, workers
-from webhook.console.charts import Point
+from shared.store.resyncs import Resyncs
+from shared.store.stats import Stats
+from shared.store.workers import Workers
+from webhook.console import pulse, words
 from webhook.console.frame import Done, Frame, Shown, asked_for
+from webhook.console.views import workers
 
 SITES = 50
 """Sites on one page: each costs some round trips to Redis."""
@@ -38,10 +44,11 @@ def install(frame: Frame) -> None:
         asked, last = asked_for("page"), max(len(names) - 1, 0) // SITES
         at = min(int(asked), last) if asked.isascii() and asked.isdigit() else 0
         shown = names[at * SITES : (at + 1) * SITES]
-        alive = workers.heard_of(services.client, shown)
-        cards = [_card(frame, name) for name in shown]
+        found = Workers(services.client, shown).list()
         values = {
-            "cards": cards, "workers": alive, "idle": bool(shown) and not any(alive.values()),
+            "cards": [_card(frame, name) for name in shown],
+            "workers": [(worker.name, *workers.state(worker)) for worker in found],
+            "alert": workers.alert([each for each in found if each.alive]) if shown else "",
             "newer": frame.address("Overview", page=str(at - 1)) if at else "",
             "older": frame.address("Overview", page=str(at + 1))
             if len(names) > (at + 1) * SITES else "",
@@ -71,23 +78,36 @@ def install(frame: Frame) -> None:
 
 def _card(frame: Frame, name: str) -> Mapping[str, Any]:
     """One site on the page."""
-    status = frame.services.inspector(name).status()
-    found = list(concerns(name, status, sourced=bool(frame.services.sites[name].source)))
+    client, sourced = frame.services.client, bool(frame.services.sites[name].source)
+    status = _settled(frame.services.inspector(name))
+    found = list(concerns(name, status, sourced=sourced))
     grade = min((concern.grade for concern in found), default="")  # bad before warn
     busy = status["waiting_events"] or status["dirty_files"]
     state = {"bad": "Needs you", "warn": "Look here"}.get(
         grade, "Working" if busy else "Up to date"
     )
+    compared = Resyncs(client, name).last_ms() / 1000 if sourced else 0
     return {
         **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
-        "chart": latency(name, ()),
+        **pulse.drawn(Stats(client, name).minutes(pulse.MINUTES), name),
+        "drift": status["urls"] - status["published_urls"],
+        "sourced": sourced, "compared": compared or None,
         "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
     }  # fmt: skip
 
 
-def latency(name: str, points: Sequence[Point]) -> str:
-    """How long events of the site `name` took lately, from accepted to visible, as a chart."""
-    return charts.latency(points, "Accepted to visible, by minute", f"latency-{name}")
+def _settled(inspector: Inspector) -> Mapping[str, Any]:
+    """How a site is doing, asked again if a publish came between the counts and made them differ:
+    they are no snapshot.
+    """
+    status = inspector.status()
+    return inspector.status() if drifts(status) else status
+
+
+def drifts(status: Mapping[str, Any]) -> bool:
+    """Whether the files list other pages than the state although nothing waits."""
+    at_work = status["waiting_events"] or status["dirty_files"] or status["held"]
+    return not at_work and bool(status["urls"] != status["published_urls"])
 
 
 def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator[Concern]:
@@ -107,6 +127,10 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
             f"The shrink guard holds {words.plural(len(held), 'file')} that would lose many pages."
         )
         yield Concern("warn", said, "Confirm below if that is meant; else send the pages again.")
+    if drifts(status):
+        said = f"The state lists {status['urls']:,} pages, its files {status['published_urls']:,}."
+        todo = "Nothing waits that would explain it. This says what differs; rebuild repairs it:"
+        yield Concern("bad", said, todo, _of(name, "verify"))
     if asked := status["resync"]:
         said = f"{words.plural(len(asked), 'resync')} waits for a comparison with the source."
         more = () if sourced else ("--against", "SOURCE")

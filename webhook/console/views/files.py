@@ -1,0 +1,155 @@
+"""The published files: how full, how old, what each publish changed, and taking that back."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from flask import abort
+from werkzeug.datastructures import MultiDict
+
+from shared.admin.files import FileActions
+from shared.admin.restoring import Rollback, summary
+from shared.errors import Fault, InvalidError
+from shared.shards import Shard
+from shared.store.revisions import Revision, Revisions
+from webhook.console import diffs
+from webhook.console.frame import Done, Frame, Shown, asked_for
+
+ROWS = 50
+REVISIONS = 20
+LINES = 40
+SOME = 5
+
+_GRADES = {"current": "good", "dirty": "busy", "held": "warn", "gone": "quiet"}
+
+
+def install(frame: Frame) -> None:
+    """The page Files with a page for each file and revision, and the action `files_rollback`."""
+
+    def show() -> Shown:
+        name = frame.site()
+        if file := asked_for("file"):
+            return _file(frame, name, file)
+        files = _files(frame, name)
+        sections, section = files.sections(), asked_for("section")
+        if section and section not in sections:
+            abort(404, f"There is no section {section[:80]!r} in this site.")
+        rows = files.rows([section] if section else sections)
+        at = min(_number(asked_for("page")), max(len(rows) - 1, 0) // ROWS)
+        more = {"site": name} | ({"section": section} if section else {})
+        values = {
+            "name": name, "sections": sections, "section": section, "count": len(rows),
+            "urls": sum(row.urls for row in rows), "grades": _GRADES,
+            "rows": rows[at * ROWS : (at + 1) * ROWS],
+            "newer": frame.address("Files", **more, page=str(at - 1)) if at else "",
+            "older": frame.address("Files", **more, page=str(at + 1))
+            if len(rows) > (at + 1) * ROWS else "",
+        }  # fmt: skip
+        return Shown("files.html", values)
+
+    def roll(form: MultiDict[str, str]) -> Done:
+        name, file, to = form.get("site", ""), form.get("subject", ""), form.get("to", "")
+        if name not in frame.services.sites:
+            raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
+        shard, rolling = _files(frame, name).shard(file), _rollback(frame, name)
+        plan = rolling.plan(shard, to)
+        if summary(plan) != form.get("shown"):
+            detail = f"that is another outcome by now, {summary(plan)}: look again"
+            raise InvalidError(Fault(file, "revision", detail))
+        done = rolling.execute(shard, to, plan)
+        return Done(
+            done.said, name, done.subject, back=frame.address("Files", site=name, file=file)
+        )
+
+    frame.page("Files", "/files", show, per_site=True)
+    frame.action("files_rollback", "/files/rollback", roll)
+
+
+def _file(frame: Frame, name: str, file: str) -> Shown:
+    """The page of one file, of what one publish changed there, or of taking that back."""
+    files = _files(frame, name)
+    try:
+        shard = files.shard(file)
+        row = next(row for row in files.rows([shard.section]) if row.shard == shard)
+        values: dict[str, Any] = {"name": name, "row": row, "grade": _GRADES[row.state]}
+        if at := asked_for("at"):
+            return Shown("revision.html", values | _revision(frame, name, shard, at))
+        if to := asked_for("back"):
+            return Shown("rollback.html", values | _plan(frame, name, shard, to))
+    except InvalidError as error:
+        abort(404, str(error))
+    revisions = Revisions(frame.services.client, name).latest(shard, _place(asked_for("before")))
+    found = list(islice(revisions, REVISIONS + 1))
+    more = {"site": name, "file": row.file}
+    values |= {
+        "content": files.content(shard), "revisions": found[:REVISIONS],
+        "newer": frame.address("Files", **more) if asked_for("before") else "",
+        "older": frame.address("Files", **more, before=found[REVISIONS - 1].at)
+        if len(found) > REVISIONS else "",
+    }  # fmt: skip
+    return Shown("file.html", values)
+
+
+def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:
+    """What the page of a revision shows: some of its lines before and after."""
+    revision = _kept(frame, name, shard, at)
+    lines = revision.lines or ()
+    first = min(_number(asked_for("line")), max(len(lines) - 1, 0) // LINES * LINES)
+    more = {"site": name, "file": str(shard), "at": at}
+    return {
+        "revision": revision, "first": first,
+        "lines": [(line.loc, *diffs.marked(line)) for line in lines[first : first + LINES]],
+        "newer": frame.address("Files", **more, line=str(max(0, first - LINES))) if first else "",
+        "older": frame.address("Files", **more, line=str(first + LINES))
+        if len(lines) > first + LINES else "",
+    }  # fmt: skip
+
+
+def _plan(frame: Frame, name: str, shard: Shard, to: str) -> dict[str, Any]:
+    """What the page of a rollback shows: what it would come to."""
+    revision = _kept(frame, name, shard, to)
+    try:
+        plan = _rollback(frame, name).plan(shard, to)
+    except InvalidError as error:
+        return {"revision": revision, "refused": str(error)}
+    notes = [*plan.left.items(), *plan.noted.items()]
+    return {
+        "revision": revision, "refused": "", "summary": summary(plan), "events": len(plan.events),
+        "notes": [(why, len(locs), locs[:SOME]) for why, locs in notes],
+        "parts": [
+            (what, len(events), [event.loc for event in events[:SOME]])
+            for what, events in (
+                ("back", plan.back), ("changed", plan.changed), ("gone", plan.gone),
+            )
+        ],
+    }  # fmt: skip
+
+
+def _kept(frame: Frame, name: str, shard: Shard, at: str) -> Revision:
+    """The revision of `shard` at this place; InvalidError if it is not kept."""
+    place = _place(at)
+    found = Revisions(frame.services.client, name).get(place) if place != "+" else []
+    if not found or found[0].shard != shard:
+        raise InvalidError(Fault(at[:40], "revision", "is not kept for this file"))
+    return found[0]
+
+
+def _place(at: str) -> str:
+    """`at` if it is a place among the revisions, else the end of them."""
+    ms, hyphen, number = at.partition("-")
+    whole = hyphen and at.isascii() and ms.isdigit() and number.isdigit()
+    return at if whole and max(len(ms), len(number)) <= 15 else "+"
+
+
+def _number(text: str) -> int:
+    """A number of a page or a line; 0 for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
+
+
+def _files(frame: Frame, name: str) -> FileActions:
+    return FileActions(frame.services.client, name, frame.services.sites[name])
+
+
+def _rollback(frame: Frame, name: str) -> Rollback:
+    return Rollback(frame.services.client, name, frame.services.sites[name])

@@ -1,0 +1,157 @@
+"""What search engines were told, what waits, what was given up; and whether it helped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from itertools import islice, pairwise
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import g
+from werkzeug.datastructures import MultiDict
+
+from shared.admin.queues import QueueActions
+from shared.errors import Fault, InvalidError
+from shared.store import crawled
+from shared.store.notices import FATES, Breaker, Notices
+from shared.store.queues import NOTIFY, Queues
+from webhook.console import words
+from webhook.console.frame import Done, Frame, Shown, asked_for
+
+ROWS = 50
+LETTERS = 9
+"""Of up to a thousand pages each; the store gives ten at a time."""
+SOME = 3
+
+_GRADES = {"done": "good", "pending": "good", "too many": "warn", "held back": "warn"}
+"""Of outcomes (worker/notify/contract.py); the others are failures."""
+
+
+def install(frame: Frame) -> None:
+    """The page Notifications, and the actions `notify_replay`, `notify_pause`, `notify_resume`."""
+    services = frame.services
+
+    def show() -> Shown:
+        name = frame.site()
+        notices, now = Notices(services.client, name), _now_ms()
+        configured = services.sites[name].notify.engines
+        breakers = notices.breakers()
+        at = min(_number(asked_for("page")), FATES // ROWS)
+        fates = notices.fates((at + 1) * ROWS + 1)
+        dead = list(islice(notices.dead(), LETTERS + 1))
+        values = {
+            "name": name, "now": now, "grades": _GRADES, "host": host, "crawl": crawl(frame, name),
+            "engines": [
+                _engine(notices, engine, config.daily, breakers, now)
+                for engine, config in configured.items()
+            ],
+            "given_up": {each.engine for each in dead},
+            "dead": dead[:LETTERS], "more_dead": len(dead) > LETTERS,
+            "paused": Queues(services.client, name).paused().get(NOTIFY), "some": SOME,
+            "fates": fates[at * ROWS : (at + 1) * ROWS],
+            "newer": frame.address("Notifications", site=name, page=str(at - 1)) if at else "",
+            "older": frame.address("Notifications", site=name, page=str(at + 1))
+            if len(fates) > (at + 1) * ROWS else "",
+        }  # fmt: skip
+        return Shown("notifications.html", values)
+
+    def back(name: str, said: str, subject: str) -> Done:
+        return Done(said, name, subject, back=frame.address("Notifications", site=name))
+
+    def replay(form: MultiDict[str, str]) -> Done:
+        name, engine = known(form), form.get("subject", "")
+        if engine not in services.sites[name].notify.engines:
+            raise InvalidError(Fault(engine[:80], "config", f"is not configured for {name}"))
+        count = Notices(services.client, name).replay([engine], _now_ms())
+        return back(name, f"{words.plural(count, 'page')} told again, none left alone", engine)
+
+    def pause(form: MultiDict[str, str]) -> Done:
+        name = known(form)
+        outcome = QueueActions(services.client, name).pause(NOTIFY, g.user)
+        return back(name, outcome.said, NOTIFY)
+
+    def resume(form: MultiDict[str, str]) -> Done:
+        name = known(form)
+        outcome = QueueActions(services.client, name).resume(NOTIFY)
+        return back(name, outcome.said, NOTIFY)
+
+    def known(form: MultiDict[str, str]) -> str:
+        name = form.get("site", "")
+        if name not in services.sites:
+            raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
+        return name
+
+    frame.page("Notifications", "/notifications", show, per_site=True, live=True)
+    frame.action("notify_replay", "/notifications/replay", replay)
+    frame.action("notify_pause", "/notifications/pause", pause)
+    frame.action("notify_resume", "/notifications/resume", resume)
+
+
+def _engine(
+    notices: Notices, name: str, daily: int, breakers: Mapping[tuple[str, str], Breaker], now: int
+) -> dict[str, Any]:
+    """One engine on the page."""
+    mine = [(at, breaker) for (engine, at), breaker in breakers.items() if engine == name]
+    figures = notices.figures(name, now)
+    grade, state = "good", "told of changes"
+    if any(breaker.paused for _, breaker in mine):
+        grade, state = "bad", "paused: see to it"
+    elif any(breaker.open(now) for _, breaker in mine):
+        grade, state = "warn", "left alone a while"
+    elif (figures["spent_today"] or 0) >= daily:
+        grade, state = "warn", "today's budget is spent"
+    return {
+        "name": name, "daily": daily, "grade": grade, "state": state, **figures,
+        "alone": [
+            {"host": host(at), "breaker": breaker, "open": breaker.open(now)}
+            for at, breaker in mine
+        ],
+    }  # fmt: skip
+
+
+def host(endpoint: str) -> str:
+    """Where an endpoint is; its path and query may be nobody else's business."""
+    try:
+        return urlsplit(endpoint).netloc.rpartition("@")[2] or "unknown"
+    except ValueError:
+        return "unknown"
+
+
+def crawl(frame: Frame, name: str) -> dict[str, Any] | None:
+    """The last result of `sitemapd crawl` as rows of an engine and a kind; None if none is kept."""
+    report = crawled.load(frame.services.client, name)
+    if report is None:
+        return None
+    bounds = _classes(report["bounds_s"])
+    rows = [
+        {
+            "engine": engine["engine"], "verified": engine["verified"], **kind,
+            "said": _said(bounds, kind["histogram"]),
+        }
+        for engine in report["engines"]
+        for kind in engine["kinds"]
+    ]  # fmt: skip
+    return {**report, "rows": rows, "classes": bounds}
+
+
+def _classes(bounds_s: Iterable[float]) -> list[str]:
+    """What the columns of a histogram hold, in words."""
+    bounds = [words.span(bound) for bound in bounds_s]
+    if not bounds:
+        return []
+    between = [f"{low} to {high}" for low, high in pairwise(bounds)]
+    return [f"under {bounds[0]}", *between, f"over {bounds[-1]}"]
+
+
+def _said(classes: Iterable[str], counts: Iterable[int]) -> str:
+    pairs = zip(classes, counts, strict=False)
+    return ", ".join(f"{name}: {count:,}" for name, count in pairs if count) or "none"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

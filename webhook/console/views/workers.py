@@ -1,0 +1,96 @@
+"""Who works, at what and how well, and who is to be quiet or to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from werkzeug.datastructures import MultiDict
+
+from shared.store.workers import HEARTBEAT_S, Wish, Worker, Workers
+from webhook.console.frame import Done, Frame, Shown
+
+LATE_S = HEARTBEAT_S / 2
+"""A heartbeat that is older is late: there is one every second (worker/heart.py)."""
+CLOCK_S = 5.0
+"""A clock that differs by more from that of Redis is worth a look."""
+
+_ASKED: Mapping[Wish, str] = {
+    "quiet": "asked to be quiet: it finishes what is at hand and takes no more, for a week at most",
+    "work": "asked to work",
+    "stop": "asked to stop: it finishes what is at hand and ends; its supervisor starts it again",
+}
+
+
+def install(frame: Frame) -> None:
+    """The page Workers, and the actions `workers_quiet`, `workers_resume`, `workers_stop`."""
+    services = frame.services
+
+    def show() -> Shown:
+        found = Workers(services.client, services.sites).list()
+        living = [worker for worker in found if worker.alive]
+        values = {
+            "living": [card(worker) for worker in living],
+            "gone": [worker for worker in found if not worker.alive],
+            "versions": versions(living), "alert": alert(living),
+        }  # fmt: skip
+        return Shown("workers.html", values)
+
+    def asking(wish: Wish) -> None:
+        name = "resume" if wish == "work" else wish
+
+        def act(form: MultiDict[str, str]) -> Done:
+            worker = form.get("subject", "")
+            Workers(services.client, services.sites).ask(worker, wish)
+            return Done(_ASKED[wish], subject=worker, back=frame.address("Workers"))
+
+        frame.action(f"workers_{name}", f"/workers/{name}", act)
+
+    frame.page("Workers", "/workers", show, live=True)
+    asking("quiet")
+    asking("work")
+    asking("stop")
+
+
+def state(worker: Worker) -> tuple[str, str]:
+    """How a worker is doing: a grade and a few words."""
+    if not worker.alive:
+        return "quiet", "gone"
+    if worker.beat is None:
+        return "warn", "alive, of an older version"
+    now = worker.beat.state
+    if now == "stopping" or worker.wanted == "stop":
+        return "warn", "stopping" if now == "stopping" else f"{now}, to stop"
+    if worker.wanted == "quiet" or now == "quiet":
+        return "warn", "quiet" if now == "quiet" else f"{now}, to be quiet"
+    return "good", now
+
+
+def card(worker: Worker) -> dict[str, Any]:
+    """One worker on the page."""
+    grade, said = state(worker)
+    beat = worker.beat
+    offset = beat.clock_offset if beat else None
+    return {
+        "name": worker.name, "grade": grade, "state": said, "wanted": worker.wanted, "beat": beat,
+        "seen": worker.seen, "late": worker.seen > LATE_S,
+        "skewed": offset is not None and abs(offset) > CLOCK_S,
+        "quiet": bool(beat) and "quiet" in {worker.wanted, beat.state if beat else ""},
+        # Busy since when is said by the worker's clock.
+        "busy": [(each.site, each.since + (offset or 0)) for each in beat.busy] if beat else [],
+    }  # fmt: skip
+
+
+def versions(living: Sequence[Worker]) -> list[str]:
+    """The versions that run, if there are several."""
+    found = {worker.beat.version if worker.beat else "an older one" for worker in living}
+    return sorted(found) if len(found) > 1 else []
+
+
+def alert(living: Sequence[Worker]) -> str:
+    """What is wrong if nobody works, in a sentence; empty if somebody does."""
+    if not living:
+        return "No worker is alive."
+    if all(state(worker)[1] == "quiet" for worker in living):
+        return "Every worker is quiet."
+    return ""
