@@ -18,6 +18,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from deploy import login_link
+from shared import urls
 from shared.events import parse
 from shared.inbox import Inbox
 from shared.settings import Settings
@@ -332,8 +333,12 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
         "/admin/confirm", base_url=HERE, data=form, headers={"Origin": HERE, "Referer": page}
     )
     assert re.fullmatch(r"/admin/sites\?site=demo&did=[0-9]+-[0-9]+", back.location or "")
-    for site, subject, urls in (("demo", held, "9"), ("demo", "pages/2", "10"), ("no", held, "10")):
-        answer = ann.post("/admin/confirm", site=site, subject=subject, urls=urls, csrf=ann.csrf())
+    for site, subject, pages in (
+        ("demo", held, "9"),
+        ("demo", "pages/2", "10"),
+        ("no", held, "10"),
+    ):
+        answer = ann.post("/admin/confirm", site=site, subject=subject, urls=pages, csrf=ann.csrf())
         assert "Not done" in ann.get(answer.location or "").text
     assert store.hexists("{demo}:held", held)
 
@@ -397,7 +402,8 @@ def test_t28_what_senders_and_stores_say_is_text_and_no_script_runs(
     rules = configure().sites["demo"].rules
     loc = f"https://www.example.com/?{CANARY}"
     Inbox(store, "demo").accept([parse({"type": "upsert", "loc": loc}, rules)])
-    store.xadd("{demo}:recent", {"decided": json.dumps([["1-1", loc, CANARY, True]])})
+    known = urls.canonical(loc, rules.base)
+    store.xadd("{demo}:recent", {"decided": json.dumps([["1-1", known, CANARY, True]])})
     store.hset("{demo}:held", f"{CANARY}/1", f"{int(time.time())} 10 100")
     store.zadd("{demo}:resync", {f"prefix {CANARY}": 1})
     Audit(store).write(CANARY, CANARY, CANARY, way="cli", site=CANARY, subject=CANARY)
@@ -418,7 +424,8 @@ def test_t28_what_senders_and_stores_say_is_text_and_no_script_runs(
         assert not re.search(r"\son\w+=|\sstyle=|javascript:", answer.text)
         policy = answer.headers["Content-Security-Policy"]
         assert "default-src 'none'; style-src 'self'; script-src 'self'" in policy
-    assert "&lt;script&gt;alert(1)" in ann.get("/admin/audit").text
+    for path in ("/admin/audit", f"/admin/inspector?loc={loc}"):
+        assert "&lt;script&gt;alert(1)" in ann.get(path).text
 
 
 def test_every_answer_has_its_headers_and_only_files_may_be_kept(ann: Browser) -> None:

@@ -230,7 +230,7 @@ def test_on_a_phone_the_menu_leads_to_each_page(enter: Enter) -> None:
         expect(page.locator("#menu > summary")).to_have_text(name)
 
 
-def test_what_changes_is_seen_without_a_reload_and_keeps_focus_and_open_details(
+def test_what_changes_is_seen_without_a_reload_and_keeps_the_focus(
     enter: Enter, console: System
 ) -> None:
     page = enter()

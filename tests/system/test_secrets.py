@@ -144,7 +144,7 @@ def requests(system: System, *, thorough: bool = False) -> set[int]:
         found.add(ask(system, "POST", f"/admin/login/once?{QUERY}", login, form))
     for name in (
         "/admin/",
-        f"/admin/audit?before={QUERY}",
+        "/admin/login",
         "/openapi.json",
         "/sitemap.xml",
         "/sitemapd.toml",
