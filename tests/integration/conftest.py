@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ import redis
 from flask.testing import FlaskClient
 
 from shared.settings import Settings
+from tests.integration import console
+from tests.integration.console import Browser, Configure
+from tests.integration.rig import check_keys
 from webhook.app import create_app
 
 KEY = b"k" * 32
@@ -228,3 +232,36 @@ def unchanged(store: redis.Redis) -> Unchanged:
         assert after == {key: before[key] for key in before if key in after or key not in mortal}
 
     return check
+
+
+@pytest.fixture
+def configure(redis_server: RedisServer, tmp_path: Path) -> Configure:
+    """Settings of the console; what is given replaces something in its table."""
+    return partial(console.settings, redis_server.url, tmp_path)
+
+
+@pytest.fixture
+def browser(configure: Configure, store: redis.Redis) -> Iterator[Browser]:
+    yield Browser(configure())
+    check_keys(store)
+
+
+@pytest.fixture
+def ann(browser: Browser) -> Browser:
+    """Logged in as an operator."""
+    assert browser.login("ann").status_code == 303
+    return browser
+
+
+@pytest.fixture
+def vic(browser: Browser) -> Browser:
+    """Logged in as a viewer."""
+    assert browser.login("vic").status_code == 303
+    return browser
+
+
+@pytest.fixture
+def held(store: redis.Redis) -> str:
+    """A shard that the shrink guard holds."""
+    store.hset("{demo}:held", "pages/1", f"{int(time.time())} 10 100")
+    return "pages/1"
