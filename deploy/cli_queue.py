@@ -30,8 +30,11 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     """What waits in each queue of each site, since when, how fast it goes, what is paused."""
     place = find(home, site)
     client = place.client()
-    names = [name for name in place.settings.sites if site in {None, name}]
-    rows = [row for name in names for row in QueueActions(client, name).rows()]
+    sites = {name: of for name, of in place.settings.sites.items() if site in {None, name}}
+    rows = [
+        row for name, of in sites.items()
+        for row in QueueActions(client, name, tuple(of.notify.engines)).rows()
+    ]  # fmt: skip
     if as_json:
         answer([_told(row) for row in rows], as_json=True)
         return

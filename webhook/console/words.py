@@ -45,6 +45,11 @@ def span(seconds: float) -> str:
     return f"{int(seconds // unit):,} {name}"
 
 
+def millis(ms: float) -> str:
+    """A short time, given in ms."""
+    return f"{ms:,.0f} ms" if ms < 10_000 else span(ms / 1000)
+
+
 def number(value: float) -> str:
     """A count with its thousands apart."""
     return f"{value:,}"
@@ -82,5 +87,5 @@ def as_json(value: Any) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago, "span": span, "number": number, "size": size, "plural": plural, "command": command,
-    "json": as_json, "arrived": arrived,
+    "json": as_json, "arrived": arrived, "millis": millis,
 }  # fmt: skip

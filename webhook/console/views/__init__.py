@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from webhook.console.views import audit, inspector, overview, sites
+from webhook.console.views import (
+    audit,
+    event,
+    events,
+    failed,
+    inspector,
+    overview,
+    queues,
+    replays,
+    sites,
+)
 
-VIEWS = (overview, sites, inspector, audit)
+VIEWS = (overview, sites, events, event, replays, queues, failed, inspector, audit)
