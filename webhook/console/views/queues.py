@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from flask import g
 from werkzeug.datastructures import MultiDict
 
 from shared.admin.events import stored_lines
+from shared.admin.outcomes import Outcome
 from shared.admin.queues import Row, messages
 from shared.errors import Fault, InvalidError
 from shared.store.queues import DOOR, EVENTS, NOTIFY, PAUSABLE, PUBLISH
@@ -39,7 +41,7 @@ class Kept(NamedTuple):
 
 def install(frame: Frame) -> None:
     """The page Queues with its actions, and the page before a purge."""
-    services = frame.services
+    services, told = frame.services, partial(_told, frame)
 
     def show() -> Shown:
         name = frame.site()
@@ -56,19 +58,19 @@ def install(frame: Frame) -> None:
     def pause(form: MultiDict[str, str]) -> Done:
         name, queue = asking.site_of(services, form), form.get("queue", "")
         outcome = services.queues(name).pause(queue, g.user)
-        return Done(outcome.said, name, queue)
+        return told(name, outcome)
 
     def resume(form: MultiDict[str, str]) -> Done:
         name, queue = asking.site_of(services, form), form.get("queue", "")
         outcome = services.queues(name).resume(queue)
         services.waker.wake(name)
-        return Done(outcome.said, name, queue)
+        return told(name, outcome)
 
     def drain(form: MultiDict[str, str]) -> Done:
         name = asking.site_of(services, form)
         outcome = services.queues(name).drain(g.user)
         services.waker.wake(name)
-        return Done(outcome.said, name, outcome.subject)
+        return told(name, outcome)
 
     frame.page("Queues", "/queues", show, per_site=True, live=True)
     frame.action("queue pause", "/queues/pause", pause)
@@ -78,7 +80,7 @@ def install(frame: Frame) -> None:
 
 
 def _purging(frame: Frame) -> None:
-    services = frame.services
+    services, told = frame.services, partial(_told, frame)
 
     def ask() -> Shown:
         name = frame.site()
@@ -95,8 +97,7 @@ def _purging(frame: Frame) -> None:
         queues = services.queues(name)
         asking.expect(form, queues.waiting().events)
         outcome = queues.purge()
-        back = frame.address("Queues", site=name)
-        return Done(outcome.said, name, outcome.subject, back=back)
+        return told(name, outcome)
 
     def put_back(form: MultiDict[str, str]) -> Done:
         name, purged = asking.site_of(services, form), form.get("purge", "")
@@ -107,7 +108,7 @@ def _purging(frame: Frame) -> None:
         events = stored_lines(queues.kept(purged))
         outcome = services.events(name).replay(events, (f"purge {purged}",), newest=False)
         services.waker.wake(name)
-        return Done(outcome.said, name, outcome.subject)
+        return told(name, outcome)
 
     def save() -> tuple[str, Iterable[bytes]]:
         name, purged = frame.site(), asked_for("purge")
@@ -117,6 +118,10 @@ def _purging(frame: Frame) -> None:
     frame.download("purged", "/queues/purged", save)
     frame.action("queue purge", "/queues/purge/now", purge)
     frame.action("queue put back", "/queues/put-back", put_back)
+
+
+def _told(frame: Frame, name: str, outcome: Outcome) -> Done:
+    return Done(outcome.said, name, outcome.subject, back=frame.address("Queues", site=name))
 
 
 def _card(name: str, row: Row) -> dict[str, Any]:
