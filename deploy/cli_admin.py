@@ -16,7 +16,6 @@ from rich.text import Text
 from deploy.console import answer, err, out
 from shared.admin.outcomes import Actor, Outcome
 from shared.errors import Fault, InvalidError
-from shared.sites import Site
 from shared.store.audit import Audit
 
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
@@ -29,12 +28,6 @@ SaveOption = Annotated[
 def actor(client: redis.Redis) -> Actor:
     """Whoever runs this command."""
     return Actor(f"cli:{getpass.getuser()}", "cli", Audit(client))
-
-
-def engines_of(site: Site) -> Sequence[str]:
-    """The search engines that a site tells of its changes."""
-    notify = getattr(site, "notify", None)
-    return () if notify is None else tuple(notify.engines)
 
 
 def ask(question: str, *, yes: bool) -> None:
