@@ -43,7 +43,7 @@ def say(outcome: Outcome, *, as_json: bool) -> None:
         answer(found, as_json=True)
         return
     subject = f"{outcome.subject}: " if outcome.subject else ""
-    out.print(Text(f"{subject}{outcome.said}"), soft_wrap=True)
+    tell(Text(f"{subject}{outcome.said}"))
 
 
 def when(at_ms: int | None) -> str:
@@ -62,6 +62,17 @@ def age(ms: int | None) -> str:
         if ms >= 2 * size:
             return f"{ms // size} {unit}"
     return f"{ms} ms"
+
+
+def shown(text: str) -> str:
+    """`text` of a sender, without what would command a terminal or cannot be written to one."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def tell(line: Text) -> None:
+    """Print a line that may hold texts of senders (RELIABILITY T28)."""
+    line.plain = shown(line.plain)
+    out.print(line, soft_wrap=True)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
@@ -114,4 +125,4 @@ class Saved:
 
 def note(text: str) -> None:
     """A line for people on standard error."""
-    err.print(Text(text), soft_wrap=True)
+    err.print(Text(shown(text)), soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import YesOption, actor, ask, say, when
+from deploy.cli_admin import YesOption, actor, ask, say, tell, when
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out
 from shared import urls
 from shared.admin.curl import curl
@@ -51,7 +51,7 @@ def list_(
         request = past.said.get("request") or past.said.get("source") or ""
         line = Text(f"{when(past.at_ms)}  {past.event or request:18} {past.kind:8} ")
         line.append(f"{past.subject}: " if past.subject else "").append(past.reason, "bold")
-        out.print(line, soft_wrap=True)
+        tell(line)
 
 
 def show(
@@ -69,15 +69,15 @@ def show(
     if as_json:
         answer(_told(found) | {"curl": again}, as_json=True)
         return
-    out.print(Text(f"{found.ident}  {found.subject}  ").append(found.state, "bold"), soft_wrap=True)
+    tell(Text(f"{found.ident}  {found.subject}  ").append(found.state, "bold"))
     for step in found.steps:
         after = "" if step.after_ms is None else f"  {step.after_ms} ms after it came"
         line = Text(f"{when(step.at_ms):25} {step.step:10} {step.what}").append(after, "dim")
-        out.print(line, soft_wrap=True)
+        tell(line)
     for line_ in found.lines:
         for mark, text, style in (("-", line_.before, "red"), ("+", line_.after, "green")):
             if text is not None:
-                out.print(Text(f"{mark} {text.decode().rstrip()}", style), soft_wrap=True)
+                tell(Text(f"{mark} {text.decode().rstrip()}", style))
     if again:
         out.print(again, soft_wrap=True, highlight=False, markup=False)
 
