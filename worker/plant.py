@@ -26,9 +26,9 @@ from worker.checking import Checker
 from worker.draining import drain_emptiest
 from worker.heart import Heart, Work
 from worker.notify.notifier import Notifier
-from worker.pump import now_ms
+from worker.pump import Pump
 from worker.refreshing import refresh
-from worker.tended import TendedPump
+from worker.settling import now_ms
 
 REDIS_TIMEOUT_S = 10.0
 LATE_S = 0.5
@@ -76,7 +76,7 @@ class Plant:
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
         told = on_resync or (lambda _site: self.reconcile())
         self._pumps = {
-            name: TendedPump(settings, self._client, name, consumer, clock, told)
+            name: Pump(settings, self._client, name, consumer, clock, told)
             for name in settings.sites
         }
         self._checkers = {
@@ -193,7 +193,7 @@ class Plant:
             if seen:
                 _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
-    def _adopt(self, pump: TendedPump) -> None:
+    def _adopt(self, pump: Pump) -> None:
         if not pump.inbox.waiting():
             return
         if pump.forgotten(LATE_S):
