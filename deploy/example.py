@@ -26,6 +26,8 @@ _CONFIG = Template("""\
 # body_limit = 1048576      # bytes of one request's body
 # inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit
 # linger = 0.02             # seconds between two looks at the inbox under load
+# checks_hours = 24.0       # hours between two checks of what is listed (sitemapd check); 0: only
+#                             when somebody asks for one
 
 # One table for each site; its name, [a-z0-9-]{1,32}, is part of the address events are sent to:
 # $address/v1/sites/$site/events

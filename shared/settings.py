@@ -33,6 +33,10 @@ class Settings(BaseSettings):
     body_limit: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     inbox_limit: int = Field(1_000_000, ge=0, description="events waiting before 503; 0: no limit")
     linger: float = Field(0.02, ge=0, le=1, description="seconds between drains under load")
+    checks_hours: float = Field(
+        24, ge=0, le=8_784, allow_inf_nan=False,
+        description="hours between two checks of what is listed; 0: only when somebody asks",
+    )  # fmt: skip
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
 
 

@@ -22,6 +22,7 @@ from shared.telemetry import logger
 from worker.answering import Answerer
 from worker.checking import Checker
 from worker.draining import drain_emptiest
+from worker.examining.examiner import Examiner
 from worker.notify.notifier import Notifier
 from worker.pump import Pump, now_ms
 from worker.refreshing import refresh
@@ -77,6 +78,7 @@ class Plant:
             name: Checker(self._pumps[name].publisher.state, name, site)
             for name, site in settings.sites.items()
         }
+        self._examiner = Examiner(settings, self._client, consumer, self.busy)
         self._stopping = threading.Event()
         self._beater = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
         self._sweeper = threading.Thread(target=self._sweep_for_ever, name="sweep", daemon=True)
@@ -97,6 +99,10 @@ class Plant:
         if self._notifier is not None:
             self._notifier.ask()
 
+    def busy(self) -> bool:
+        """Whether some site is being worked on this moment."""
+        return any(pump.running for pump in self._pumps.values())
+
     def reconcile(self) -> None:
         """There may be something to compare with its source."""
         if self._answerer is not None:
@@ -111,10 +117,12 @@ class Plant:
             self._answerer.start()
         if self._notifier is not None:
             self._notifier.start()
+        self._examiner.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
+        self._examiner.stop()
         if self._answerer is not None:
             self._answerer.stop()
         if self._notifier is not None:

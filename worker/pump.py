@@ -104,6 +104,11 @@ class Pump:
                 self._give_up()
         return time.monotonic() >= until
 
+    @property
+    def running(self) -> bool:
+        """Whether it is at work this moment."""
+        return self._running.locked()
+
     def stop(self) -> None:
         """Let `run` come back after the batch it is at."""
         self._stopping.set()

@@ -56,10 +56,12 @@ PERMANENT = (
     # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
     # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
     "notices",  # stream: the fate of the latest requests to engines; store/notices.py
+    "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/checks.py. And
+    # `checks:asked`, zset: who wants a check -> since when (ms); store/checks.py, answered.lua
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and `purged:` (what a
-purge took out) have a TTL.
+`resync-alarm`, `told:`, `spent:`, `telling:`, `checking` and `checking:progress`, `pulse:` (counts
+of one minute) and `purged:` (what a purge took out) have a TTL.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -96,6 +98,10 @@ class Keys:
         self.notices = self.prefix + "notices"
         self.notice_dead = self.prefix + "notify:dead"
         self.breakers = self.prefix + "notify:breakers"
+        self.checks = self.prefix + "checks"
+        self.checks_asked = self.prefix + "checks:asked"
+        self.checking = self.prefix + "checking"
+        self.checking_progress = self.prefix + "checking:progress"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
