@@ -114,12 +114,12 @@ class Examination:
         audit = Audit(self._client, self._name, self._site, self._owner)
         wrong: set[Difference] | None = None
         try:
-            for _ in range(_ROUNDS):
+            for number in range(_ROUNDS):
+                going.wait(AGAIN_S * (number > 0))
                 found = set(audit.verify(lambda _: going.step(0)))
                 wrong = found if wrong is None else wrong & found
                 if not wrong:
                     return
-                going.wait(AGAIN_S)
         except PublishError as error:
             tally.add("different-file", str(self._site.web_root), f"not all compared: {error}")
         for difference in sorted(wrong or ()):
