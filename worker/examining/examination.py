@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import redis
 
+from shared import shards
 from shared.errors import PublishError
 from shared.shards import Shard
 from shared.sites import Site
@@ -70,7 +71,8 @@ class Examination:
         going.at("robots.txt")
         barriers = self._barriers(serving if served else None, going)
         going.at("pages")
-        Pages(self._site, tally, barriers).look(files, self._listing, going.step)
+        indexes = map(shards.index_name, self._index_pages())
+        Pages(self._site, tally, barriers).look(files, indexes, self._listing, going.step)
         going.at("files")
         self._audit(tally, going)
         if served:
@@ -87,6 +89,9 @@ class Examination:
 
     def _files(self) -> dict[Shard, PublishedFile]:
         return self._state.files(sorted({*self._site.limits, *self._state.sections()}))
+
+    def _index_pages(self) -> list[int]:
+        return self._state.pages(self._site.index_shards) if self._site.index else []
 
     def _barriers(self, serving: Serving | None, going: _Going) -> list[Barrier]:
         """robots.txt as it lies in the web root, if that is the host's, and as it is served."""
@@ -126,9 +131,8 @@ class Examination:
             tally.add(_NAMES[difference.what], difference.name, difference.what)
 
     def _serve(self, serving: Serving, tally: Tally, going: _Going) -> None:
-        pages = self._state.pages(self._site.index_shards)
         try:
-            serving.look(pages, self._files(), going.step)
+            serving.look(self._index_pages(), self._files(), going.step)
         except PublishError as error:
             tally.add("served", str(self._site.web_root), str(error))
         self._checks.set_seen(serving.validators)

@@ -52,13 +52,24 @@ class Pages:
         self._now_ms = time.time_ns() // 1_000_000
         self._soon = w3c.from_epoch_s((self._now_ms + SKEW_MS) // 1000).encode()
 
-    def look(self, files: dict[Shard, PublishedFile], listing: Listing, step: Step) -> None:
-        """Look at every page of `files`. Raises StoreError, CheckError."""
+    def look(
+        self,
+        files: dict[Shard, PublishedFile],
+        indexes: Iterable[str],
+        listing: Listing,
+        step: Step,
+    ) -> None:
+        """Look at every page of `files`, and whether crawlers may fetch these and the `indexes`.
+
+        Raises StoreError, CheckError.
+        """
         twice = Twice()
         try:
+            self._barred([self._site.base.url(name) for name in indexes], step)
             for shard, file in files.items():
                 is_news = shard.section in self._site.routing.news
                 name = shards.file_name(shard, self._site.form)
+                self._barred([self._site.base.url(name)], step)
                 if is_news and file.urls > MAX_NEWS:
                     self._tally.add("news-too-many", name, f"{file.urls} URLs")
                 for block in listing.published([shard])[0]:
@@ -96,8 +107,7 @@ class Pages:
                 self._tally.add("wrong-host", loc, name)
         if max(map(itemgetter(1), found)) > self._soon:
             self._dates(zip(locs, map(itemgetter(1), found), strict=True), name)
-        if self._barriers:
-            self._barred(inside, step)
+        self._barred(inside, step)
         if _NEWS in raw:
             self._articles(name, raw, step)
         if twice is not None:

@@ -90,7 +90,7 @@ class Serving:
     def _wanted(
         self, root: WebRoot, pages: Sequence[int], files: Mapping[Shard, PublishedFile]
     ) -> Iterator[_File]:
-        for page in pages[:NEWEST] if self._site.index else ():
+        for page in pages[:NEWEST]:
             name = shards.index_name(page)
             yield _File(name, name)
         if self._site.base.path == "/" and root.read_own("robots.txt") is not None:

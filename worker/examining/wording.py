@@ -36,7 +36,7 @@ _CHECKS = {
         " reconcile.",
     ),
     "robots-blocked": _Check(
-        ERROR, "robots.txt forbids pages that are listed (PROTOCOL R10).",
+        ERROR, "robots.txt forbids pages that are listed, or the sitemap itself (PROTOCOL R10).",
         "Take the rule out of robots.txt, or have the pages deleted: sitemapd event send URL --type"
         " delete.",
     ),
