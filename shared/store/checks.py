@@ -23,8 +23,8 @@ ERROR, WARNING, OK = "error", "warning", "ok"
 SAMPLES = 20
 """Pages or files that a finding names at most."""
 
-LOCK_MS = 30_000
-"""Longer than any step between two calls of `Run.advance`."""
+LOCK_MS = 60_000
+"""Longer than anything between two calls of `Run.advance`: to resolve a name and connect, say."""
 
 
 class CheckBusyError(CheckError):

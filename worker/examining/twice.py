@@ -25,7 +25,9 @@ PARTS = 256
 _FLUSH = 2_048
 _STEP = 2_000
 MOST_PAIRS = 200
-"""Pairs of shards that are read again; of what is beyond, only the hashes are known."""
+MOST_HASHES = 100_000
+"""Pairs of shards that are read again, and pages looked for there; what is beyond is only counted.
+"""
 
 
 class Twice:
@@ -38,7 +40,10 @@ class Twice:
         self._shards = [array("i") for _ in range(PARTS)]
         self._spilt: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]
         self._names: list[Shard] = []
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
+        try:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
+        except OSError as error:
+            raise _no_room(error) from error
 
     def close(self) -> None:
         """Forget everything."""
@@ -60,13 +65,14 @@ class Twice:
     def found(self, listing: Listing, step: Step) -> Iterator[tuple[str, int, Sequence[Shard]]]:
         """Each page listed twice, how often too many it is, and the shards that list it.
 
-        Beyond MOST_PAIRS pairs of shards, pages come without name and in one sum.
+        Beyond MOST_PAIRS and MOST_HASHES, pages come without name and in one sum.
         """
         pairs: dict[tuple[int, int], set[int]] = {}
-        beyond = 0
+        kept = beyond = 0
         for pair, hashed in self._doubles(step):
-            if pair in pairs or len(pairs) < MOST_PAIRS:
+            if kept < MOST_HASHES and (pair in pairs or len(pairs) < MOST_PAIRS):
                 pairs.setdefault(pair, set()).add(hashed)
+                kept += 1
             else:
                 beyond += 1
         for (one, other), hashes in pairs.items():
@@ -95,8 +101,7 @@ class Twice:
             self._spilt[part].append((self._file.tell(), len(hashes)))
             self._file.write(hashes.tobytes() + shards.tobytes())
         except OSError as error:
-            reason = f"no room for a temporary file ({error.strerror}): TMPDIR names where there is"
-            raise CheckError(f"{reason} some") from error
+            raise _no_room(error) from error
         self._hashes[part], self._shards[part] = array("q"), array("i")
 
     def _read(self, part: int) -> Iterator[tuple[int, int]]:
@@ -123,3 +128,8 @@ def _listed(
                 locs = (line[:-1].decode() for line in fragments.lines(block.raw()))
                 found.update(loc for loc in locs if hash(loc) in hashes)
     return found
+
+
+def _no_room(error: OSError) -> CheckError:
+    reason = error.strerror or error
+    return CheckError(f"no room for a temporary file ({reason}): TMPDIR names where there is some")
