@@ -36,6 +36,7 @@ _simple = st.lists(
 
 @given(st.one_of(_robots, _simple), st.lists(_path.map(f"{ORIGIN}/".__add__), min_size=1))
 @example("User-agent: *\nDisallow: /%61/*b$", [f"{ORIGIN}/a/x/b"])
+@example("User-agent: *\nDisallow: /ab", [f"{ORIGIN}/%61b"])
 @example("User-agent: *\nDisallow: /%", [f"{ORIGIN}/%25"])
 @example("User-agent: BadBot\nSitemap: x\nUser-agent: *\nDisallow: /a", [f"{ORIGIN}/ab"])
 @example("User-agent: *\ndance\nUser-agent: BadBot\nDisallow: /a", [f"{ORIGIN}/a"])
