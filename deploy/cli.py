@@ -14,6 +14,7 @@ import typer
 
 from deploy import (
     cli_backup,
+    cli_check,
     cli_connect,
     cli_console,
     cli_crawl,
@@ -62,6 +63,7 @@ for command in (
     cli_state.publish,
     cli_state.verify,
     cli_state.rebuild,
+    cli_check.check,
     cli_reconcile.reconcile,
     cli_backup.backup,
     cli_backup.restore,

@@ -24,6 +24,7 @@ from shared.telemetry import logger
 from worker.answering import Answerer
 from worker.checking import Checker
 from worker.draining import drain_emptiest
+from worker.examining.examiner import Examiner
 from worker.heart import Heart, Work
 from worker.notify.notifier import Notifier
 from worker.pump import Pump
@@ -83,6 +84,7 @@ class Plant:
             name: Checker(self._pumps[name].publisher.state, name, site)
             for name, site in settings.sites.items()
         }
+        self._examiner = Examiner(settings, self._client, consumer, self.busy)
         self._stopping = threading.Event()
         self._heart = Heart(
             self._client, consumer, settings.sites, work=self._work, on_quiet=self._be_quiet
@@ -108,6 +110,10 @@ class Plant:
         if self._notifier is not None:
             self._notifier.ask()
 
+    def busy(self) -> bool:
+        """Whether some site is being worked on this moment."""
+        return any(pump.running for pump in self._pumps.values())
+
     def reconcile(self) -> None:
         """There may be something to compare with its source."""
         if self._answerer is not None:
@@ -128,11 +134,13 @@ class Plant:
             self._answerer.start()
         if self._notifier is not None:
             self._notifier.start()
+        self._examiner.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
         self._heart.stop()
+        self._examiner.stop()
         if self._answerer is not None:
             self._answerer.stop()
         if self._notifier is not None:

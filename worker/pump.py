@@ -107,6 +107,11 @@ class Pump:
         late = waiting.now_ms - waiting.oldest_ms > since_s * 1000
         return late and EVENTS not in self._queues.paused()
 
+    @property
+    def running(self) -> bool:
+        """Whether it is at work this moment."""
+        return self._running.locked()
+
     def stop(self) -> None:
         """Let `run` come back after the batch it is at."""
         self._stopping.set()
