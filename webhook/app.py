@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import redis
 from flask import Flask
 
@@ -12,6 +14,7 @@ from webhook import answers
 from webhook.console import blueprint as console
 from webhook.console.services import Services
 from webhook.hooks import Hooks
+from webhook.hubs import Hubs
 from webhook.queries import Queries
 from webhook.refusals import Refusals
 from webhook.tenants import Gate, Tenants
@@ -44,13 +47,17 @@ def create_app(
     events = Events(
         tenants, gate, waker, body_limit=settings.body_limit, inbox_limit=settings.inbox_limit
     )
+    hubs = Hubs(tenants, gate, client)
     hooks = Hooks(
-        tenants, gate, waker, client,
+        tenants, gate, waker, client, hubs,
         body_limit=settings.body_limit, inbox_limit=settings.inbox_limit,
     )  # fmt: skip
     queries = Queries(tenants, gate, client)
     app.add_url_rule("/v1/sites/<site>/events", "events", events.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])
+    app.add_url_rule("/v1/sites/<site>/hooks/websub", "hubs", hubs.get)
+    distributed = partial(hooks.post, source="websub")
+    app.add_url_rule("/v1/sites/<site>/hooks/websub", "feeds", distributed, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>", "site", queries.site)
     app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)

@@ -27,6 +27,7 @@ from worker.heart import Heart, Work
 from worker.notify.notifier import Notifier
 from worker.pump import now_ms
 from worker.refreshing import refresh
+from worker.subscribing import Subscriber
 from worker.tended import TendedPump
 
 REDIS_TIMEOUT_S = 10.0
@@ -68,6 +69,11 @@ class Plant:
         )
         self._notifier = (
             None if on_publish else Notifier(settings, self._client, consumer, clock=clock)
+        )
+        self._subscriber = (
+            None
+            if on_publish
+            else Subscriber(settings, self._client, lambda: self._heart.quiet, clock=clock)
         )
         self._published = on_publish or (lambda _site: self.notify())
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
@@ -125,6 +131,8 @@ class Plant:
             self._answerer.start()
         if self._notifier is not None:
             self._notifier.start()
+        if self._subscriber is not None:
+            self._subscriber.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
@@ -134,6 +142,8 @@ class Plant:
             self._answerer.stop()
         if self._notifier is not None:
             self._notifier.stop()
+        if self._subscriber is not None:
+            self._subscriber.stop()
         for pump in self._pumps.values():
             pump.stop()
 

@@ -60,6 +60,7 @@ PERMANENT = (
     # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
     # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
     "notices",  # stream: the fate of the latest requests to engines; store/notices.py
+    "websub",  # hash: feed -> Subscription; store/subscriptions.py
     "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
@@ -105,6 +106,7 @@ class Keys:
         self.notice_dead = self.prefix + "notify:dead"
         self.breakers = self.prefix + "notify:breakers"
         self.crawl = self.prefix + "crawl"
+        self.websub = self.prefix + "websub"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
