@@ -1,8 +1,8 @@
 """Reading a feed that somebody sends: Atom 1.0 (RFC 4287, RFC 6721) and RSS 2.0. Pure.
 
 Hostile input is expected: a document type declaration is refused where it begins, so that there
-are no entities; nothing is fetched; depth and the length of each text are bounded. The beginning of
-a feed can be read, too, for the links in its head.
+are no entities; nothing is fetched; the depth, the entries and the length of each text are bounded.
+The beginning of a feed can be read, too, for the links in its head.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from shared.errors import DateError, UnusableSourceError
 
 ATOM = "http://www.w3.org/2005/Atom"
 _TOMBSTONE = "http://purl.org/atompub/tombstones/1.0 deleted-entry"
+MOST = 5_000
+"""Entries of one feed."""
 _DEEPEST = 100
 _LONGEST = 8_192
 """Characters kept of one text: an address has 2,047, a title of ours 500."""
@@ -107,6 +109,8 @@ class _Reader:
             self._head(name, attributes)
         self._path.append(name)
         if self._path in _ITEMS:
+            if len(self.items) >= MOST:
+                raise UnusableSourceError("F11", f"more than {MOST} entries")
             self._item = {}
 
     def _head(self, name: str, attributes: dict[str, str]) -> None:

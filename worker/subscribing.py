@@ -74,6 +74,7 @@ class SiteHubs:
                 self.subscriptions.forget(topic)
             elif known[topic].mode == hubs.SUBSCRIBE:
                 self.want(topic, hubs.UNSUBSCRIBE)
+        now = self._clock()
         return [one.topic for one in self.subscriptions.all() if 0 < one.due <= now]
 
     def want(self, topic: str, mode: str) -> Subscription | None:
