@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
-from xml.parsers import expat  # nosec B407: no entity can be declared, nothing is fetched
+from xml.parsers import expat  # nosec B407  # no entity can be declared
 
 from shared import w3c
 from shared.errors import DateError, UnusableSourceError

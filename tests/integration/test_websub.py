@@ -438,6 +438,24 @@ class TestTaking:
         assert setup.send(body, kind).status in {200, 415}
 
 
+def test_a_secret_is_rotated_without_a_gap(setup, hub):
+    """The hub goes on with the old one until it is asked again (RELIABILITY T4)."""
+    setup.look()
+    callback, secret = setup.form["hub.callback"], setup.form["hub.secret"]
+    rotated = setup.site(callback=setup.web, secret=["another-secret-of-it", SECRET])
+    sites: Any = {"demo": rotated.site}
+    setup._web.app = create_app(Settings(redis_url=setup.redis_url, sites=sites))
+    setup.worker = setup.another(rotated)
+    assert json.loads(hub.send(callback, secret, atom(1)).body)["accepted"] == 1
+
+    setup.worker.want(setup.topic, hubs.SUBSCRIBE)
+    setup.look()
+    assert setup.now.state == "active"
+    assert {setup.form["hub.callback"], setup.form["hub.secret"]}.isdisjoint({callback, secret})
+    new = hub.send(setup.form["hub.callback"], setup.form["hub.secret"], atom(2))
+    assert json.loads(new.body)["accepted"] == 1
+
+
 class TestEnding:
     def test_after_unsubscribing_what_still_comes_is_ignored(self, setup, hub):
         setup.look()
