@@ -28,6 +28,7 @@ from deploy import (
     cli_reconcile,
     cli_run,
     cli_state,
+    cli_websub,
     cli_workers,
 )
 from deploy.console import HomeOption, JsonOption, answer, err, find
@@ -54,6 +55,7 @@ app.add_typer(cli_files.app, name="files")
 app.add_typer(cli_queue.app, name="queue")
 app.add_typer(cli_run.app, name="run")
 app.add_typer(cli_notify.app, name="notify")
+app.add_typer(cli_websub.app, name="websub")
 app.add_typer(cli_workers.app, name="workers")
 app.command("import")(cli_import.import_)
 for command in (

@@ -30,6 +30,7 @@ from worker.notify.notifier import Notifier
 from worker.pump import Pump
 from worker.refreshing import refresh
 from worker.settling import now_ms
+from worker.subscribing import Subscriber
 
 REDIS_TIMEOUT_S = 10.0
 LATE_S = 0.5
@@ -72,6 +73,11 @@ class Plant:
         )
         self._notifier = (
             None if on_publish else Notifier(settings, self._client, consumer, clock=clock)
+        )
+        self._subscriber = (
+            None
+            if on_publish
+            else Subscriber(settings, self._client, lambda: self._heart.quiet, clock=clock)
         )
         self._published = on_publish or (lambda _site: self.notify())
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
@@ -135,6 +141,8 @@ class Plant:
         if self._notifier is not None:
             self._notifier.start()
         self._examiner.start()
+        if self._subscriber is not None:
+            self._subscriber.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
@@ -145,6 +153,8 @@ class Plant:
             self._answerer.stop()
         if self._notifier is not None:
             self._notifier.stop()
+        if self._subscriber is not None:
+            self._subscriber.stop()
         for pump in self._pumps.values():
             pump.stop()
 

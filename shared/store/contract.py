@@ -61,6 +61,7 @@ PERMANENT = (
     # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
     # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
     "notices",  # stream: the fate of the latest requests to engines; store/notices.py
+    "websub",  # hash: feed -> Subscription; store/subscriptions.py
     "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
     "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/checks.py. And
     # `checks:asked`, zset: who wants a check -> since when (ms); store/checks.py, answered.lua
@@ -113,6 +114,7 @@ class Keys:
         self.checks_asked = self.prefix + "checks:asked"
         self.checking = self.prefix + "checking"
         self.checking_progress = self.prefix + "checking:progress"
+        self.websub = self.prefix + "websub"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""
