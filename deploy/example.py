@@ -109,6 +109,12 @@ robots = "create"
 # ignore = []               # ["author"]: types that are no pages
 # locales = []              # ["en", "de"], where what is deleted names no language (Contentful)
 # branch = ""               # GitHub: the published branch; default the repository's
+# [sites.$site.sources.websub]
+# topics = []               # ["https://blog.example.com/feed.atom"]: feeds of the site; the worker
+#                             subscribes at their hubs, which then send what is new
+# hub = ""                  # empty: the one that a feed names, if it is known
+# callback = "$address"     # origin at which the hub reaches this webhook; default base_url's
+# allow_private = false     # true: feeds and hub may be in your own network, without TLS, too
 
 # Search engines that are told of what was published, a table each: `sitemapd notify test` shows
 # what they would be sent. The pings of old are gone. Secrets: "...", "env:NAME" or "file:/path".

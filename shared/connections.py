@@ -55,6 +55,10 @@ def _address(text: str) -> str:
         raise ValueError(error.detail) from error
 
 
+def _hub(text: str) -> str:
+    return _address(text) if text else ""
+
+
 def _origin(text: str) -> str:
     if urlsplit(text).path.strip("/"):
         raise ValueError("write an origin: https://host, and nothing behind it")
@@ -93,7 +97,9 @@ class Connection(BaseModel):
     topics: tuple[Address, ...] = Field(
         (), max_length=MOST_TOPICS, description="WebSub: the feeds that are subscribed to"
     )
-    hub: Address | None = Field(None, description="WebSub: the hub; default the one a feed names")
+    hub: Annotated[str, AfterValidator(_hub)] = Field(
+        "", description="WebSub: the hub; empty: the one that a feed names"
+    )
     callback: Annotated[Address, AfterValidator(_origin)] | None = Field(
         None, description="WebSub: origin of this webhook as the hub sees it; default the site's"
     )
