@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +23,9 @@ from redis.exceptions import BusyLoadingError, RedisError
 
 from deploy.engines import candidates, choose
 from deploy.processes import STORE, Child, hold, replace
-from shared.errors import ServerStartError
+from shared.errors import ServerStartError, StoreError
 from shared.store.redis import connect
+from shared.store.tally import Tally
 from shared.telemetry import logger
 
 SETTINGS = {
@@ -118,6 +119,10 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
         if _TRUNCATED in self.output():
             logger(self.name).error("aof_truncated", data=str(self._data))
+            with connect(self.url, 1.0) as client, suppress(StoreError):
+                tally = Tally()
+                tally.add("", "aof_truncated")
+                tally.flush(client)
 
     def launch(self) -> None:
         """Start the process without waiting for an answer. Raises ServerStartError."""

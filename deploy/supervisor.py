@@ -146,7 +146,7 @@ class Supervisor:
         try:
             child.launch()
         except (OSError, ServerStartError) as error:
-            log.warning("restart_failed", child=child.name, error=str(error))
+            log.warning("restart_failed", child=child.name, reason=str(error))
             self._note_death(child, time.monotonic(), -1)
             return
         self._due.pop(child.name)

@@ -24,6 +24,7 @@ from deploy.webroot import Files
 from shared.errors import ServerStartError
 from shared.settings import Settings, load
 from shared.telemetry import configure
+from webhook import measuring
 from webhook.app import create_app
 from webhook.refusals import Refusals
 
@@ -47,14 +48,16 @@ _SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nob
 
 def from_environment() -> WSGIApplication:
     """The application for the configuration file that SITEMAPD_CONFIG names."""
-    configure(json_lines=True)
     settings = load(Path(os.environ["SITEMAPD_CONFIG"]))
+    configure(json_lines=True, level=settings.log_level, traced_as="web")
     return create(settings, Refusals(settings))
 
 
 def create(settings: Settings, refusals: Refusals | None = None) -> WSGIApplication:
     """The interface under its own paths, published files under all others."""
-    interface: WSGIApplication = create_app(settings, refusals=refusals)
+    app = create_app(settings, refusals=refusals)
+    measuring.of(app).start()
+    interface: WSGIApplication = app
     files = Files(settings.sites.values())
 
     def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:

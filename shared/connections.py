@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
@@ -115,6 +116,11 @@ def _patterns(where: str, connection: Connection) -> list[str]:
         except ValueError as error:
             found.append(f"{where}.permalinks: {error}")
     return found
+
+
+def fingerprint(key: bytes) -> str:
+    """By what people know a key of a Standard Webhooks secret; 192 bits cannot be guessed by it."""
+    return hashlib.sha256(key).hexdigest()[:8]
 
 
 def standard_key(secret: bytes) -> bytes | None:

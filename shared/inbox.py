@@ -12,6 +12,7 @@ from shared.errors import StoreError
 from shared.events import Event
 from shared.store.contract import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
 from shared.store.redis import Scripts, answering
+from shared.tracing import carry, traced
 
 
 class Accepted(NamedTuple):
@@ -57,6 +58,7 @@ class Inbox:
         self._keys = Keys(site)
         self._scripts = Scripts(client)
 
+    @traced("accept")
     def accept(
         self,
         events: list[Event],
@@ -74,15 +76,16 @@ class Inbox:
         the events waiting (0: no bound). `rate` bounds the events per second (0: no bound): of
         BURST_S seconds at that rate at once, or of one delivery after such a rest; more is paid for
         with time. `quiet` events are published without search engines being told, `trace` is the
-        context of the request. StoreDownError or StoreError if they may not be stored.
+        context of the request, by default that of the trace that is going on. StoreDownError or
+        StoreError if they may not be stored.
         """
         keys = self._keys
         names = [keys.inbox, keys.awake, keys.rate, keys.paused, keys.stats]
         names += [keys.seen(delivery)] if delivery else []
         bounds = (most, rate, BURST_S)
         status, first, count, slept, accepted, wait = self._scripts(
-            "accept", names, digest, SEEN_S, AWAKE_MS, *bounds, "1" if quiet else "", trace,
-            *(event.dump() for event in events),
+            "accept", names, digest, SEEN_S, AWAKE_MS, *bounds, "1" if quiet else "",
+            trace or carry(), *(event.dump() for event in events),
         )  # fmt: skip
         ids = []
         if first:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from shared import shards
@@ -27,6 +27,13 @@ def _site_name(name: str) -> str:
     return name
 
 
+def _metrics_token(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if text and (len(text) < 16 or not text.isascii() or not text.isprintable() or " " in text):
+        raise ValueError("has at least 16 printable ASCII characters and no space")
+    return value
+
+
 class Settings(BaseSettings):
     """Everything an administrator can set."""
 
@@ -41,6 +48,12 @@ class Settings(BaseSettings):
     linger: float = Field(0.02, ge=0, le=1, description="seconds between drains under load")
     console: Console = Field(
         {}, validate_default=True, description="the console at /admin/; off without users"
+    )
+    metrics_token: Annotated[SecretStr, AfterValidator(_metrics_token)] = Field(
+        "", validate_default=True, description="Bearer token for /metrics of all sites; empty: none"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="debug: a line for each decision with its reason"
     )
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
 

@@ -87,6 +87,12 @@ class Secret(Model):
             return None
         return connections.standard_key(self.secret.get_secret_value().encode())
 
+    @property
+    def fingerprint(self) -> str:
+        """By what metrics and logs name it, expired or not."""
+        key = connections.standard_key(self.secret.get_secret_value().encode())
+        return connections.fingerprint(key or b"")
+
 
 def _secret(value: object) -> object:
     return {"secret": value} if isinstance(value, str) else value

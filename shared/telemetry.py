@@ -7,9 +7,15 @@ import sys
 
 import structlog
 
+from shared import tracing
 
-def configure(*, json_lines: bool | None = None, level: str = "info") -> None:
-    """Set up logging of this process; JSON lines unless a person is watching."""
+
+def configure(*, json_lines: bool | None = None, level: str = "info", traced_as: str = "") -> None:
+    """Set up logging of this process; JSON lines unless a person is watching.
+
+    And traces, where the environment asks for them, under the name `traced_as`.
+    """
+    lack = tracing.configure(traced_as) if traced_as else ""
     if json_lines is None:
         json_lines = not sys.stderr.isatty()
     renderer: structlog.typing.Processor = (
@@ -20,6 +26,7 @@ def configure(*, json_lines: bool | None = None, level: str = "info") -> None:
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
+            tracing.in_log,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             renderer,
@@ -30,6 +37,8 @@ def configure(*, json_lines: bool | None = None, level: str = "info") -> None:
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
+    if lack:
+        logger("telemetry").warning("not traced", reason=lack)
 
 
 def logger(part: str) -> structlog.typing.FilteringBoundLogger:

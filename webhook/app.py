@@ -11,7 +11,9 @@ from shared.store.redis import connect
 from webhook import answers
 from webhook.console import blueprint as console
 from webhook.console.services import Services
+from webhook.exposition import Exposition
 from webhook.hooks import Hooks
+from webhook.measuring import Measuring
 from webhook.queries import Queries
 from webhook.refusals import Refusals
 from webhook.tenants import Gate, Tenants
@@ -37,6 +39,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     answers.install(app, refusals.note if refusals else None)
+    Measuring(client).attend(app)
     languages.load()  # 0.2 s, which no sender should wait for
 
     tenants, gate = Tenants(settings, client), Gate()
@@ -53,6 +56,7 @@ def create_app(
     app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>", "site", queries.site)
     app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
+    app.add_url_rule("/metrics", "metrics", Exposition(settings, gate, client).get)
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)
     app.add_url_rule("/healthz", "healthz", queries.alive)
     app.add_url_rule("/readyz", "readyz", queries.ready)

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from shared.connections import fingerprint
 from webhook.problems import RefusedError, UnauthorizedError
 
 TOLERANCE_S = 300
@@ -40,10 +41,13 @@ STRANGER = Credentials((secrets.token_bytes(32),), (secrets.token_hex(32).encode
 
 
 class Sender(NamedTuple):
-    """A verified sender: `by` is `signature` or `token`, `delivery` its id of this delivery."""
+    """A verified sender: `by` is `signature` or `token`, `delivery` its id of this delivery, `key`
+    the fingerprint of the secret that verified it, or `token`.
+    """
 
     by: str
     delivery: str | None
+    key: str
 
 
 def verify(headers: Mapping[str, str], body: bytes, credentials: Credentials, now: float) -> Sender:
@@ -61,16 +65,21 @@ def verify(headers: Mapping[str, str], body: bytes, credentials: Credentials, no
         raise RefusedError(
             "malformed", "webhook-id: up to 256 visible ASCII characters, no full stop"
         )
-    return Sender("token", delivery)
+    return Sender("token", delivery, "token")
 
 
 def check_token(headers: Mapping[str, str], credentials: Credentials) -> None:
     """Raise UnauthorizedError unless the request carries one of the site's Bearer tokens."""
+    if not any_equal([bearer(headers)], credentials.tokens or STRANGER.tokens):
+        raise UnauthorizedError("token-wrong")
+
+
+def bearer(headers: Mapping[str, str]) -> bytes:
+    """The Bearer token of the request; UnauthorizedError without one."""
     given = _BEARER.fullmatch(headers.get("authorization", ""))
     if given is None:
         raise UnauthorizedError("credentials-missing")
-    if not any_equal([given[1].encode("ascii")], credentials.tokens or STRANGER.tokens):
-        raise UnauthorizedError("token-wrong")
+    return given[1].encode("ascii")
 
 
 def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now: float) -> Sender:
@@ -81,10 +90,11 @@ def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now:
         raise UnauthorizedError("timestamp-malformed")
     content = b".".join((delivery.encode("ascii"), timestamp.encode("ascii"), body))
     given = list(_digests(headers["webhook-signature"]))
-    if not any_equal(given, [hmac.digest(key, content, "sha256") for key in keys]):
+    right = [key for key in keys if any_equal(given, [hmac.digest(key, content, "sha256")])]
+    if not right:
         raise UnauthorizedError("signature-wrong")
     check_age(int(timestamp), now)
-    return Sender("signature", delivery)
+    return Sender("signature", delivery, fingerprint(right[0]))
 
 
 def check_age(signed: float, now: float) -> None:

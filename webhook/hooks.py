@@ -72,7 +72,7 @@ class Hooks:
         proved = adapter.verify(hook, _keys(connection, credentials), now)
         if tenant is None or connection is None:
             raise UnauthorizedError("site-unknown" if tenant is None else "source-not-connected")
-        note(delivery=proved.delivery)
+        note(key=adapter.NAME, delivery=proved.delivery)
         config = Config(adapter.NAME, connection, tenant.rules)
         outcomes = adapter.translate(hook, config)
         taken = take(adapter.NAME, outcomes, tenant.rules, proved.moment, int(now * 1000))

@@ -12,7 +12,17 @@ from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
 from webhook.body import MAX_DIGITS, MAX_ITEMS
 from webhook.openapi_hooks import HOOK, SOURCE, cloud
-from webhook.openapi_parts import COUNT, IDS, TEXT, Schema, json_of, object_of, problems, ref
+from webhook.openapi_parts import (
+    COUNT,
+    IDS,
+    TEXT,
+    Schema,
+    json_of,
+    metrics,
+    object_of,
+    problems,
+    ref,
+)
 from webhook.problems import MAX_FAULTS, PROBLEMS
 from webhook.sources import cloudevents, native
 from webhook.wire import NDJSON
@@ -255,6 +265,7 @@ def document() -> Schema:
                     "findEntry", "Where is my page?", _ENTRY, *asked, "invalid", query="loc"
                 ),
             },
+            "/metrics": {"get": metrics()},
             "/healthz": {"get": _get("alive", "The process answers", status)},
             "/readyz": {"get": _get("ready", "Events can be taken", status, "store-down")},
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},

@@ -41,3 +41,20 @@ def problems(*codes: str) -> Schema:
         }
         for status, found in by_status.items()
     }
+
+
+def metrics() -> Schema:
+    """The address that Prometheus asks, in the two formats that it reads."""
+    formats = ("text/plain", "application/openmetrics-text")
+    return {
+        "operationId": "metrics",
+        "summary": "Metrics for Prometheus: of the site whose token is sent, or of everything",
+        "security": [{"token": []}],
+        "responses": {
+            "200": {
+                "description": "found; `sitemapd_up` is 0 where Redis does not answer",
+                "content": {name: {"schema": TEXT} for name in formats},
+            },
+            **problems("unauthorized", "method-not-allowed"),
+        },
+    }

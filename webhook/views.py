@@ -44,7 +44,7 @@ class Events:
         sender = auth.verify(given, body, credentials, now)
         if tenant is None:
             raise UnauthorizedError("site-unknown")
-        note(by=sender.by, delivery=sender.delivery)
+        note(by=sender.by, key=sender.key, delivery=sender.delivery)
         delivery = sender.delivery
         if cloudevents.carries(given):
             hook = Hook("POST", request.path, given, body)

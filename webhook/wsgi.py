@@ -13,6 +13,7 @@ from flask import Flask
 from shared import settings, telemetry
 from shared.errors import StoreDownError
 from shared.store.redis import check_settings, connect
+from webhook import measuring
 from webhook.app import REDIS_TIMEOUT_S, create_app
 from webhook.refusals import Refusals
 
@@ -23,12 +24,14 @@ def app() -> Flask:
     ConfigError or UnsafeStoreError where it must not run. A Redis that does not answer yet is no
     reason not to start: `/readyz` and every event are answered 503 until it does.
     """
-    telemetry.configure()
     configured = settings.load(Path(os.environ.get("SITEMAPD_CONFIG", settings.FILE)))
+    telemetry.configure(level=configured.log_level, traced_as="web")
     client = connect(configured.redis_url, REDIS_TIMEOUT_S)
     try:
         if not configured.allow_loss:
             check_settings(client)
     except StoreDownError as error:
         telemetry.logger("webhook").warning("started without Redis", reason=str(error))
-    return create_app(configured, client, Refusals(configured))
+    found = create_app(configured, client, Refusals(configured))
+    measuring.of(found).start()
+    return found

@@ -7,6 +7,7 @@ All work goes through one directory handle and plain names, so no link or `..` c
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.errors import PublishError
+from shared.metrics import OTHER
 
 TEMP = ".sitemapd-"
 _IOV_MAX = 1024
@@ -259,3 +261,11 @@ def _refusals(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise PublishError(f"cannot {what}: {error.strerror}; the old files stay") from error
+
+
+def cause_of(error: PublishError) -> str:
+    """What the system refused: one of shared.metrics.CAUSES."""
+    number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
+    if number in {errno.ENOSPC, errno.EDQUOT}:
+        return "full"
+    return "denied" if number in {errno.EACCES, errno.EPERM, errno.EROFS} else OTHER

@@ -27,8 +27,8 @@ def main() -> None:
         "--no-notify", action="store_true", help="leave telling search engines to others"
     )
     options = parser.parse_args()
-    telemetry.configure()
     settings = load(options.config)
+    telemetry.configure(level=settings.log_level, traced_as="worker")
     app = create_worker_app(settings)
     if options.schedule:
         # Kept in memory: both tasks may run at any time, so nothing is worth remembering.

@@ -16,6 +16,7 @@ from shared.errors import StoreError
 from shared.extensions import languages
 from shared.messages import REFRESH_S, SWEEP_S, TIDY_S
 from shared.settings import Settings
+from shared.store import tally
 from shared.store.redis import answering, connect
 from shared.store.room import trim
 from shared.store.workers import HEARTBEAT
@@ -30,6 +31,8 @@ from worker.refreshing import refresh
 from worker.tended import TendedPump
 
 REDIS_TIMEOUT_S = 10.0
+LATE_S = 0.5
+"""A wake-up takes milliseconds: an event that nobody has taken up by then has lost its own."""
 SLICE_S = 1.0
 """How long a sweep stays with one site while others may wait."""
 
@@ -193,11 +196,14 @@ class Plant:
     def _adopt(self, pump: TendedPump) -> None:
         if not pump.inbox.waiting():
             return
+        if pump.forgotten(LATE_S):
+            tally.of(self._client).add(pump.name, "wakeups_lost")
         others = [name for name in pump.inbox.holders() if name != self._consumer]
         with answering():
             dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
         taken = pump.adopt(dead)
         if taken:
+            tally.of(self._client).add(pump.name, "adopted", taken)
             _log.warning("took over events of a dead worker", site=pump.name, events=taken)
 
     def _be_quiet(self, quiet: bool) -> None:
@@ -228,6 +234,7 @@ class Plant:
             try:
                 busy = self.sweep()
                 self.check()
+                tally.of(self._client).flush(self._client)
                 if time.monotonic() - self._tidied_at > TIDY_S:
                     self._tidied_at = time.monotonic()
                     self.tidy()

@@ -19,12 +19,13 @@ from shared import fragments, shards, w3c
 from shared.errors import ShardError
 from shared.shards import Shard
 from shared.sites import Site
-from shared.store import revisions
+from shared.store import revisions, tally
 from shared.store.contract import LEASE_MS, PublishedFile
 from shared.store.publishing import Publishing
 from shared.store.redis import Errand
 from shared.store.work import Begun, Done, Run, Taken
 from shared.telemetry import logger
+from shared.tracing import traced
 from worker import marker, readable
 from worker.feeds import Feeds
 from worker.files import Staged, WebRoot
@@ -35,6 +36,7 @@ from worker.ownership import Ownership, path_of
 
 PASS_SHARDS = 16
 PASS_BYTES = 64 * 1024 * 1024
+"""What one pass takes at most, so that it ends well within its lease."""
 SET_ASIDE_S = 30.0
 """How long a shard that cannot be written is in nobody's way: a pass takes the longest waiting."""
 
@@ -60,7 +62,7 @@ class Publisher:
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self.state = Publishing(client, name)
-        self._name, self._site = name, site
+        self._name, self._site, self._tally = name, site, tally.of(client)
         self._indexes = Indexes(self.state, name, site)
         self._feeds = Feeds(self.state, name, site)
         self._me = f"{consumer}:"
@@ -113,13 +115,14 @@ class Publisher:
         if self._holder[0] != holder:
             self._holder = (holder, time.monotonic())
         if holder.startswith(self._me) or time.monotonic() - self._holder[1] > LEASE_MS / 1000:
+            self._tally.add(self._name, "lease_taken")
             _log.warning("lease taken over", site=self._name, holder=holder)
             self.state.release(holder)
 
     def _pass(self, begun: Begun, *, again: bool) -> Published | None:
         root = self._ownership.open()
         lost = self._ownership.check(root, begun.run, self._keep_lease)
-        within = _bounded([state.size for state in begun.states])
+        within = begun.within(PASS_BYTES)
         states = begun.states[:within]
         taken, lines = self.state.load(begun.shards[:within], states, self._indexes.pages(states))
         merged = list(self._merge(taken))
@@ -180,6 +183,7 @@ class Publisher:
 
     def _hold_back(self, shard: Shard, error: ShardError) -> None:
         self._damaged[shard] = (time.monotonic(), str(error))
+        self._tally.add(self._name, "held_back")
         _log.error("shard held back", site=self._name, shard=str(shard), reason=str(error))
 
     def _remove(self, root: WebRoot, done: Sequence[Done], *, sync: bool) -> list[str]:
@@ -192,6 +196,7 @@ class Publisher:
             root.sync()
         return removed
 
+    @traced("rename")
     def _place(
         self, root: WebRoot, staged: Collection[Staged], indexes: Collection[Staged]
     ) -> bool:
@@ -212,6 +217,7 @@ class Publisher:
             root.place(file)
         return True
 
+    @traced("stage")
     def _stage(
         self, root: WebRoot, merged: Merged, staged: dict[Shard, Staged], *, again: bool
     ) -> None:
@@ -273,6 +279,7 @@ class Publisher:
         took_ms = int((time.monotonic() - self._began) * 1000)
         publishes = self.state.commit(self._token, done, note, self._engines, took_ms)
         if not publishes:
+            self._tally.add(self._name, "lease_lost")
             _log.warning("lease lost while publishing: published again later", site=self._name)
             return published._replace(shards=[], held=[])
         if written or removed:
@@ -286,13 +293,3 @@ class Publisher:
 
     def _path(self, shard: Shard) -> str:
         return path_of(shard, self._site.form)
-
-
-def _bounded(sizes: Sequence[int]) -> int:
-    """How many shards one pass takes, so that it ends well within its lease."""
-    total = 0
-    for count, size in enumerate(sizes):
-        total += size
-        if count and total > PASS_BYTES:
-            return count
-    return len(sizes)

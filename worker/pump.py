@@ -22,12 +22,15 @@ from shared.members import RESYNC
 from shared.patch import decide
 from shared.scopes import Scope
 from shared.settings import Settings
+from shared.store import tally
 from shared.store.lookup import loc_of
 from shared.store.pages import Pages
 from shared.store.queues import EVENTS, PUBLISH, Queues
 from shared.store.redis import Errand
 from shared.telemetry import logger
-from worker.publisher import Publisher
+from shared.tracing import Trail
+from worker.files import cause_of
+from worker.publisher import PASS_SHARDS, Publisher
 
 BATCH = 500
 MAX_TRIES = 5
@@ -71,7 +74,7 @@ class Pump:
         self._on_resync = on_resync
         self._running = threading.Lock()
         self._stopping = threading.Event()
-        self._queues = Queues(client, name)
+        self._queues, self._tally, self._trail = Queues(client, name), tally.of(client), Trail(name)
         self._paused: Container[str] = ()
         self._looked_at = self._published_at = float("-inf")
         self._awake_at = float("-inf")
@@ -93,6 +96,7 @@ class Pump:
             self._read_again()
             asleep = self._drain(until)
         except PublishError as error:
+            self._tally.add(self.name, f"publish_failed:{cause_of(error)}")
             _log.error("not published", site=self.name, reason=str(error))
             return False
         except BaseException:
@@ -103,6 +107,14 @@ class Pump:
             if not asleep:
                 self._give_up()
         return time.monotonic() >= until
+
+    def forgotten(self, since_s: float) -> bool:
+        """Whether events wait for that long and nobody works on them."""
+        waiting = self._queues.waiting()
+        if waiting.oldest_ms is None or waiting.in_flight or self._running.locked():
+            return False
+        late = waiting.now_ms - waiting.oldest_ms > since_s * 1000
+        return late and EVENTS not in self._queues.paused()
 
     def stop(self) -> None:
         """Let `run` come back after the batch it is at."""
@@ -151,6 +163,7 @@ class Pump:
                 if batch:
                     continue
                 if self.inbox.rest():
+                    self._trail.end()
                     return True
                 if looked_again:
                     # Only the sweep can help: a publish that is held up, or events that fail.
@@ -172,9 +185,14 @@ class Pump:
         return self._published_at + self._site.publish_interval - time.monotonic()
 
     def _publish(self, errand: Errand | None) -> bool:
-        published = self.publisher.publish(errand=errand)
+        with self._trail.publishing():
+            published = self.publisher.publish(errand=errand)
         if published is None:
             return False
+        self._tally.add(self.name, "written", len(published.written))
+        self._tally.add(self.name, "removed", len(published.removed))
+        if len(published.shards) < PASS_SHARDS:
+            self._trail.end()
         if published.written or published.removed or published.held:
             self._published_at = time.monotonic()
         return bool(published.shards or published.held)
@@ -196,7 +214,8 @@ class Pump:
         cannot hold up the others.
         """
         try:
-            self._apply(batch, errand)
+            with self._trail.deciding(received.trace for received in batch):
+                self._apply(batch, errand)
         except StoreDownError:
             raise
         except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
@@ -263,7 +282,7 @@ class Pump:
         tries = self.inbox.tries(self._consumer).get(received.id, 1)
         _log.error(
             "event failed", site=self.name, id=received.id, tries=tries,
-            error=f"{type(error).__name__}: {error}",
+            reason=f"{type(error).__name__}: {error}",
         )  # fmt: skip
         if tries >= MAX_TRIES and not isinstance(error, NewerSchemaError):
             self.inbox.bury(received.id, f"{type(error).__name__}: {error}", tries)

@@ -51,8 +51,9 @@ PERMANENT = (
     "recent",  # stream: what happened lately, for people (store/history.py); apply.lua, commit.lua
     "refused",  # stream: what was refused at the door, REFUSED entries; webhook/refusals.py
     "revisions",  # stream: which lines each publish changed (store/revisions.py); commit.lua
-    "stats",  # hash: what was counted (store/stats.py); accept.lua, apply.lua, bury.lua,
-    # commit.lua, webhook/refusals.py
+    "stats",  # hash: what was counted (store/stats.py); the scripts,
+    # webhook/refusals.py, store/tally.py
+    "counts",  # hash under `{sitemapd}`: what was counted and belongs to no site; store/tally.py
     "paused",  # hash: queue -> since (ms), by whom; store/queues.py
     "purges",  # zset: name of a purge -> when (ms); purge.lua
     "notify:",  # of each engine that is told of changes, all but the first by store/notices.py:

@@ -73,6 +73,15 @@ class Begun(NamedTuple):
     shards: list[Shard]
     states: list[ShardState]
 
+    def within(self, most_bytes: int) -> int:
+        """How many of them, at least one, come to no more than that."""
+        total = 0
+        for count, state in enumerate(self.states):
+            total += state.size
+            if count and total > most_bytes:
+                return count
+        return len(self.states)
+
 
 def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
     """Stored patches by block: fragments.key -> new fragment, None to remove."""

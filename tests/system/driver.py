@@ -14,7 +14,7 @@ import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ def wait_until(holds: Callable[[], object], what: str, seconds: float = 30) -> N
 class System:
     """One `sitemapd up` with its home directory."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.home, self.environment = home, {**os.environ, **(environment or {})}
         self.root = home / "public"
         self.address = ""
 
@@ -49,7 +49,7 @@ class System:
         start = self.log.tell()
         self.process = subprocess.Popen(
             [SITEMAPD, "up", "--home", self.home, "--http", address],
-            stdout=self.log, stderr=self.log,
+            stdout=self.log, stderr=self.log, env=self.environment,
         )  # fmt: skip
 
         def ready() -> bool:
@@ -98,7 +98,9 @@ class System:
 
         wait_until(settled, "nothing waits any more")
 
-    def post(self, body: bytes, kind: str = "application/json") -> tuple[int, dict[str, Any]]:
+    def post(
+        self, body: bytes, kind: str = "application/json", headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, Any]]:
         """Send a signed delivery: status and answer. OSError, HTTPException: nobody knows."""
         ident, now = f"msg_{secrets.token_hex(8)}", str(int(time.time()))
         mac = hmac.digest(self.key, f"{ident}.{now}.".encode() + body, "sha256")
@@ -108,7 +110,7 @@ class System:
                 "POST", "/v1/sites/demo/events", body,
                 {
                     "content-type": kind, "webhook-id": ident, "webhook-timestamp": now,
-                    "webhook-signature": "v1," + base64.b64encode(mac).decode(),
+                    "webhook-signature": "v1," + base64.b64encode(mac).decode(), **(headers or {}),
                 },
             )  # fmt: skip
             reply = connection.getresponse()

@@ -154,7 +154,8 @@ def test_a_page_is_found_by_keyboard_alone(console: System, chromium: Browser) -
                 return
         pytest.fail(f"{name} cannot be reached")
 
-    page.keyboard.press("Enter")  # the button of the one-time link has the focus
+    expect(page.get_by_role("button", name="Log in")).to_be_focused()
+    page.keyboard.press("Enter")
     page.wait_for_url(f"{console.address}/admin/")
     tab_to("Skip to the content")
     page.keyboard.press("Enter")
@@ -224,7 +225,7 @@ def test_no_page_has_a_barrier_or_is_wider_than_its_screen(enter: Enter, console
 
     page.goto(console.address + FILE)
     below = page.locator("main table a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
-    for path in (*PAGES.values(), *ALSO, FILE, *below[:2]):
+    for path in (*PAGES.values(), *ALSO, FILE, below[0]):
         look(path)
     page.context.clear_cookies()
     look("/admin/login?next=/admin/audit")
@@ -308,7 +309,6 @@ def test_a_worker_is_quieted_and_resumed(enter: Enter, console: System) -> None:
     page.get_by_role("button", name="Resume").click()
 
     expect(state).to_have_text("working")
-    wait_until(lambda: "quiet" not in console.run("workers").stdout, "it works again")
 
 
 def test_a_change_is_found_in_its_file_and_taken_back(enter: Enter, console: System) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -42,7 +43,9 @@ def test_the_example_of_the_standard_verifies():
     }
     sender = verify(headers, b'{"test": 2432232314}', Credentials((key,), ()), 1_614_265_330)
 
-    assert Sender("signature", "msg_p5jXN8AQM9LWM0D4loKWxJek") == sender
+    assert (
+        Sender("signature", "msg_p5jXN8AQM9LWM0D4loKWxJek", sha256(key).hexdigest()[:8]) == sender
+    )
 
 
 def test_any_of_several_signatures_and_keys_verifies():
@@ -87,8 +90,8 @@ def test_nobody_verifies_where_nothing_is_known(credentials):
 def test_a_token_verifies_and_takes_the_delivery_id_along():
     headers = {"authorization": "bearer a-token-of-the-site"}
 
-    assert Sender("token", None) == verify(headers, BODY, SITE, NOW)
-    assert Sender("token", "d") == verify(headers | {"webhook-id": "d"}, BODY, SITE, NOW)
+    assert Sender("token", None, "token") == verify(headers, BODY, SITE, NOW)
+    assert Sender("token", "d", "token") == verify(headers | {"webhook-id": "d"}, BODY, SITE, NOW)
     with pytest.raises(RefusedError) as refused:
         verify(headers | {"webhook-id": "a.b"}, BODY, SITE, NOW)
     assert refused.value.code == "malformed"

@@ -1,0 +1,68 @@
+"""Every log line is a fixed sentence with named facts, which programs can search and count."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from shared import telemetry
+
+ROOT = Path(__file__).resolve().parents[2]
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
+
+LOGGER = re.compile(r"_?log|.*\blogger\(.*\)", re.IGNORECASE)
+
+
+def lines() -> Iterator[tuple[str, ast.Call]]:
+    """Where each line is logged, and the call."""
+    for package in ("shared", "webhook", "worker", "deploy"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                    continue
+                if node.func.attr in LEVELS and LOGGER.fullmatch(ast.unparse(node.func.value)):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+LINES = dict(lines())
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(LINES) > 40
+
+
+@pytest.mark.parametrize("call", LINES.values(), ids=LINES.keys())
+def test_a_line_has_one_constant_sentence_and_named_facts(call: ast.Call) -> None:
+    (sentence,) = call.args
+    assert isinstance(sentence, ast.Constant)
+    named = {word.arg for word in call.keywords if word.arg}
+    assert "error" not in named, "why something failed is always called `reason`"
+    assert "msg" not in named
+
+
+@pytest.mark.parametrize("call", LINES.values(), ids=LINES.keys())
+def test_what_failed_says_why(call: ast.Call) -> None:
+    assert isinstance(call.func, ast.Attribute)
+    sentence = ast.literal_eval(call.args[0])
+    if call.func.attr == "error" and re.search(r"\b(failed|not)\b", sentence):
+        named = {word.arg for word in call.keywords}
+        assert named & {"reason", "exc_info", "run", None}
+
+
+@pytest.mark.parametrize(("level", "shown"), [("info", False), ("debug", True)])
+def test_decisions_are_logged_at_debug(
+    level: str, shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = structlog.get_config()
+    try:
+        telemetry.configure(json_lines=True, level=level)
+        telemetry.logger("test").debug("decided", site="demo", reason="new page")
+    finally:
+        structlog.configure(**before)
+
+    assert ('"reason": "new page"' in capsys.readouterr().err) == shown
