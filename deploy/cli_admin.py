@@ -16,7 +16,6 @@ from rich.text import Text
 from deploy.console import answer, err, out
 from shared.admin.outcomes import Actor, Outcome
 from shared.errors import Fault, InvalidError
-from shared.sites import Site
 from shared.store.audit import Audit
 
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
@@ -29,12 +28,6 @@ SaveOption = Annotated[
 def actor(client: redis.Redis) -> Actor:
     """Whoever runs this command."""
     return Actor(f"cli:{getpass.getuser()}", "cli", Audit(client))
-
-
-def engines_of(site: Site) -> Sequence[str]:
-    """The search engines that a site tells of its changes."""
-    notify = getattr(site, "notify", None)
-    return () if notify is None else tuple(notify.engines)
 
 
 def ask(question: str, *, yes: bool) -> None:
@@ -50,7 +43,7 @@ def say(outcome: Outcome, *, as_json: bool) -> None:
         answer(found, as_json=True)
         return
     subject = f"{outcome.subject}: " if outcome.subject else ""
-    out.print(Text(f"{subject}{outcome.said}"), soft_wrap=True)
+    tell(Text(f"{subject}{outcome.said}"))
 
 
 def when(at_ms: int | None) -> str:
@@ -69,6 +62,17 @@ def age(ms: int | None) -> str:
         if ms >= 2 * size:
             return f"{ms // size} {unit}"
     return f"{ms} ms"
+
+
+def shown(text: str) -> str:
+    """`text` of a sender, without what would command a terminal or cannot be written to one."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def tell(line: Text) -> None:
+    """Print a line that may hold texts of senders (RELIABILITY T28)."""
+    line.plain = shown(line.plain)
+    out.print(line, soft_wrap=True)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
@@ -121,4 +125,4 @@ class Saved:
 
 def note(text: str) -> None:
     """A line for people on standard error."""
-    err.print(Text(text), soft_wrap=True)
+    err.print(Text(shown(text)), soft_wrap=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import Saved, SaveOption, YesOption, actor, ask, note, say, when
+from deploy.cli_admin import Saved, SaveOption, YesOption, actor, ask, note, say, shown, tell, when
 from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out
 from shared.admin.curl import curl
 from shared.admin.dead import Choice, DeadActions, subject
@@ -35,7 +36,7 @@ def list_(
     dead = DeadActions(place.client(), place.name)
     if error is not None:
         letters = dead.chosen(Choice(error=error))
-        answer([_told(letter) for letter in letters], as_json=as_json)
+        answer([_told(letter, as_json=as_json) for letter in letters], as_json=as_json)
         return
     groups = dead.groups()
     if as_json:
@@ -45,18 +46,19 @@ def list_(
         line = Text(f"{group.events:6}  {group.error}  ")
         line.append(f"{when(group.first_ms)} to {when(group.last_ms)}: ", "dim")
         line.append(", ".join(group.examples), "dim")
-        out.print(line, soft_wrap=True)
+        tell(line)
         choice = Choice(error=group.error)
         note(f"        to try again: {command('dead', 'retry', *choice.words(), site=place.name)}")
     if not groups:
         out.print("nothing failed")
 
 
-def _told(letter: Letter) -> dict[str, object]:
-    return {
+def _told(letter: Letter, *, as_json: bool) -> dict[str, object]:
+    found: dict[str, object] = {
         "id": letter.id, "event": letter.event, "subject": subject(letter.payload),
         "error": letter.error, "tries": letter.tries, "since": when(letter.since_ms),
     }  # fmt: skip
+    return found if as_json else {name: shown(str(value)) for name, value in found.items()}
 
 
 @app.command()
@@ -73,9 +75,11 @@ def show(
         lines = curl(Event.load(letter.payload), place.name, place.site.base.origin)
     except SchemaError:
         lines = ""
-    found = _told(letter) | {"members": members(letter.payload)}
-    answer(found | ({"curl": lines} if as_json else {}), as_json=as_json)
-    if not as_json:
+    found, event = _told(letter, as_json=as_json), members(letter.payload)
+    if as_json:
+        answer(found | {"members": event, "curl": lines}, as_json=True)
+    else:
+        answer(found | {"members": json.dumps(event)}, as_json=False)
         out.print(lines, soft_wrap=True, highlight=False, markup=False)
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import YesOption, actor, ask, columns, say, when
+from deploy.cli_admin import YesOption, actor, ask, columns, say, tell, when
 from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out
 from shared.admin.files import FileActions, FileRow, pairs
-from shared.admin.outcomes import command
+from shared.admin.outcomes import command, counted
 from shared.admin.restoring import Rollback, summary
 from shared.admin.rollback import Plan
 from shared.store.revisions import Revision
@@ -57,7 +57,7 @@ def history(
     """The publishes that changed a file and are still known, newest first."""
     place = find(home, site)
     files = FileActions(place.client(), place.name, place.site)
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "revision": each.at, "at": when(each.at_ms), "changed": each.changed,
             "lines_kept": each.lines is not None, "pages": each.file.urls if each.file else 0,
@@ -69,8 +69,8 @@ def history(
         return
     for each in found:
         kept = "" if each["lines_kept"] else "  (too many to keep)"
-        said = f"{each['revision']:20} {each['at']}  {each['changed']} lines{kept}"
-        out.print(f"{said}, {each['pages']} pages then", soft_wrap=True, highlight=False)
+        said = f"{each['revision']:20} {each['at']}  {counted(each['changed'], 'line')}{kept}"
+        out.print(f"{said}, {counted(each['pages'], 'page')} then", soft_wrap=True, highlight=False)
     if not found:
         out.print("no publish of it is kept")
 
@@ -100,10 +100,10 @@ def diff(
         )  # fmt: skip
         return
     name = files.name(revision.shard)
-    head = f"{name}  {revision.at}  {when(revision.at_ms)}  {revision.changed} lines"
+    head = f"{name}  {revision.at}  {when(revision.at_ms)}  {counted(revision.changed, 'line')}"
     out.print(Text(head, "bold"), soft_wrap=True)
     for line in _coloured(revision):
-        out.print(line, soft_wrap=True)
+        tell(line)
     if revision.lines is None:
         out.print("they were too many to keep")
 

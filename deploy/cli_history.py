@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -11,21 +10,20 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli_admin import YesOption, actor, ask, engines_of, say, when
+from deploy.cli_admin import YesOption, actor, ask, say, tell, when
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out
-from shared import urls, w3c
+from shared import urls
 from shared.admin.curl import curl
 from shared.admin.events import KINDS, EventActions, Stored, Wanted, stored_lines, told
 from shared.admin.outcomes import Outcome, counted
 from shared.admin.timeline import Timeline, Timelines
-from shared.errors import DateError, Fault, InvalidError, UrlError
+from shared.errors import Fault, InvalidError, UrlError
 from shared.events import Event, SchemaError
 from shared.store.revisions import Line
 
-_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-
 UrlOption = Annotated[
-    str, typer.Option("--url", help="about this page; URL* for all that begin so")
+    str,
+    typer.Option("--url", help="about this page; URL* or *PART* for all that are like it"),
 ]
 ReasonOption = Annotated[str, typer.Option("--reason", help="with this in the reason")]
 KindOption = Annotated[str, typer.Option("--kind", help=", ".join(KINDS))]
@@ -53,7 +51,7 @@ def list_(
         request = past.said.get("request") or past.said.get("source") or ""
         line = Text(f"{when(past.at_ms)}  {past.event or request:18} {past.kind:8} ")
         line.append(f"{past.subject}: " if past.subject else "").append(past.reason, "bold")
-        out.print(line, soft_wrap=True)
+        tell(line)
 
 
 def show(
@@ -66,20 +64,20 @@ def show(
     took, the lines it changed. Of a URL: the last event about it.
     """
     place = find(home, site)
-    found = Timelines(place.client(), place.name, place.site, engines_of(place.site)).show(asked)
+    found = Timelines(place.client(), place.name, place.site).show(asked)
     again = _curl(found, place)
     if as_json:
         answer(_told(found) | {"curl": again}, as_json=True)
         return
-    out.print(Text(f"{found.ident}  {found.subject}  ").append(found.state, "bold"), soft_wrap=True)
+    tell(Text(f"{found.ident}  {found.subject}  ").append(found.state, "bold"))
     for step in found.steps:
         after = "" if step.after_ms is None else f"  {step.after_ms} ms after it came"
         line = Text(f"{when(step.at_ms):25} {step.step:10} {step.what}").append(after, "dim")
-        out.print(line, soft_wrap=True)
+        tell(line)
     for line_ in found.lines:
         for mark, text, style in (("-", line_.before, "red"), ("+", line_.after, "green")):
             if text is not None:
-                out.print(Text(f"{mark} {text.decode().rstrip()}", style), soft_wrap=True)
+                tell(Text(f"{mark} {text.decode().rstrip()}", style))
     if again:
         out.print(again, soft_wrap=True, highlight=False, markup=False)
 
@@ -109,13 +107,14 @@ def _curl(found: Timeline, place: Place) -> str:
 def replay(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="events")] = None,
     matching: Annotated[
-        bool, typer.Option("--matching", help="all that --url, --reason, --since choose")
+        bool, typer.Option("--matching", help="all that --url, --reason, --kind, --since choose")
     ] = False,
     file: Annotated[
         Path | None, typer.Option("--file", help="what `queue purge` or `dead discard` saved")
     ] = None,
     url: UrlOption = "",
     reason: ReasonOption = "",
+    kind: KindOption = "",
     since: SinceOption = "",
     as_sent: Annotated[
         bool, typer.Option("--as-sent", help="with their versions: what is newer still wins")
@@ -130,7 +129,7 @@ def replay(
     as they were sent.
     """
     place = find(home, site)
-    actions, wanted = _actions(place), _wanted(place, url, reason, "", since)
+    actions, wanted = _actions(place), _wanted(place, url, reason, kind, since)
     if bool(ids) + matching + (file is not None) != 1:
         raise InvalidError(Fault("ID", "event", "give ids, or --matching, or --file FILE"))
     words = [*ids] if ids else ["--matching", *wanted.words()] if matching else [f"--file={file}"]
@@ -165,18 +164,6 @@ def _chosen(
 
 
 def _wanted(place: Place, url: str, reason: str, kind: str, since: str) -> Wanted:
-    if kind and kind not in KINDS:
-        raise InvalidError(Fault("--kind", "event", f"there are: {', '.join(KINDS)}"))
     with suppress(UrlError):  # the beginning of one, or `id 7`
         url = urls.canonical(url, place.site.base) if url[-1:] not in {"", "*"} else url
-    return Wanted(url, reason, kind, _since_ms(since))
-
-
-def _since_ms(since: str) -> int:
-    number, unit = since[:-1], since[-1:]
-    if unit in _UNITS_S and number.isascii() and number.isdigit():
-        return int((time.time() - int(number) * _UNITS_S[unit]) * 1000)
-    try:
-        return w3c.epoch_ms(since) if since else 0
-    except DateError as error:
-        raise InvalidError(Fault("--since", "PROTOCOL M1", f"{error}; or as 30m, 2h, 1d")) from None
+    return Wanted.of(url, reason, kind, since)

@@ -15,7 +15,6 @@ from deploy.cli_admin import (
     age,
     ask,
     columns,
-    engines_of,
     note,
     say,
     when,
@@ -44,7 +43,8 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     place = find(home, site)
     client = place.client()
     names = [name for name in place.settings.sites if site in {None, name}]
-    engines = {name: engines_of(place.settings.sites[name]) for name in names}
+    sites = place.settings.sites
+    engines = {name: tuple(sites[name].notify.engines) for name in names}
     rows = [row for name in names for row in QueueActions(client, name, engines[name]).rows()]
     if as_json:
         answer([_told(row) for row in rows], as_json=True)

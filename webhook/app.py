@@ -60,5 +60,5 @@ def create_app(
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)
     app.add_url_rule("/healthz", "healthz", queries.alive)
     app.add_url_rule("/readyz", "readyz", queries.ready)
-    console.install(app, Services.of(settings, client, tenants, gate))
+    console.install(app, Services.of(settings, client, tenants, gate, waker))
     return app

@@ -98,7 +98,12 @@ def merge(taken: Taken) -> Merged:
         else:
             edited[number] = None
             whole.pop(number, None)
-    changed = changed if lines is None else len(lines)
+    if lines is not None:
+        changed = len(lines)
+        if taken.told:
+            # What was changed and changed back before it was published is nothing to tell of.
+            differ = {line.loc for line in lines}
+            taken = taken._replace(told=[loc for loc in taken.told if loc in differ])
     merged = Merged(taken, edited, dict(sorted(whole.items())), raws)
     return merged._replace(lines=lines, changed=changed)
 

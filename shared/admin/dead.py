@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import redis
@@ -10,17 +11,21 @@ import redis
 from shared.admin.outcomes import Outcome, command, counted, is_id
 from shared.admin.queues import Save, members
 from shared.errors import Fault, InvalidError
+from shared.members import RESYNC
 from shared.store.dead import Dead, Letter
 
 _EXAMPLES = 3
 
 
 class Choice(NamedTuple):
-    """Which events are meant: those of these `ids`, those with this `error`, or all."""
+    """Which events are meant: those of these `ids`, those with this `error`, or all; of these two
+    the oldest `most`, None: any number.
+    """
 
     ids: Sequence[str] = ()
     error: str | None = None
     everything: bool = False
+    most: int | None = None
 
     def words(self) -> tuple[str, ...]:
         """The same on the command line."""
@@ -35,8 +40,8 @@ class Choice(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The events that failed with one error: how many, the first and the last (ms since 1970), and
-    what some of them are about.
+    """The events that failed with one error: how many, the first and the last (ms since 1970), what
+    the last of them are about, and their ids, as they were accepted.
     """
 
     error: str
@@ -44,6 +49,7 @@ class Group(NamedTuple):
     first_ms: int
     last_ms: int
     examples: Sequence[str]
+    ids: Sequence[str]
 
 
 class DeadActions:
@@ -52,15 +58,25 @@ class DeadActions:
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._dead, self._site = Dead(client, site), site
 
-    def groups(self) -> list[Group]:
-        """By error, the most frequent first."""
-        return [
-            Group(
-                error, len(letters), letters[0].since_ms, letters[-1].since_ms,
-                [subject(letter.payload) for letter in letters[:_EXAMPLES]],
-            )
-            for error, letters in self._dead.errors().items()
-        ]  # fmt: skip
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._dead)
+
+    def groups(self, most: int | None = None) -> list[Group]:
+        """By error, the most frequent first; of the newest `most` letters, None: of all."""
+        found: dict[str, Group] = {}
+        for letter in islice(self._dead.latest(), most):
+            at, error = letter.since_ms, letter.error
+            group = found.get(error, Group(error, 0, at, at, [], []))
+            examples, ids = group.examples, group.ids
+            if group.events < _EXAMPLES:
+                examples, ids = [*examples, subject(letter.payload)], [*ids, letter.event]
+            found[error] = Group(error, group.events + 1, at, group.last_ms, examples, ids)
+        return sorted(found.values(), key=lambda group: -group.events)
+
+    def latest(self, error: str | None = None, before: str = "") -> Iterator[Letter]:
+        """Those that failed with `error` (None: all), newest first, from the id `before` on."""
+        return self._dead.latest(error=error, before=before)
 
     def show(self, ident: str) -> Letter:
         """One of them; InvalidError if it is not there."""
@@ -79,7 +95,7 @@ class DeadActions:
             raise InvalidError(Fault("ID", "dead", "give ids, or --error TEXT, or --all"))
         if choice.ids:
             return [self.show(ident) for ident in dict.fromkeys(choice.ids)]
-        return list(self._dead.letters(error=choice.error))
+        return list(islice(self._dead.letters(error=choice.error), choice.most))
 
     def retry(self, choice: Choice) -> Outcome:
         """Accept the chosen events again, as the newest."""
@@ -100,9 +116,13 @@ class DeadActions:
 
 
 def subject(payload: bytes) -> str:
-    """What a stored event is about: its URL, else its id."""
+    """What a stored event is about: its URL, else its id, else what a resync is to compare."""
     found = members(payload)
-    return str(found.get("loc") or f"id {found.get('id', '')}")
+    if about := found.get("loc") or (found.get("id") and f"id {found['id']}"):
+        return str(about)
+    if found.get("type") == RESYNC:
+        return str(found.get("prefix") or found.get("section") or "everything")
+    return "an event that cannot be read"
 
 
 def _missing(site: str) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, Self
 
 import redis
 
+from shared import w3c
 from shared.admin.outcomes import Outcome, command, counted, is_id
-from shared.errors import Fault, InvalidError, StoreError
+from shared.errors import DateError, Fault, InvalidError, StoreError
 from shared.events import Event, SchemaError
 from shared.inbox import Inbox
 from shared.known import Arrival
@@ -17,13 +21,18 @@ from shared.locator import stamp
 from shared.store.dead import Dead
 from shared.store.history import DECIDED, IGNORED, REFUSED, History, Past
 
-KINDS = (DECIDED, IGNORED, REFUSED)
+CHANGED, UNCHANGED = "changed", "unchanged"
+KINDS = (DECIDED, CHANGED, UNCHANGED, IGNORED, REFUSED)
+"""CHANGED and UNCHANGED are those of DECIDED that changed a file, and the others."""
 _STEP = 500
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_PLACE = re.compile(r"([0-9]{1,15})-([0-9]{1,19})(?:\.([0-9]{1,6}))?", re.ASCII)
 
 
 class Wanted(NamedTuple):
-    """Which of the things that happened: about the page or id `url` (one that ends in `*`: all that
-    begin so), with `reason` in their reason, of this `kind`, not before `since_ms` (ms since 1970).
+    """Which of the things that happened: about the page or id `url` (`*` at its end, its beginning
+    or both: all that begin so, end so, have it in them), with `reason` in their reason, of this
+    `kind`, not before `since_ms` (ms since 1970).
     """
 
     url: str = ""
@@ -31,19 +40,46 @@ class Wanted(NamedTuple):
     kind: str = ""
     since_ms: int = 0
 
+    @classmethod
+    def of(cls, url: str = "", reason: str = "", kind: str = "", since: str = "") -> Self:
+        """As people say it: `since` a W3C datetime, or how long ago, as 30m, 2h, 1d. InvalidError
+        for another kind or time.
+        """
+        if kind and kind not in KINDS:
+            raise InvalidError(Fault("kind", "event", f"there are: {', '.join(KINDS)}"))
+        return cls(url, reason, kind, _since_ms(since))
+
     def takes(self, past: Past) -> bool:
         """Whether `past` is one of them."""
-        if self.url.endswith("*"):
-            about = past.subject.startswith(self.url[:-1])
+        kinds = {"", past.kind}
+        if past.kind == DECIDED:
+            kinds.add(CHANGED if past.changed else UNCHANGED)
+        return self.kind in kinds and self.fits(past.subject, past.reason, past.at_ms)
+
+    def fits(self, subject: str, reason: str, at_ms: int) -> bool:
+        """The same without the kind."""
+        begun, ended = self.url[:1] == "*", self.url[-1:] == "*"
+        part = self.url.strip("*")
+        if begun and ended:
+            about = part in subject
+        elif begun or ended:
+            about = subject.endswith(part) if begun else subject.startswith(part)
         else:
-            about = self.url in {"", past.subject}
-        return about and self.kind in {"", past.kind} and self.reason in past.reason
+            about = self.url in {"", subject}
+        return about and self.reason in reason and at_ms >= self.since_ms
 
     def words(self) -> Iterator[str]:
         """The same on the command line, without the time."""
         for name in ("url", "reason", "kind"):
             if value := getattr(self, name):
                 yield f"--{name}={value}"
+
+
+class Look(NamedTuple):
+    """Some of what happened, newest first; `older` is where to look for more, empty at the end."""
+
+    found: Sequence[Past]
+    older: str
 
 
 class Stored(NamedTuple):
@@ -71,15 +107,34 @@ class EventActions:
             if wanted.takes(past):
                 yield past
 
+    def look(self, wanted: Wanted, place: str, rows: int, most: int) -> Look:
+        """Up to `rows` of what happened and is `wanted`, from `place` on (of a Look before; else
+        from the newest on), among the next `most` things that happened.
+        """
+        start, passed = _start(place)
+        found: list[Past] = []
+        last, nth = "", 0  # the nth thing at that place in the stream was seen
+        for seen, past in enumerate(self._history.latest(start)):
+            nth = nth + 1 if past.at == last else 1
+            last = past.at
+            if seen < passed:
+                continue
+            if past.at_ms < wanted.since_ms:
+                return Look(found, "")
+            if seen - passed >= most or len(found) == rows:
+                return Look(found, f"{past.at}.{nth - 1}")
+            if wanted.takes(past):
+                found.append(past)
+        return Look(found, "")
+
     def stored(self, idents: Iterable[str]) -> list[Stored]:
         """The events of these ids; InvalidError names those that are no longer kept."""
-        found, dead = [], {letter.event: letter.payload for letter in self._dead.letters()}
-        missing = []
+        found, missing = list[Stored](), list[str]()
         for ident in dict.fromkeys(idents):
             pasts = self._history.of_event(ident) if is_id(ident) else []
             kept = (past.payload for past in pasts if past.payload)
-            payload = next(kept, dead.get(ident))
-            if payload:
+            letter = self._dead.of_event(ident) if is_id(ident) else None
+            if payload := next(kept, letter.payload if letter else b""):
                 found.append(Stored(ident, payload))
             else:
                 missing.append(ident)
@@ -88,9 +143,12 @@ class EventActions:
             raise InvalidError(*(Fault(ident, "event", detail) for ident in missing))
         return found
 
-    def matching(self, wanted: Wanted) -> list[Stored]:
-        """The events that were decided and are `wanted`, as far as they are kept, oldest first."""
-        found = {past.event: past.payload for past in self.latest(wanted) if past.payload}
+    def matching(self, wanted: Wanted, most: int | None = None) -> list[Stored]:
+        """The events that were decided and are `wanted`, as far as they are kept, oldest first; of
+        more than `most` the newest.
+        """
+        kept = (past for past in self.latest(wanted) if past.payload)
+        found = {past.event: past.payload for past in islice(kept, most)}
         return [Stored(*each) for each in reversed(found.items())]
 
     def replay(
@@ -121,6 +179,25 @@ class EventActions:
 def stored_lines(lines: Iterable[bytes]) -> list[Stored]:
     """The events of saved lines, one each, as a purge saves them; empty lines are passed over."""
     return [Stored("", line.strip()) for line in lines if line.strip()]
+
+
+def _since_ms(since: str) -> int:
+    number, unit = since[:-1], since[-1:]
+    if unit in _UNITS_S and number.isascii() and number.isdigit() and len(number) < 9:
+        return max(0, int((time.time() - int(number) * _UNITS_S[unit]) * 1000))
+    try:
+        return w3c.epoch_ms(since) if since else 0
+    except DateError as error:
+        raise InvalidError(Fault("since", "PROTOCOL M1", f"{error}; or as 30m, 2h, 1d")) from None
+
+
+def _start(place: str) -> tuple[str, int]:
+    """Before which place in the stream to begin, and how much of what is there to pass over."""
+    known = _PLACE.fullmatch(place)
+    if known is None:
+        return "+", 0
+    ms, number, passed = known.groups()
+    return f"{ms}-{int(number) + 1}", int(passed or 0)
 
 
 def _loaded(events: Sequence[Stored]) -> list[Event]:

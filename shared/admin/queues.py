@@ -10,12 +10,23 @@ import redis
 
 from shared.admin.outcomes import Outcome, command, counted
 from shared.errors import Fault, InvalidError
+from shared.messages import NOTIFY_QUEUE, QUEUE, RECONCILE_QUEUE
 from shared.store.contract import Keys
-from shared.store.queues import DOOR, EVENTS, NOTIFY, PAUSABLE, PUBLISH, Pause, Queues, Waiting
+from shared.store.queues import (
+    DOOR,
+    EVENTS,
+    NOTIFY,
+    PAUSABLE,
+    PUBLISH,
+    Pause,
+    Queued,
+    Queues,
+    Waiting,
+)
 from shared.store.redis import answering
-from shared.store.stats import Minute, Stats
+from shared.store.stats import Stats
 
-RATE_MINUTES = 5
+RATE_MINUTES, SHOWN_MINUTES = 5, 30
 Save = Callable[[Iterable[bytes]], object]
 """Keeps these events, and comes back when they are safe."""
 
@@ -25,7 +36,8 @@ class Row(NamedTuple):
 
     `waiting` events, files, pages to tell of; `in_flight` of them are with a worker; the oldest
     waits for `oldest_ms`. `rate` is how many a minute left it in the last RATE_MINUTES whole ones
-    (of DOOR: came in; of PUBLISH: publishes; of NOTIFY: None, not known). `paused` by whom and
+    (of DOOR: came in; of PUBLISH: publishes; of NOTIFY: None, not known), `minutes` how many in
+    each of the last SHOWN_MINUTES. `paused` by whom and
     since when, None if it is not.
     """
 
@@ -36,6 +48,7 @@ class Row(NamedTuple):
     oldest_ms: int | None
     rate: float | None
     paused: Pause | None
+    minutes: Sequence[int]
 
     @property
     def means(self) -> str:
@@ -55,14 +68,15 @@ class QueueActions:
     def rows(self) -> list[Row]:
         """Every queue, in the order in which an event goes through them."""
         waiting, paused = self._queues.waiting(), self._queues.paused()
-        *minutes, _now = self._stats.minutes(RATE_MINUTES + 1)
+        *minutes, _now = self._stats.minutes(SHOWN_MINUTES + 1)
         notices, telling, first = self._notices()
         now = waiting.now_ms
 
         def row(queue: str, waits: int, in_flight: int, since: int | None, *counts: str) -> Row:
             age = None if since is None else max(0, now - since)
-            rate = _rate(minutes, counts) if counts else None
-            return Row(self._site, queue, waits, in_flight, age, rate, paused.get(queue))
+            went = [sum(minute.counts.get(name, 0) for name in counts) for minute in minutes]
+            rate = round(sum(went[-RATE_MINUTES:]) / RATE_MINUTES, 2) if counts else None
+            return Row(self._site, queue, waits, in_flight, age, rate, paused.get(queue), went)
 
         return [
             row(DOOR, 0, 0, None, "accepted"),
@@ -129,6 +143,10 @@ class QueueActions:
         """What waits."""
         return self._queues.waiting()
 
+    def paused(self) -> dict[str, Pause]:
+        """What is stopped, by whom and since when."""
+        return self._queues.paused()
+
     def purge(self, save: Save | None = None) -> Outcome:
         """Take out every event that waits. They are handed to `save`, and kept for a week besides.
 
@@ -143,6 +161,10 @@ class QueueActions:
         line = command("queue", "purge", site=self._site)
         return Outcome("queue purge", self._site, name, said, line, total)
 
+    def oldest(self, most: int, after: str = "") -> list[Queued]:
+        """The `most` events that wait longest, oldest first, from the id `after` on (exclusive)."""
+        return self._queues.oldest(most, after)
+
     def purges(self) -> dict[str, int]:
         """The purges that are still kept: name (ms since 1970) -> how many events."""
         return self._queues.purges()
@@ -156,9 +178,14 @@ class QueueActions:
         return self._queues.kept(name)
 
 
-def _rate(minutes: Sequence[Minute], names: Sequence[str]) -> float:
-    total = sum(minute.counts.get(name, 0) for minute in minutes for name in names)
-    return round(total / max(1, len(minutes)), 2)
+def messages(client: redis.Redis) -> dict[str, int]:
+    """How many messages wait in each queue of Celery, of all sites: mostly none."""
+    queues = (QUEUE, RECONCILE_QUEUE, NOTIFY_QUEUE)
+    with answering():
+        pipe = client.pipeline(transaction=False)
+        for queue in queues:
+            pipe.llen(queue)
+        return dict(zip(queues, pipe.execute(), strict=True))
 
 
 def members(payload: bytes) -> dict[str, Any]:

@@ -43,7 +43,9 @@ class Rollback:
         """What would take back everything that was published in `shard` since, and with, the
         revision `to`.
 
-        InvalidError if that is not kept, its lines are not, or the file lists news.
+        The lines are then those of that time; in the same order, unless a page had left the file
+        and come back since. InvalidError if that is not kept, its lines are not, or the file lists
+        news.
         """
         if family_of(shard.section, self._site.limits) in self._site.routing.news:
             detail = "news comes and leaves by the clock: send the articles again instead"

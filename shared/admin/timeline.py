@@ -20,7 +20,7 @@ from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.dead import Dead, Letter
 from shared.store.history import REFUSED, History, Past
-from shared.store.queues import EVENTS, PUBLISH, Queued, Queues
+from shared.store.queues import EVENTS, NOTIFY, PUBLISH, Queued, Queues
 from shared.store.redis import answering
 from shared.store.revisions import Line, Revision, Revisions
 
@@ -43,7 +43,8 @@ class Timeline(NamedTuple):
     """One event, or one request that was refused.
 
     `state` is waiting, in flight, applied (not published yet), held, published, unchanged, dead,
-    refused, or unknown. `lines` are those that its publish changed for its page.
+    refused, or unknown. `lines` are those that its publish changed for its page. `letter` is its id
+    among those that failed.
     """
 
     ident: str
@@ -53,18 +54,17 @@ class Timeline(NamedTuple):
     payload: bytes
     steps: Sequence[Step]
     lines: Sequence[Line] = ()
+    letter: str = ""
 
 
 class Timelines:
     """Follows the events of one site."""
 
-    def __init__(
-        self, client: redis.Redis, name: str, site: Site, engines: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._client, self._site, self._keys = client, site, Keys(name)
         self._queues, self._dead = Queues(client, name), Dead(client, name)
         self._history, self._revisions = History(client, name), Revisions(client, name)
-        self._inspector, self._engines = Inspector(client, name, site), engines
+        self._inspector = Inspector(client, name, site)
 
     def show(self, asked: str) -> Timeline:
         """The event of this id; the request that was refused under this id; or else the last event
@@ -97,14 +97,12 @@ class Timelines:
 
     def event(self, ident: str) -> Timeline:
         """The event of this id."""
-        queued, pasts = self._queues.find(ident), self._history.of_event(ident)
-        letter = next((each for each in self._dead.letters() if each.event == ident), None)
         accepted = Step("accepted", "", int(ident.partition("-")[0]), 0)
-        if queued is not None:
+        if (queued := self._queues.find(ident)) is not None:
             return self._made(ident, queued.received.payload, accepted, *self._waits(queued))
-        if pasts:
+        if pasts := self._history.of_event(ident):
             return self._decided(ident, accepted, pasts)
-        if letter is not None:
+        if (letter := self._dead.of_event(ident)) is not None:
             return self._buried(ident, accepted, letter)
         what = "decided too long ago to be kept, or taken out by a purge, or never accepted here"
         return Timeline(ident, "", "unknown", {}, b"", [Step("unknown", what, None, None)])
@@ -132,7 +130,8 @@ class Timelines:
     def _buried(self, ident: str, accepted: Step, letter: Letter) -> Timeline:
         what = f"{letter.error} (tried {letter.tries} times); kept as {letter.id}"
         step = _step("dead", what, letter.since_ms, accepted)
-        return self._made(ident, letter.payload, accepted, "dead", step)
+        made = self._made(ident, letter.payload, accepted, "dead", step)
+        return made._replace(letter=letter.id)
 
     def _decided(self, ident: str, accepted: Step, pasts: Sequence[Past]) -> Timeline:
         last = pasts[-1]
@@ -196,7 +195,9 @@ class Timelines:
 
     def _told(self, loc: str, since_ms: int, accepted: Step) -> Iterator[Step]:
         """How far search engines are with it; when they were told is known for a while only."""
-        for engine in self._engines:
+        engines = tuple(self._site.notify.engines)
+        paused = self._queues.paused().get(NOTIFY) if engines else None
+        for engine in engines:
             queue, told = f"{self._keys.prefix}notify:{engine}", f"{self._keys.prefix}told:{engine}"
             with answering():
                 pipe = self._client.pipeline(transaction=False)
@@ -205,7 +206,8 @@ class Timelines:
                 pipe.zmscore(told, [loc, ""])  # the empty one: of the site as a whole
                 waits, sending, times = pipe.execute()
             if waits is not None:
-                yield Step("to be told", engine, None, None)
+                why = f"; telling is paused by {paused.by}" if paused else ""
+                yield Step("to be told", f"{engine}{why}", None, None)
             elif sending is not None:
                 yield Step("being told", engine, None, None)
             elif at := max((int(at) for at in times if at and at >= since_ms), default=0):

@@ -57,18 +57,32 @@ class Dead:
                 return
             after = rows[-1][0].decode()
 
+    def latest(self, *, error: str | None = None, before: str = "") -> Iterator[Letter]:
+        """The same, newest first, earlier than the id `before`."""
+        while True:
+            with answering():
+                rows: Any = self._client.xrevrange(
+                    self._keys.dead, f"({before}" if before else "+", count=_STEP
+                )
+            for ident, fields in rows:
+                letter = _letter(ident, fields)
+                if error is None or letter.error == error:
+                    yield letter
+            if len(rows) < _STEP:
+                return
+            before = rows[-1][0].decode()
+
+    def of_event(self, ident: str) -> Letter | None:
+        """What became of the event of this id, if it failed."""
+        accepted = max(0, int(ident.partition("-")[0]) - 1)  # it was given up after that
+        found = self.letters(after=f"{accepted}-0")
+        return next((letter for letter in found if letter.event == ident), None)
+
     def get(self, ident: str) -> Letter | None:
         """One of them by its id."""
         with answering():
             rows: Any = self._client.xrange(self._keys.dead, ident, ident)
         return _letter(*rows[0]) if rows else None
-
-    def errors(self) -> dict[str, list[Letter]]:
-        """All of them by their error, the most frequent first."""
-        found: dict[str, list[Letter]] = {}
-        for letter in self.letters():
-            found.setdefault(letter.error, []).append(letter)
-        return dict(sorted(found.items(), key=lambda of: -len(of[1])))
 
     def retry(self, idents: Sequence[str]) -> list[str]:
         """Accept these events again, as the newest; their new ids. Those that are gone are left."""
@@ -88,6 +102,7 @@ class Dead:
 
 def _letter(ident: bytes, fields: dict[bytes, bytes]) -> Letter:
     return Letter(
-        ident.decode(), fields[b"id"].decode(), fields[b"error"].decode(errors="replace"),
-        int(fields[b"tries"]), fields[b"e"],
+        ident.decode(), fields.get(b"id", b"").decode(errors="replace"),
+        fields.get(b"error", b"").decode(errors="replace"), int(fields.get(b"tries", 0)),
+        fields.get(b"e", b""),
     )  # fmt: skip

@@ -81,15 +81,19 @@ class History:
             yield from reversed(list(_pasts(at, fields)))
 
     def of_event(self, ident: str) -> list[Past]:
-        """What happened to the event of this id, oldest first."""
-        accepted = int(ident.partition("-")[0])
-        found = []
-        for past in self.latest():
-            if past.at_ms < accepted:
-                break  # decided after it was accepted, by the same clock
-            if past.event == ident:
-                found.append(past)
-        return found[::-1]
+        """What was decided about the event of this id."""
+        # Decided after it was accepted, by the same clock, and once: what is noted of it is in one
+        # place, mostly milliseconds later.
+        after = ident.partition("-")[0]
+        while True:
+            with answering():
+                rows: Any = self._client.xrange(self._keys.recent, after, count=_STEP)
+            for at, fields in rows:
+                if found := [past for past in _pasts(at.decode(), fields) if past.event == ident]:
+                    return found
+            if len(rows) < _STEP:
+                return []
+            after = f"({rows[-1][0].decode()}"
 
     def decisions(self, most: int) -> Iterator[Decision]:
         """The last `most` decisions, newest first."""

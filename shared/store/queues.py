@@ -7,10 +7,11 @@ lost by any of it; what a purge takes out is kept for a week.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import redis
+from redis.exceptions import ResponseError
 
 from shared.errors import Fault, InvalidError
 from shared.inbox import Received
@@ -125,18 +126,31 @@ class Queues:
                 raise rows
         if not rows:
             return None
-        received = Received.of(*rows[0])
-        if not given or isinstance(given, Exception):
-            return Queued(received)
-        (row,) = given
-        idle_ms, tries = row["time_since_delivered"], row["times_delivered"]
-        return Queued(received, row["consumer"].decode(), idle_ms, tries)
+        known = () if isinstance(given, Exception) else given
+        return _queued(Received.of(*rows[0]), next(iter(known), None))
 
     def newest(self, most: int) -> list[Received]:
         """The `most` events that were accepted last and are not settled, newest first."""
         with answering():
             rows: Any = self._client.xrevrange(self._keys.inbox, count=most)
         return [Received.of(ident, fields) for ident, fields in rows]
+
+    def oldest(self, most: int, after: str = "") -> list[Queued]:
+        """The `most` events that wait longest, oldest first, from the id `after` on (exclusive)."""
+        with answering():
+            rows: Any = self._client.xrange(
+                self._keys.inbox, f"({after}" if after else "-", count=most
+            )
+            if not rows:
+                return []
+            try:
+                given: Any = self._client.xpending_range(
+                    self._keys.inbox, GROUP, rows[0][0], rows[-1][0], most
+                )
+            except ResponseError:
+                given = []  # nobody has ever read this inbox
+        known = {row["message_id"]: row for row in given}
+        return [_queued(Received.of(*row), known.get(row[0])) for row in rows]
 
     def purge(self) -> tuple[str, int]:
         """Take out every event that waits now: the name under which they are kept, and how many.
@@ -146,6 +160,7 @@ class Queues:
         """
         with answering():
             last: Any = self._client.xrevrange(self._keys.inbox, count=1)
+            self._client.zremrangebyscore(self._keys.purges, "-inf", _forgotten_ms())
         if not last:
             return "", 0
         name = str(time.time_ns() // 1_000_000)
@@ -158,9 +173,9 @@ class Queues:
     def purges(self) -> dict[str, int]:
         """The purges that are still kept: name (ms since 1970) -> how many events."""
         with answering():
-            forgotten = time.time_ns() // 1_000_000 - PURGED_S * 1000
-            self._client.zremrangebyscore(self._keys.purges, "-inf", forgotten)
-            names: Any = self._client.zrange(self._keys.purges, 0, -1)
+            names: Any = self._client.zrangebyscore(
+                self._keys.purges, f"({_forgotten_ms()}", "+inf"
+            )
             counts = [self._client.llen(self._keys.purged(name.decode())) for name in names]
         found = zip(names, counts, strict=True)
         return {name.decode(): int(count) for name, count in found if count}
@@ -175,6 +190,18 @@ class Queues:
                 return
             yield from lines
             at += len(lines)
+
+
+def _queued(received: Received, given: Mapping[str, Any] | None) -> Queued:
+    if given is None:
+        return Queued(received)
+    idle_ms, tries = given["time_since_delivered"], given["times_delivered"]
+    return Queued(received, given["consumer"].decode(), idle_ms, tries)
+
+
+def _forgotten_ms() -> int:
+    """What was purged until then is not kept any more."""
+    return time.time_ns() // 1_000_000 - PURGED_S * 1000
 
 
 def _known(queue: str) -> None:

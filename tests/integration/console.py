@@ -21,9 +21,10 @@ HERE = f"https://{DOMAIN}"
 NAME = "__Secure-sitemapd"
 TOKENS = {"ann": "ann-token-1111111111111111", "vic": "vic-token-2222222222222222"}
 PAGES = (
-    "/admin/", "/admin/sites", "/admin/files", "/admin/inspector", "/admin/workers",
-    "/admin/notifications", "/admin/audit",
+    "/admin/", "/admin/sites", "/admin/events", "/admin/queues", "/admin/failed", "/admin/files",
+    "/admin/inspector", "/admin/workers", "/admin/notifications", "/admin/audit",
 )  # fmt: skip
+CANARY = "<script>alert(1)</script>"
 SECRETS = {
     "token": "canary-token-333333333333",
     "source": "canary-source-444444",
@@ -90,6 +91,12 @@ class Browser:
         found = _CSRF.search(self.get("/admin/").text)
         assert found is not None
         return found[1]
+
+    def act(self, path: str, **form: str) -> str:
+        """Post the form of an action, and read the page that it leads to."""
+        answer = self.post(path, csrf=self.csrf(), **form)
+        assert answer.status_code == 303, answer.text
+        return self.get(answer.location or "").text
 
     def cookie(self) -> str:
         """The secret of its session."""

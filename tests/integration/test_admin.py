@@ -29,12 +29,12 @@ def upsert(loc: str, **members: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def rig(store: redis.Redis, tmp_path: Path) -> Rig:
-    return Rig(store, tmp_path / "public")
+    return Rig(store, tmp_path / "public", notify={"bing": {"key": "0123456789"}})
 
 
 @pytest.fixture
 def queues(rig: Rig) -> QueueActions:
-    return QueueActions(rig.client, rig.name, ["x"])
+    return QueueActions(rig.client, rig.name, ["bing"])
 
 
 def bury(rig: Rig, error: str, *items: dict[str, Any], quiet: bool = False) -> list[str]:
@@ -48,7 +48,7 @@ def bury(rig: Rig, error: str, *items: dict[str, Any], quiet: bool = False) -> l
 
 
 def show(rig: Rig, asked: str) -> Timeline:
-    return Timelines(rig.client, rig.name, rig.site, ["x"]).show(asked)
+    return Timelines(rig.client, rig.name, rig.site).show(asked)
 
 
 def words(timeline: Timeline) -> list[str]:
@@ -120,8 +120,8 @@ def test_the_rows_say_what_waits_how_long_and_how_fast_it_goes(
         rig.client.expire(pulse, 600)
     rig.send(upsert("a"), upsert("b"))
     rig.inbox.read("w1", 1)
-    rig.client.zadd("{demo}:notify:x", {"a": now_ms - 60_000, "b": now_ms})
-    rig.client.zadd("{demo}:notify:x:sending", {"c": now_ms})
+    rig.client.zadd("{demo}:notify:bing", {"a": now_ms - 60_000, "b": now_ms})
+    rig.client.zadd("{demo}:notify:bing:sending", {"c": now_ms})
 
     door, events, publish, notify = queues.rows()
 
@@ -234,10 +234,10 @@ def test_failed_events_are_grouped_by_error_and_tried_again_by_any_choice(rig: R
     bury(rig, "OSError: b", upsert("b"))
     dead = DeadActions(rig.client, rig.name)
     first, second = dead.groups()
-    assert (first.error, first.events, first.examples[0]) == ("KeyError: a", 4, f"{BASE}a/0")
+    assert (first.error, first.events, first.examples[0]) == ("KeyError: a", 4, f"{BASE}a/3")
     assert (second.error, second.events) == ("OSError: b", 1)
 
-    one = Dead(rig.client, rig.name).errors()["KeyError: a"][0]
+    one = next(Dead(rig.client, rig.name).letters(error="KeyError: a"))
     assert dead.show(one.id).payload == one.payload
     assert dead.retry(Choice(ids=[one.id])).number == 1
     assert dead.retry(Choice(error="OSError: b")).number == 1
@@ -367,9 +367,11 @@ def test_a_published_event_is_followed_to_its_file_with_the_lines_it_changed(rig
     found = show(rig, ident)
 
     assert (found.state, found.subject) == ("published", f"{BASE}a")
-    assert words(found) == ["accepted", "decided", "applied", "published"]
-    assert [step.what for step in found.steps] == ["", "changed", "pages/1", "pages-1.xml"]
-    after = [step.after_ms for step in found.steps]
+    assert words(found) == ["accepted", "decided", "applied", "published", "to be told"]
+    *steps, to_be_told = found.steps
+    assert [step.what for step in steps] == ["", "changed", "pages/1", "pages-1.xml"]
+    assert to_be_told.what == "bing"
+    after = [step.after_ms for step in steps]
     assert after == sorted(after)  # type: ignore[type-var]
     (line,) = found.lines
     assert line.before == f"<url><loc>{BASE}a</loc></url>\n".encode()
@@ -442,26 +444,27 @@ def test_a_request_that_was_refused_is_shown_by_its_id(rig: Rig) -> None:
 def test_how_far_an_engine_is_with_a_page_is_said(rig: Rig) -> None:
     (ident,) = rig.send(upsert("a"))
     rig.settle()
-    rig.client.zadd("{demo}:notify:x", {f"{BASE}a": 1})
-    assert show(rig, ident).steps[-1][:2] == ("to be told", "x")
+    rig.client.zadd("{demo}:notify:bing", {f"{BASE}a": 1})
+    assert show(rig, ident).steps[-1][:2] == ("to be told", "bing")
 
-    rig.client.rename("{demo}:notify:x", "{demo}:notify:x:sending")
-    assert show(rig, ident).steps[-1][:2] == ("being told", "x")
+    rig.client.rename("{demo}:notify:bing", "{demo}:notify:bing:sending")
+    assert show(rig, ident).steps[-1][:2] == ("being told", "bing")
 
     decided = show(rig, ident).steps[1].at_ms
     assert decided is not None
-    rig.client.delete("{demo}:notify:x:sending")
-    rig.client.zadd("{demo}:told:x", {f"{BASE}a": decided - 1})
+    rig.client.delete("{demo}:notify:bing:sending")
+    rig.client.zadd("{demo}:told:bing", {f"{BASE}a": decided - 1})
     assert show(rig, ident).steps[-1].step == "published", "it was told of an earlier change"
 
-    rig.client.zadd("{demo}:told:x", {"": decided + 700})
-    assert show(rig, ident).steps[-1][:3] == ("told", "x", decided + 700)
+    rig.client.zadd("{demo}:told:bing", {"": decided + 700})
+    assert show(rig, ident).steps[-1][:3] == ("told", "bing", decided + 700)
 
 
 def test_what_a_later_event_changed_back_before_the_publish_is_unchanged(
     rig: Rig,
 ) -> None:
     rig.do(upsert("a"))
+    rig.client.delete(rig.keys.notify("bing"))
     (ident,) = rig.send(upsert("a", lastmod="2026-01-01"))
     pump = rig.pump()
     with silence():

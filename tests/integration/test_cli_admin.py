@@ -209,6 +209,26 @@ def test_failed_events_are_listed_shown_retried_and_discarded(
     assert "give ids, or --error TEXT, or --all" in str(fails(home, "dead", "retry"))
 
 
+def test_what_a_sender_chose_commands_no_terminal(home: Path, rig: Rig) -> None:
+    """RELIABILITY T28, for those who look in a terminal."""
+    hostile = "\x1b]0;title\x07\x1b[2J\n\u202e"
+    rig.do({"type": "delete", "id": hostile})
+    (ident,) = rig.send({"type": "delete", "id": hostile})
+    rig.inbox.read("w1", 1)
+    rig.inbox.bury(ident, f"KeyError: {hostile}", 5)
+    (dead,) = answer(home, "dead", "list", "--error", f"KeyError: {hostile}")
+    commands = (
+        ("event", "list"), ("event", "show", ident), ("dead", "list"), ("dead", "show", dead["id"]),
+        ("dead", "list", "--error", f"KeyError: {hostile}"), ("dead", "discard", "--all", "--yes"),
+        ("dead", "retry", "--error", f"KeyError: {hostile}"),
+    )  # fmt: skip
+    for command in commands:
+        result = run(home, *command)
+        assert result.exit_code == 0
+        assert not {"\x1b", "\x07", "\u202e"} & set(result.output), command
+    assert "\ufffd" in run(home, "event", "list").stdout
+
+
 def test_an_event_is_listed_shown_and_replayed(home: Path, rig: Rig, store: redis.Redis) -> None:
     (ident,) = rig.send({"type": "upsert", "loc": "p/0", "id": 0, "lastmod": "2026-01-01"})
     rig.settle()

@@ -17,6 +17,7 @@ from shared.settings import Settings
 from shared.store.audit import Audit
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.console import (
+    CANARY,
     HERE,
     PAGES,
     SECRETS,
@@ -25,8 +26,6 @@ from tests.integration.console import (
     Configure,
     outcomes,
 )
-
-CANARY = "<script>alert(1)</script>"
 
 
 def test_an_operator_acts_and_is_told_and_recorded(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from flask import Flask
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read
 
+from shared.errors import StoreError
 from shared.metrics import ANSWERS, DECLARED, METRICS, OTHER
 from shared.settings import Settings
 from shared.store.queues import PUBLISH, Queues
@@ -54,11 +56,13 @@ def app(configured: Settings, store: redis.Redis) -> Flask:
 
 @contextmanager
 def working(configured: Settings) -> Iterator[None]:
-    plant = Plant(configured, "w1")
+    before, plant = set(threading.enumerate()), Plant(configured, "w1")
     with silence():
         plant.start()
         yield
         plant.stop()
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
 
 
 def ask(app: Flask, token: str = METRICS_TOKEN, accept: str = "") -> Any:
@@ -224,7 +228,6 @@ def test_counts_survive_a_redis_that_is_away(
     fragile_redis: RedisServer, tmp_path: Path, secret: str, signed: Signer, until: Wait
 ) -> None:
     app = create_app(settings(fragile_redis.url, tmp_path, secret))
-    measuring.of(app).start()
     fragile_redis.kill()
     body = json.dumps([PAGE]).encode()
     assert (
@@ -232,13 +235,14 @@ def test_counts_survive_a_redis_that_is_away(
         == 503
     )
 
+    with pytest.raises(StoreError):
+        measuring.of(app).flush()
     fragile_redis.start()
 
-    def counted() -> bool:
-        labels = frozenset({("site", "demo"), ("answer", "unavailable")})
-        return scrape(app).get(("sitemapd_answer_seconds_count", labels)) == 1
+    measuring.of(app).flush()
 
-    until(counted, "the refusal to be counted once Redis is back")
+    until(lambda: value(scrape(app), "up") == 1, "Redis to be asked again")
+    assert value(scrape(app), "answer_seconds_count", site="demo", answer="unavailable") == 1
 
 
 def test_each_secret_is_counted_by_its_fingerprint(

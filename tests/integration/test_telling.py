@@ -125,3 +125,15 @@ def test_what_an_import_says_of_a_page_after_its_own_event_unsays_nothing(
     rig.settle()
 
     assert told(rig) == {"a"}
+
+
+def test_what_is_changed_back_before_it_is_published_is_not_told(rig: Rig) -> None:
+    rig.do({"type": "upsert", "loc": f"{BASE}a"})
+    assert told(rig) == {"a"}
+    rig.send({"type": "upsert", "loc": f"{BASE}a", "lastmod": "2026-01-01"})
+    rig.pump().apply_all()
+    rig.send({"type": "upsert", "loc": f"{BASE}a"}, {"type": "upsert", "loc": f"{BASE}b"})
+
+    rig.settle()
+
+    assert told(rig) == {"b"}

@@ -137,7 +137,7 @@ def promtool(*arguments: str | Path) -> None:
 
 
 def judge(groups: list[dict[str, object]], where: Path) -> None:
-    tests = {"rule_files": [str(RULES)], "evaluation_interval": "5m", "tests": groups}
+    tests = {"rule_files": [str(RULES)], "evaluation_interval": "10m", "tests": groups}
     file = where / "alerts.json"  # which is YAML, too
     file.write_text(json.dumps(tests))
     promtool("test", "rules", file)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared import fragments
@@ -69,6 +69,7 @@ states = st.dictionaries(st.sampled_from(NAMES), extended_entries).map(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(states, min_size=2, max_size=6), st.data())
 def test_a_file_goes_back_to_the_lines_it_had_before_the_revision(
     history: list[Lines], data: st.DataObject
@@ -86,6 +87,7 @@ def test_a_file_goes_back_to_the_lines_it_had_before_the_revision(
     assert all(event.section == "posts" for event in (*plan.changed, *plan.back))
 
 
+@settings(max_examples=60)
 @given(states, states)
 def test_a_file_is_never_empty_in_between_if_it_is_not_at_the_end(
     before: Lines, now: Lines

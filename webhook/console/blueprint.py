@@ -6,7 +6,7 @@ from flask import Blueprint, Flask, Response
 from werkzeug.exceptions import HTTPException, NotFound
 
 from shared import telemetry
-from shared.errors import StoreError
+from shared.errors import InvalidError, StoreError
 from webhook.answers import note
 from webhook.console import charts, words
 from webhook.console.assets import Assets
@@ -60,6 +60,9 @@ def _refuse(frame: Frame, error: Exception) -> Response:
         answer = frame.render("problem.html", values, 503)
         answer.headers["Retry-After"] = str(RETRY_AFTER_S)
         return answer
+    if isinstance(error, InvalidError):
+        values = {"title": "This cannot be shown", "detail": f"{error}."}
+        return frame.render("problem.html", values, 422)
     if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
         if 300 <= error.code < 400:
             return error.get_response()  # type: ignore[return-value]

@@ -10,9 +10,11 @@ recorded, and then a page is shown that begins with what came of it.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -45,6 +47,8 @@ OUTCOME = "did"
 OUTCOME_S = 300
 
 _LONGEST = 4_096
+_PART = 500
+_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Page(NamedTuple):
@@ -89,6 +93,7 @@ class Frame:
         self.services = services
         self.pages: dict[str, Page] = {}
         """Registered pages by endpoint, in the order of the navigation."""
+        self._parts: dict[str, Page] = {}
         self.operators: set[str] = set()
         """The endpoints of actions, which viewers may not use."""
         self._blueprint = blueprint
@@ -98,12 +103,25 @@ class Frame:
         live: bool = False,
     ) -> None:  # fmt: skip
         """Show `view` at /admin + `rule`, under a `title` of NAVIGATION."""
-        name = title.lower().replace(" ", "_")
+        name = _endpoint(title)
         page = Page(title, f"{self._blueprint.name}.{name}", per_site, live)
         self.pages[page.endpoint] = page
         order = sorted(self.pages.values(), key=lambda page: NAVIGATION.index(page.title))
         self.pages = {page.endpoint: page for page in order}
+        self._show(name, rule, view)
 
+    def part(
+        self, of: str, name: str, rule: str, view: Callable[[], Shown], *, live: bool = False
+    ) -> None:
+        """Show `view` at /admin + `rule`, a page below the page `of`, which is registered before.
+
+        `name` is the end of its endpoint.
+        """
+        above = self.pages[f"{self._blueprint.name}.{_endpoint(of)}"]
+        self._parts[f"{self._blueprint.name}.{name}"] = above._replace(live=live)
+        self._show(name, rule, view)
+
+    def _show(self, name: str, rule: str, view: Callable[[], Shown]) -> None:
         def answer() -> Response:
             with self.services.gate.passing():
                 shown = view()
@@ -111,12 +129,29 @@ class Frame:
 
         self._blueprint.add_url_rule(rule, name, answer, methods=["GET"])
 
+    def download(
+        self, name: str, rule: str, view: Callable[[], tuple[str, Iterable[bytes]]]
+    ) -> None:
+        """Give a file at /admin + `rule`: `view` says its name, and its lines of JSON."""
+
+        def answer() -> Response:
+            with self.services.gate.passing():
+                file, lines = view()
+                file = _NO_FILE_NAME.sub("_", file)
+                return Response(
+                    _in_parts(lines), content_type="application/x-ndjson",
+                    headers={"Content-Disposition": f'attachment; filename="{file}"'},
+                )  # fmt: skip
+
+        self._blueprint.add_url_rule(rule, name, answer, methods=["GET"])
+
     def action(self, name: str, rule: str, view: Callable[[MultiDict[str, str]], Done]) -> None:
         """Do `view` with the fields of the form when an operator posts it to /admin + `rule`.
 
-        Recorded under `name`, whatever comes of it.
+        Recorded under `name`, whatever comes of it; its endpoint is the same with _ for spaces.
         """
-        self.operators.add(f"{self._blueprint.name}.{name}")
+        endpoint = _endpoint(name)
+        self.operators.add(f"{self._blueprint.name}.{endpoint}")
 
         def answer() -> Response:
             with self.services.gate.passing():
@@ -129,7 +164,7 @@ class Frame:
                     done = Done(str(error), site, request.form.get("subject", ""), done=False)
                 return self.told(name, done)
 
-        self._blueprint.add_url_rule(rule, name, answer, methods=["POST"])
+        self._blueprint.add_url_rule(rule, endpoint, answer, methods=["POST"])
 
     def told(self, action: str, done: Done) -> Response:
         """Record what was done, and lead to the page that says so."""
@@ -144,7 +179,7 @@ class Frame:
 
     def address(self, title: str, **parameters: str) -> str:
         """The address of the page `title`."""
-        name = title.lower().replace(" ", "_")
+        name = _endpoint(title)
         return url_for(f"{self._blueprint.name}.{name}", **parameters)  # type: ignore[arg-type]
 
     def site(self) -> str:
@@ -159,7 +194,7 @@ class Frame:
 
     def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
         """A page in its frame."""
-        page = self.pages.get(request.endpoint or "")
+        page = (self.pages | self._parts).get(request.endpoint or "")
         user = getattr(g, "user", "")
         switch = bool(user and page and page.per_site and len(self.services.sites) > 1)
         around = {
@@ -178,6 +213,16 @@ class Frame:
         if found and found.who == g.user and time.time() - found.at < OUTCOME_S:
             return found
         return None
+
+
+def _endpoint(title: str) -> str:
+    return title.lower().replace(" ", "_")
+
+
+def _in_parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    rest = iter(lines)
+    while some := list(islice(rest, _PART)):
+        yield b"\n".join((*some, b""))
 
 
 def _came_from() -> str:

@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
-from webhook.console.views import audit, files, inspector, notifications, overview, sites, workers
+from webhook.console.views import (
+    audit,
+    event,
+    events,
+    failed,
+    files,
+    inspector,
+    notifications,
+    overview,
+    queues,
+    replays,
+    sites,
+    workers,
+)
 
-VIEWS = (overview, sites, files, inspector, workers, notifications, audit)
+VIEWS = (
+    overview,
+    sites,
+    events,
+    event,
+    replays,
+    queues,
+    failed,
+    files,
+    inspector,
+    workers,
+    notifications,
+    audit,
+)

@@ -27,12 +27,15 @@ LATE_S = 60
 
 
 class Concern(NamedTuple):
-    """Something that needs somebody: `grade` bad or warn, what it is, what to do, a command."""
+    """Something that needs somebody: `grade` bad or warn, what it is, what to do, a command, the
+    endpoint of the page that shows it.
+    """
 
     grade: str
     said: str
     todo: str
     command: Sequence[str] = ()
+    see: str = ""
 
 
 def install(frame: Frame) -> None:
@@ -114,8 +117,8 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
     """What of a site's `status` (shared.inspector) needs somebody, and what helps."""
     if dead := status["dead_events"]:
         said = f"{words.plural(dead, 'event')} failed five times and {'is' if dead == 1 else 'are'}"
-        todo = "The worker's log says why. What they say about their pages is not published."
-        yield Concern("bad", f"{said} set aside.", todo)
+        todo = "What they say about their pages is not published."
+        yield Concern("bad", f"{said} set aside.", todo, see="console.failed")
     if status["dirty_for_s"] > LATE_S:
         late = words.span(status["dirty_for_s"])
         todo = "Is a worker alive, is the disk full, may it write there? This says what differs:"

@@ -1,0 +1,81 @@
+"""One event: what happened to it, when, and what it changed; accept it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from werkzeug.datastructures import MultiDict
+
+from shared.admin.curl import curl
+from shared.admin.timeline import Timeline
+from shared.errors import InvalidError
+from shared.events import Event, SchemaError
+from webhook.console import asking, diff
+from webhook.console.frame import Done, Frame, Shown, asked_for
+
+STATES: Mapping[str, tuple[str, str, str]] = {
+    "waiting": ("busy", "Waiting", "Accepted and safe; nothing is decided yet."),
+    "in flight": ("busy", "With a worker", "A worker has taken it and has not settled it yet."),
+    "applied": ("busy", "Decided, not published", "The file that lists its page is yet to come."),
+    "held": ("warn", "Held by the shrink guard", "Its file would lose many pages: confirm that."),
+    "published": ("good", "Published", ""),
+    "unchanged": ("quiet", "Nothing changed", "It said nothing that the files did not say."),
+    "dead": ("bad", "Failed", "It was tried as often as is tried, and set aside."),
+    "refused": ("bad", "Refused at the door", "Nothing of it was accepted: its sender was told."),
+    "unknown": ("quiet", "Not known", "Nothing that is still kept says what became of it."),
+}
+"""A grade, a few words and a sentence for each state of a timeline."""
+_MAY_CHANGE = frozenset({"waiting", "in flight", "applied", "held"})
+
+
+def install(frame: Frame) -> None:
+    """The page of an event, and the action `event replay`."""
+    services = frame.services
+
+    def show() -> Shown:
+        name, asked = frame.site(), asked_for("id")
+        values: dict[str, Any] = {"name": name, "asked": asked, "still": True}
+        try:
+            found = services.timelines(name).show(asked)
+        except InvalidError as error:
+            return Shown("event.html", values | {"found": None, "problem": str(error)}, 404)
+        return Shown("event.html", values | _values(frame, name, found))
+
+    def replay(form: MultiDict[str, str]) -> Done:
+        name, ident = asking.site_of(services, form), form.get("id", "")
+        actions, as_sent = services.events(name), bool(form.get("as_sent"))
+        words = [ident, "--as-sent"] if as_sent else [ident]
+        outcome = actions.replay(actions.stored([ident]), words, newest=not as_sent)
+        services.waker.wake(name)
+        back = frame.address("Event", site=name, id=outcome.ids[0])
+        return Done(outcome.said, name, outcome.subject, back=back)
+
+    frame.part("Events", "event", "/events/one", show, live=True)
+    frame.action("event replay", "/events/replay", replay)
+
+
+def _values(frame: Frame, name: str, found: Timeline) -> dict[str, Any]:
+    site, services = frame.services.sites[name], frame.services
+    waits, steps = found.state in {"waiting", "in flight"}, {step.step for step in found.steps}
+    return {
+        "found": found, "problem": "", "verdict": STATES[found.state],
+        "still": found.state not in _MAY_CHANGE and "to be told" not in steps,
+        "paused": services.queues(name).paused(), "idle": waits and services.idle(name),
+        "lines": [diff.marked(*line) for line in found.lines],
+        "curl": _curl(found, name, site.base.origin),
+        "may_replay": bool(found.payload) and not waits,
+        "commands": {
+            "show": ("sitemapd", "event", "show", found.ident, "--site", name),
+            "replay": ("sitemapd", "event", "replay", found.ident, "--site", name),
+            "retry": ("sitemapd", "dead", "retry", found.letter, "--site", name),
+            "discard": ("sitemapd", "dead", "discard", found.letter, "--site", name),
+        },
+    }  # fmt: skip
+
+
+def _curl(found: Timeline, name: str, origin: str) -> str:
+    try:
+        return curl(Event.load(found.payload), name, origin) if found.payload else ""
+    except SchemaError:
+        return ""

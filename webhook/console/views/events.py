@@ -1,0 +1,120 @@
+"""Events: what came, what was decided and why, what was refused; what waits, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from shared.admin.events import KINDS, Wanted
+from shared.admin.outcomes import is_id
+from shared.errors import InvalidError
+from shared.store.queues import EVENTS
+from webhook.console import rows
+from webhook.console.frame import Frame, Shown, asked_for
+from webhook.console.rows import Row
+
+ROWS = 50
+LOOKED_AT = 5_000
+"""How much of what happened one page looks through for what its filters choose."""
+FAILED, WAITING = "failed", "waiting"
+ASKED = ("url", "reason", "kind", "since")
+SINCE = {
+    "": "any time", "10m": "10 minutes", "1h": "an hour", "6h": "6 hours", "1d": "a day",
+    "7d": "a week",
+}  # fmt: skip
+_STEP = 500
+
+
+class Found(NamedTuple):
+    """Rows, and from where on there may be more."""
+
+    rows: list[Row]
+    older: str
+
+
+def install(frame: Frame) -> None:
+    """The page Events."""
+    services = frame.services
+
+    def show() -> Shown:
+        name, asked, before = frame.site(), filters(), asked_for("before")
+        queues = services.queues(name)
+        waits, chosen = queues.waiting(), {key: value for key, value in asked.items() if value}
+        values: dict[str, Any] = {
+            "name": name, "asked": asked, "since": SINCE, "kinds": (*KINDS, FAILED, WAITING),
+            "waits": waits, "failed": len(services.dead(name)), "looked_at": LOOKED_AT,
+            "oldest": None if waits.oldest_ms is None else waits.oldest_ms / 1000,
+            "paused": queues.paused().get(EVENTS), "command": _command(name, asked),
+        }  # fmt: skip
+        look: Callable[..., Found]
+        look = {FAILED: _failed, WAITING: _waiting}.get(asked["kind"], _happened)
+        try:
+            found = look(frame, name, asked, before)
+        except InvalidError as error:
+            return Shown("events.html", values | {"problem": str(error)}, 422)
+        values |= {
+            "rows": found.rows,
+            "older": frame.address("Events", site=name, **chosen, before=found.older)
+            if found.older else "",
+            "newest": frame.address("Events", site=name, **chosen) if before else "",
+            "replay": chosen | {"site": name} if asked["kind"] in {"", *KINDS} else None,
+        }  # fmt: skip
+        return Shown("events.html", values)
+
+    frame.page("Events", "/events", show, per_site=True, live=True)
+
+
+def filters() -> dict[str, str]:
+    """What the address chooses: a part of a URL stands for all that have it."""
+    asked = {key: asked_for(key) for key in ASKED}
+    url = asked["url"]
+    whole = not url or "*" in url or "://" in url or url.startswith("id ")
+    return asked | {"url": url if whole else f"*{url}*"}
+
+
+def _command(name: str, asked: Mapping[str, str]) -> tuple[str, ...]:
+    if asked["kind"] in {FAILED, WAITING}:
+        table = "dead" if asked["kind"] == FAILED else "queue"
+        return ("sitemapd", table, "list", "--site", name)
+    words = (f"--{key}={value}" for key, value in asked.items() if value)
+    return ("sitemapd", "event", "list", *words, "--site", name)
+
+
+def _happened(frame: Frame, name: str, asked: Mapping[str, str], before: str) -> Found:
+    found = frame.services.events(name).look(Wanted.of(**asked), before, ROWS, LOOKED_AT)
+    return Found([rows.of_past(past) for past in found.found], found.older)
+
+
+def _failed(frame: Frame, name: str, asked: Mapping[str, str], before: str) -> Found:
+    letters = frame.services.dead(name).latest(before=before if is_id(before) else "")
+    seen = ((letter.id, rows.of_letter(letter)) for letter in islice(letters, LOOKED_AT))
+    return _some(seen, Wanted.of(**{**asked, "kind": ""}))
+
+
+def _waiting(frame: Frame, name: str, asked: Mapping[str, str], before: str) -> Found:
+    queues = frame.services.queues(name)
+
+    def oldest(after: str) -> Iterator[tuple[str, Row]]:
+        for _ in range(LOOKED_AT // _STEP):
+            some = queues.oldest(_STEP, after)
+            for queued in some:
+                yield queued.received.id, rows.of_queued(queued)
+            if len(some) < _STEP:
+                return
+            after = some[-1].received.id
+
+    seen = oldest(before if is_id(before) else "")
+    return _some(seen, Wanted.of(**{**asked, "kind": ""}))
+
+
+def _some(seen: Iterable[tuple[str, Row]], wanted: Wanted) -> Found:
+    """The first ROWS of what was `seen` that are `wanted`."""
+    found, last, count = list[Row](), "", 0
+    for ident, row in seen:
+        if len(found) == ROWS:
+            return Found(found, last)
+        last, count = ident, count + 1
+        if wanted.fits(row.subject, row.why, int(row.at * 1000)):
+            found.append(row)
+    return Found(found, last if count == LOOKED_AT else "")

@@ -1,0 +1,123 @@
+"""Failed: events that were given up, by error; try them again, or forget them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from flask import request
+from werkzeug.datastructures import MultiDict
+
+from shared.admin.dead import Choice, DeadActions, Group
+from shared.admin.outcomes import is_id
+from webhook.console import asking, rows
+from webhook.console.frame import Done, Frame, Shown, asked_for
+
+GROUPED = 5_000
+"""How many of the newest letters the page puts into groups."""
+ROWS, SAMPLE = 50, 10
+MOST = 10_000
+"""So many events are tried again or forgotten at once."""
+VERBS = {"retry": "Try again", "discard": "Forget"}
+
+
+def install(frame: Frame) -> None:
+    """The page Failed with its actions, and the page before they do more than one."""
+    services = frame.services
+
+    def show() -> Shown:
+        name = frame.site()
+        dead = services.dead(name)
+        values: dict[str, Any] = {"name": name, "total": len(dead), "grouped": GROUPED}
+        if (error := request.args.get("error")) is not None:
+            return Shown("failed_group.html", values | _letters(frame, name, dead, error))
+        groups = [_group(name, group) for group in dead.groups(GROUPED)]
+        return Shown("failed.html", values | {"groups": groups, "commands": _commands(name)})
+
+    def ask() -> Shown:
+        name, choice = frame.site(), _choice(request.args)
+        verb = asked_for("do") if asked_for("do") in VERBS else next(iter(VERBS))
+        letters = services.dead(name).chosen(choice)
+        values = {
+            "name": name, "verb": verb, "label": VERBS[verb], "fields": _fields(name, choice),
+            "events": len(letters), "most": MOST, "choice": choice,
+            "sample": [rows.of_letter(letter) for letter in letters[: -SAMPLE - 1 : -1]],
+            "command": _commands(name, choice)[verb],
+        }  # fmt: skip
+        return Shown("failed_ask.html", values)
+
+    def retry(form: MultiDict[str, str]) -> Done:
+        name, choice = asking.site_of(services, form), _choice(form)
+        dead = services.dead(name)
+        asking.expect(form, len(dead.chosen(choice)))
+        outcome = dead.retry(choice)
+        services.waker.wake(name)
+        back = frame.address("Failed", site=name)
+        if choice.ids and outcome.ids:
+            back = frame.address("Event", site=name, id=outcome.ids[0])
+        return Done(outcome.said, name, outcome.subject, back=back)
+
+    def discard(form: MultiDict[str, str]) -> Done:
+        name, choice = asking.site_of(services, form), _choice(form)
+        dead = services.dead(name)
+        asking.expect(form, len(dead.chosen(choice)), exactly=True)
+        outcome = dead.discard(choice)
+        return Done(outcome.said, name, outcome.subject, back=frame.address("Failed", site=name))
+
+    def save() -> tuple[str, Iterable[bytes]]:
+        name = frame.site()
+        letters = services.dead(name).chosen(_choice(request.args))
+        return f"{name}-failed.ndjson", (letter.payload for letter in letters)
+
+    frame.page("Failed", "/failed", show, per_site=True, live=True)
+    frame.part("Failed", "failed_ask", "/failed/ask", ask)
+    frame.download("failed_save", "/failed/save", save)
+    frame.action("dead retry", "/failed/retry", retry)
+    frame.action("dead discard", "/failed/discard", discard)
+
+
+def _group(name: str, group: Group) -> dict[str, Any]:
+    choice = Choice(error=group.error)
+    return {
+        "group": group, "first": group.first_ms / 1000, "last": group.last_ms / 1000,
+        "examples": list(zip(group.ids, group.examples, strict=True)),
+        "commands": _commands(name, choice),
+    }  # fmt: skip
+
+
+def _letters(frame: Frame, name: str, dead: DeadActions, error: str) -> dict[str, Any]:
+    """The values of the page of one group."""
+    before = asked_for("before")
+    found = dead.latest(error, before if is_id(before) else "")
+    letters = list(islice(found, ROWS + 1))
+    here = {"site": name, "error": error}
+    older = letters[ROWS - 1].id if len(letters) > ROWS else ""
+    return {
+        "error": error, "commands": _commands(name, Choice(error=error)),
+        "letters": [(letter, rows.of_letter(letter)) for letter in letters[:ROWS]],
+        "older": frame.address("Failed", **here, before=older) if older else "",
+        "newest": frame.address("Failed", **here) if before else "",
+    }  # fmt: skip
+
+
+def _choice(given: Mapping[str, str]) -> Choice:
+    """What an address or a form chooses: one by its id, those with an error, or all."""
+    if ident := given.get("id"):
+        return Choice((ident,))
+    if (error := given.get("error")) is not None:
+        # Forms send every line feed as CRLF (HTML, constructing the entry list).
+        return Choice(error=error.replace("\r\n", "\n"), most=MOST)
+    return Choice(everything=given.get("all") == "yes", most=MOST)
+
+
+def _fields(name: str, choice: Choice) -> dict[str, str]:
+    """The same again, for a form."""
+    if choice.ids:
+        return {"site": name, "id": choice.ids[0]}
+    return {"site": name} | ({"all": "yes"} if choice.error is None else {"error": choice.error})
+
+
+def _commands(name: str, choice: Choice | None = None) -> dict[str, tuple[str, ...]]:
+    words = (choice or Choice(everything=True)).words()
+    return {verb: ("sitemapd", "dead", verb, *words, "--site", name) for verb in VERBS}

@@ -1,0 +1,140 @@
+"""Queues: what waits in each, pause and resume, drain, purge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from flask import g
+from werkzeug.datastructures import MultiDict
+
+from shared.admin.events import stored_lines
+from shared.admin.outcomes import Outcome
+from shared.admin.queues import Row, messages
+from shared.errors import Fault, InvalidError
+from shared.store.queues import DOOR, EVENTS, NOTIFY, PAUSABLE, PUBLISH
+from webhook.console import asking, charts, rows, words
+from webhook.console.frame import Done, Frame, Shown, asked_for
+
+SAMPLE = 10
+MOST_BACK = 100_000
+"""So many events of a purge are put back from here; more by the command line."""
+TITLES = {
+    DOOR: ("Door", "Where senders hand in their events.", "accepted"),
+    EVENTS: ("Events", "Accepted; a worker decides what they change.", "decided"),
+    PUBLISH: ("Files", "Those with decided changes that are not written yet.", "publishes"),
+    NOTIFY: ("Notices", "Pages that search engines are to be told of.", "told"),
+}
+"""What each queue is called, what is in it, and what is counted each minute."""
+
+_STATES = ("goes on", "paused"), ("open", "closed")
+
+
+class Kept(NamedTuple):
+    """A purge that is kept: its name, when it was (s since 1970), how many events."""
+
+    name: str
+    at: float
+    events: int
+
+
+def install(frame: Frame) -> None:
+    """The page Queues with its actions, and the page before a purge."""
+    services, told = frame.services, partial(_told, frame)
+
+    def show() -> Shown:
+        name = frame.site()
+        queues = services.queues(name)
+        kept = [Kept(each, int(each) / 1000, events) for each, events in queues.purges().items()]
+        values: dict[str, Any] = {
+            "name": name, "cards": [_card(name, row) for row in queues.rows()],
+            "left": queues.waiting(), "idle": services.idle(name), "kept": kept[::-1],
+            "messages": messages(services.client), "most_back": MOST_BACK,
+        }  # fmt: skip
+        return Shown("queues.html", values)
+
+    def pause(form: MultiDict[str, str]) -> Done:
+        name, queue = asking.site_of(services, form), form.get("queue", "")
+        outcome = services.queues(name).pause(queue, g.user)
+        return told(name, outcome)
+
+    def resume(form: MultiDict[str, str]) -> Done:
+        name, queue = asking.site_of(services, form), form.get("queue", "")
+        outcome = services.queues(name).resume(queue)
+        services.waker.wake(name)
+        return told(name, outcome)
+
+    def drain(form: MultiDict[str, str]) -> Done:
+        name = asking.site_of(services, form)
+        outcome = services.queues(name).drain(g.user)
+        services.waker.wake(name)
+        return told(name, outcome)
+
+    frame.page("Queues", "/queues", show, per_site=True, live=True)
+    frame.action("queue pause", "/queues/pause", pause)
+    frame.action("queue resume", "/queues/resume", resume)
+    frame.action("queue drain", "/queues/drain", drain)
+    _purging(frame)
+
+
+def _purging(frame: Frame) -> None:
+    services, told = frame.services, partial(_told, frame)
+
+    def ask() -> Shown:
+        name = frame.site()
+        queues = services.queues(name)
+        values = {
+            "name": name, "events": queues.waiting().events,
+            "sample": [rows.of_queued(queued) for queued in queues.oldest(SAMPLE)],
+            "command": ("sitemapd", "queue", "purge", "--site", name),
+        }  # fmt: skip
+        return Shown("purge.html", values)
+
+    def purge(form: MultiDict[str, str]) -> Done:
+        name = asking.site_of(services, form)
+        queues = services.queues(name)
+        asking.expect(form, queues.waiting().events)
+        outcome = queues.purge()
+        return told(name, outcome)
+
+    def put_back(form: MultiDict[str, str]) -> Done:
+        name, purged = asking.site_of(services, form), form.get("purge", "")
+        queues = services.queues(name)
+        if queues.purges().get(purged, 0) > MOST_BACK:
+            detail = f"more than {words.number(MOST_BACK)} events: put it back by the command line"
+            raise InvalidError(Fault(purged, "purge", detail))
+        events = stored_lines(queues.kept(purged))
+        outcome = services.events(name).replay(events, (f"purge {purged}",), newest=False)
+        services.waker.wake(name)
+        return told(name, outcome)
+
+    def save() -> tuple[str, Iterable[bytes]]:
+        name, purged = frame.site(), asked_for("purge")
+        return f"{name}-purged-{purged}.ndjson", services.queues(name).kept(purged)
+
+    frame.part("Queues", "purge", "/queues/purge", ask)
+    frame.download("purged", "/queues/purged", save)
+    frame.action("queue purge", "/queues/purge/now", purge)
+    frame.action("queue put back", "/queues/put-back", put_back)
+
+
+def _told(frame: Frame, name: str, outcome: Outcome) -> Done:
+    return Done(outcome.said, name, outcome.subject, back=frame.address("Queues", site=name))
+
+
+def _card(name: str, row: Row) -> dict[str, Any]:
+    title, said, counted = TITLES[row.queue]
+    total = words.number(sum(row.minutes))
+    paused, door = row.paused, row.queue == DOOR
+    stop = ("drain",) if door else ("pause", row.queue)
+    return {
+        "row": row, "title": title, "said": said, "counted": counted,
+        "means": PAUSABLE[row.queue], "grade": "warn" if paused else "",
+        "state": _STATES[door][paused is not None],
+        "since": paused.since_ms / 1000 if paused else None,
+        "oldest": None if row.oldest_ms is None else row.oldest_ms / 1000,
+        "spark": charts.spark(row.minutes, f"{total} {counted} within the last 30 minutes"),
+        "stop": ("sitemapd", "queue", *stop, "--site", name),
+        "go": ("sitemapd", "queue", "resume", row.queue, "--site", name),
+    }  # fmt: skip

@@ -1,0 +1,65 @@
+"""Accept all events again that some filters choose, after a look at how many these are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from werkzeug.datastructures import MultiDict
+
+from shared.admin.events import Stored, Wanted
+from shared.errors import Fault, InvalidError
+from webhook.console import asking, rows, words
+from webhook.console.frame import Done, Frame, Shown
+from webhook.console.views.events import ASKED, filters
+
+MOST = 10_000
+SAMPLE = 10
+
+
+def install(frame: Frame) -> None:
+    """The page before a replay of many, and the action `event replay all`."""
+    services = frame.services
+
+    def chosen(name: str, asked: Mapping[str, str]) -> list[Stored]:
+        return services.events(name).matching(Wanted.of(**asked), MOST + 1)
+
+    def show() -> Shown:
+        name, asked = frame.site(), filters()
+        back = frame.address("Events", site=name, **{k: v for k, v in asked.items() if v})
+        values: dict[str, Any] = {
+            "title": "Replay events", "name": name, "asked": asked, "back": back, "most": MOST,
+            "found": (), "sample": (), "problem": "", "command": _command(name, asked),
+        }  # fmt: skip
+        try:
+            found = chosen(name, asked)
+        except InvalidError as error:
+            return Shown("replay.html", values | {"problem": str(error)}, 422)
+        sample = [rows.of_stored(stored) for stored in found[-SAMPLE:][::-1]]
+        return Shown("replay.html", values | {"found": found, "sample": sample})
+
+    def replay(form: MultiDict[str, str]) -> Done:
+        name = asking.site_of(services, form)
+        asked = {key: form.get(key, "") for key in ASKED}
+        found = chosen(name, asked)
+        asking.expect(form, len(found))
+        if len(found) > MOST:
+            detail = f"are more than {words.number(MOST)}: choose fewer, or use the command line"
+            raise InvalidError(Fault("events", "count", detail))
+        if not found:
+            raise InvalidError(Fault("events", "count", "no event is chosen"))
+        as_sent, quiet = bool(form.get("as_sent")), bool(form.get("quiet"))
+        options = [word for word, on in (("--as-sent", as_sent), ("--quiet", quiet)) if on]
+        said = [*_command(name, asked)[3:-2], *options]
+        outcome = services.events(name).replay(found, said, newest=not as_sent, quiet=quiet)
+        services.waker.wake(name)
+        back = frame.address("Events", site=name)
+        return Done(outcome.said, name, outcome.subject, back=back)
+
+    frame.part("Events", "replay_all", "/events/replay-all", show)
+    frame.action("event replay matching", "/events/replay-all/now", replay)
+
+
+def _command(name: str, asked: Mapping[str, str]) -> tuple[str, ...]:
+    chosen = (f"--{key}={value}" for key, value in asked.items() if value)
+    return ("sitemapd", "event", "replay", "--matching", *chosen, "--site", name)
