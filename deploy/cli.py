@@ -14,6 +14,7 @@ import typer
 
 from deploy import (
     cli_backup,
+    cli_check,
     cli_connect,
     cli_console,
     cli_crawl,
@@ -27,6 +28,7 @@ from deploy import (
     cli_reconcile,
     cli_run,
     cli_state,
+    cli_websub,
     cli_workers,
 )
 from deploy.console import HomeOption, JsonOption, answer, err, find
@@ -53,6 +55,7 @@ app.add_typer(cli_files.app, name="files")
 app.add_typer(cli_queue.app, name="queue")
 app.add_typer(cli_run.app, name="run")
 app.add_typer(cli_notify.app, name="notify")
+app.add_typer(cli_websub.app, name="websub")
 app.add_typer(cli_workers.app, name="workers")
 app.command("import")(cli_import.import_)
 for command in (
@@ -62,6 +65,7 @@ for command in (
     cli_state.publish,
     cli_state.verify,
     cli_state.rebuild,
+    cli_check.check,
     cli_reconcile.reconcile,
     cli_backup.backup,
     cli_backup.restore,

@@ -17,7 +17,7 @@ from worker.notify import trial
 from worker.notify.contract import Outcome, excerpt
 from worker.notify.outbound import ask
 from worker.notify.telling import Telling
-from worker.pump import now_ms
+from worker.settling import now_ms
 
 SHOWN = 20
 

@@ -16,9 +16,10 @@ from shared import urls
 from shared.errors import ConfigError, Fault, UrlError
 from shared.inbox import Inbox
 from shared.scopes import WHOLE, Scope
+from shared.store.checks import Checks
 from shared.store.resyncs import Resyncs
 from worker.comparing import Comparison, Outcome
-from worker.findings import EXTRA, MISSING, STALE, Findings
+from worker.findings import EXTRA, MISSING, STALE, Findings, summary
 from worker.reconciling import Reconciler, Repairs
 from worker.sources import Access, Item, estimate, public, read
 from worker.translating import Said
@@ -127,7 +128,10 @@ class Report:
 def verify_against(
     place: Place, source: Source, scope: Scope, into: str | None, *, as_json: bool
 ) -> bool:
-    """Print every page that is missing, extra or stale; whether there is none."""
+    """Print every page that is missing, extra or stale; whether there is none.
+
+    What a comparison of the whole site came to is kept for `sitemapd check`.
+    """
     client, report = place.client(), Report()
     waiting = Inbox(client, place.name).waiting()
     with Findings() as findings:
@@ -135,6 +139,9 @@ def verify_against(
         comparison = Comparison(client, place.name, place.site, scope, findings, began, into)
         with progress("comparing", estimate(source.address), quiet=as_json) as seen:
             outcome = comparison.run(source.items(), say=report, seen=seen)
+        if scope.whole:
+            compared = summary(findings, began, outcome.incomplete)
+            Checks(client, place.name).set_compared(compared)
         counts = {what: findings.count(what) for what in (MISSING, STALE, EXTRA)}
         equal = not any(counts.values()) and not outcome.incomplete
         about = _about(source, scope, outcome, waiting) | counts

@@ -153,7 +153,8 @@ def verify(
 ) -> None:
     """Hold every published file against the state, byte for byte. Exit code 1 on a difference.
 
-    With --against: hold what is listed against a source, page by page. Nothing is written.
+    With --against: hold what is listed against a source, page by page. Nothing is written but what
+    it came to, for `sitemapd check`.
     """
     place = find(home, site)
     scope = scope_of(place, section, prefix)

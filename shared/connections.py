@@ -5,24 +5,29 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Collection
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
-from shared import permalinks
+from shared import permalinks, urls
+from shared.errors import UrlError
 
 WEBHOOK_PREFIX = "whsec_"
 LEAST_SECRET = 16
+MOST_TOPICS = 100
 
 STANDARD = ("wordpress", "wagtail", "payload", "cloudevents")
 """Senders that sign by Standard Webhooks: the secrets and tokens of the site verify them, too."""
 
 SOURCES = (
     *STANDARD, "contentful", "datocms", "directus", "drupal", "ghost", "github", "prismic",
-    "sanity", "shopify", "storyblok", "strapi", "webflow", "woocommerce",
+    "sanity", "shopify", "storyblok", "strapi", "webflow", "websub", "woocommerce",
 )  # fmt: skip
 """Every sender that has an adapter; webhook/sources/registry.py holds them."""
 
+_OF_HUBS = ("topics", "hub", "callback", "allow_private")
 _BEARER = ("directus", "strapi")
 _WITH_LOCALES = ("contentful",)
 
@@ -43,6 +48,19 @@ def _secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _address(text: str) -> str:
+    try:
+        return urls.absolute(text)
+    except UrlError as error:
+        raise ValueError(error.detail) from error
+
+
+def _origin(text: str) -> str:
+    if urlsplit(text).path.strip("/"):
+        raise ValueError("write an origin: https://host, and nothing behind it")
+    return text.rstrip("/")
+
+
 def _several(value: object) -> object:
     return (value,) if isinstance(value, (str, SecretStr)) else value
 
@@ -50,6 +68,9 @@ def _several(value: object) -> object:
 def _template(text: str) -> str:
     permalinks.check(text)
     return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
 
 
 class Connection(BaseModel):
@@ -69,6 +90,16 @@ class Connection(BaseModel):
         (), description="the languages of the CMS, where what it deletes names none"
     )
     branch: str = Field("", description="GitHub: the published branch; default the repository's")
+    topics: tuple[Address, ...] = Field(
+        (), max_length=MOST_TOPICS, description="WebSub: the feeds that are subscribed to"
+    )
+    hub: Address | None = Field(None, description="WebSub: the hub; default the one a feed names")
+    callback: Annotated[Address, AfterValidator(_origin)] | None = Field(
+        None, description="WebSub: origin of this webhook as the hub sees it; default the site's"
+    )
+    allow_private: bool = Field(
+        False, description="WebSub: feeds and hub may be in a private network, without TLS too"
+    )
 
     def secrets(self) -> list[bytes]:
         """The secrets as bytes."""
@@ -105,7 +136,28 @@ def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[
         found.append(f"{where}.locales: name every language: what is deleted does not")
     if name == "github":
         found += _patterns(where, connection)
-    return found
+    return found + _topics(where, connection, hub=name == "websub")
+
+
+def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
+    """What is wrong with subscriptions; `hub` if the sender is one."""
+    given = [name for name in _OF_HUBS if getattr(connection, name)]
+    if not hub:
+        return [f"{where}.{name}: only sources.websub has it" for name in given]
+    if not connection.topics:
+        return [f'{where}.topics: name the feeds: topics = ["https://..."]']
+    plain = [one for one in (*connection.topics, connection.hub or "") if one.startswith("http:")]
+    if plain and not connection.allow_private:
+        return [f"{where}: {one}: https, or allow_private = true" for one in plain]
+    return []
+
+
+def barred(name: str, connection: Connection, allowed: Collection[str]) -> list[str]:
+    """The hub, if it is none of the hosts that are `allowed` to be asked (RELIABILITY T22)."""
+    host = urlsplit(connection.hub or "").hostname
+    if host is None or host in allowed:
+        return []
+    return [f"sources.{name}.hub: {host} is no known hub: name it in notify.hosts"]
 
 
 def _patterns(where: str, connection: Connection) -> list[str]:

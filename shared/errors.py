@@ -72,6 +72,10 @@ class ReconcileError(SitemapdError):
     """A source was not, or not completely, made the truth; what was done is right, and stays."""
 
 
+class CheckError(SitemapdError):
+    """A check of what is listed did not come to its end; nothing was changed by it."""
+
+
 class StoreError(SitemapdError):
     """The state store refused or is in a state that must not be published from."""
 

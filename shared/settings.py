@@ -55,6 +55,10 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug: a line for each decision with its reason"
     )
+    checks_hours: float = Field(
+        24, ge=0, le=8_784, allow_inf_nan=False,
+        description="hours between two checks of what is listed; 0: only when somebody asks",
+    )  # fmt: skip
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
 
 

@@ -224,7 +224,10 @@ class Site(Model):
         found = [
             fault
             for name, connection in self.sources.items()
-            for fault in connections.faults(name, connection, known)
+            for fault in (
+                *connections.faults(name, connection, known),
+                *connections.barred(name, connection, self.notify.allowed),
+            )
         ] + self.notify.faults(self.base, self.hub, known, feed=self.feed)
         if found:
             raise ValueError("; ".join(found))

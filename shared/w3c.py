@@ -7,7 +7,8 @@ length) followed by `Z`, `+hh:mm` or `-hh:mm`. Any text gives a value or DateErr
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from shared.errors import DateError
@@ -69,6 +70,19 @@ def from_epoch_s(seconds: int) -> str:
     return (
         f"{date.fromordinal(_EPOCH_ORDINAL + days).isoformat()}T{hour:02}:{minute:02}:{second:02}Z"
     )
+
+
+def from_rfc822(text: str) -> str | None:
+    """The date of an RSS feed as W3C text with its own offset, None where it states no time with a
+    known zone.
+    """
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    if moment.tzinfo is None and text.endswith("-0000"):  # a zone unknown or missing says nothing
+        moment = moment.replace(tzinfo=UTC)
+    return moment.isoformat(timespec="seconds") if moment.tzinfo else None
 
 
 def _read(text: str) -> _Moment:

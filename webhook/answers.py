@@ -66,7 +66,9 @@ def _end(refused: Refused | None, response: Response) -> Response:
     response.headers.setdefault("Cache-Control", "no-store")
     ms = round((time.perf_counter() - g.began) * 1000, 2)
     _LOG.info("answered", request_id=g.request_id, status=response.status_code, ms=ms, **g.facts)
-    if refused is not None and response.status_code >= 400 and request.method == "POST":
+    # What a hub did not sign is refused without a word (webhook/hooks.py).
+    turned_away = response.status_code >= 400 or g.facts.get("code") == "unauthorized"
+    if refused is not None and turned_away and request.method == "POST":
         known = {"request": g.request_id, "status": response.status_code, **g.facts}
         refused((request.view_args or {}).get("site"), known | {"faults": g.faults})
     return response

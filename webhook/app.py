@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import redis
 from flask import Flask
 
@@ -13,6 +15,7 @@ from webhook.console import blueprint as console
 from webhook.console.services import Services
 from webhook.exposition import Exposition
 from webhook.hooks import Hooks
+from webhook.hubs import Hubs
 from webhook.measuring import Measuring
 from webhook.queries import Queries
 from webhook.refusals import Refusals
@@ -47,13 +50,17 @@ def create_app(
     events = Events(
         tenants, gate, waker, body_limit=settings.body_limit, inbox_limit=settings.inbox_limit
     )
+    hubs = Hubs(tenants, gate, client)
     hooks = Hooks(
-        tenants, gate, waker, client,
+        tenants, gate, waker, client, hubs,
         body_limit=settings.body_limit, inbox_limit=settings.inbox_limit,
     )  # fmt: skip
     queries = Queries(tenants, gate, client)
     app.add_url_rule("/v1/sites/<site>/events", "events", events.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])
+    app.add_url_rule("/v1/sites/<site>/hooks/websub", "hubs", hubs.get)
+    distributed = partial(hooks.post, source="websub")
+    app.add_url_rule("/v1/sites/<site>/hooks/websub", "feeds", distributed, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>", "site", queries.site)
     app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
     app.add_url_rule("/metrics", "metrics", Exposition(settings, gate, client).get)

@@ -22,8 +22,9 @@ from shared.store.redis import answering
 from webhook import wire
 from webhook.answers import answer, headers, note
 from webhook.auth import STRANGER, Credentials
+from webhook.hubs import Hubs
 from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.sources import woocommerce
+from webhook.sources import websub, woocommerce
 from webhook.sources.contract import Config, Hook, Keys, Proof, Source
 from webhook.sources.registry import REGISTRY
 from webhook.sources.taking import Taken, take
@@ -41,11 +42,13 @@ class Hooks:
         gate: Gate,
         waker: Waker,
         client: redis.Redis,
+        hubs: Hubs,
         *,
         body_limit: int,
         inbox_limit: int,
     ) -> None:
         self._tenants, self._gate, self._waker, self._client = tenants, gate, waker, client
+        self._hubs = hubs
         self._body_limit, self._inbox_limit = body_limit, inbox_limit
 
     def post(self, site: str, source: str) -> Response:
@@ -62,7 +65,14 @@ class Hooks:
         hook = Hook(request.method, path, given, body, query)
         if adapter.NAME == woocommerce.NAME and woocommerce.is_ping(hook):
             return answer({"accepted": 0, "ignored": "a ping"})
-        return self._take(site, adapter, hook)
+        if adapter.NAME != websub.NAME:
+            return self._take(site, adapter, hook)
+        try:
+            return self._take(site, adapter, hook)
+        except UnauthorizedError as error:
+            # A hub is told nothing of what we make of its signature (WebSub, 8), nor anybody else.
+            note(code=error.code, reason=error.reason)
+            return answer({"accepted": 0, "ignored": websub.UNPROVEN})
 
     def _take(self, site: str, adapter: Source, hook: Hook) -> Response:
         now = time.time()
@@ -72,6 +82,8 @@ class Hooks:
         proved = adapter.verify(hook, _keys(connection, credentials), now)
         if tenant is None or connection is None:
             raise UnauthorizedError("site-unknown" if tenant is None else "source-not-connected")
+        if adapter.NAME == websub.NAME and not self._hubs.wants(site, connection, hook.query):
+            raise UnauthorizedError("not-subscribed")
         note(key=adapter.NAME, delivery=proved.delivery)
         config = Config(adapter.NAME, connection, tenant.rules)
         outcomes = adapter.translate(hook, config)

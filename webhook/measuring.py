@@ -21,7 +21,7 @@ from webhook.answers import headers
 
 FLUSH_S = 1.0
 _NAME = "sitemapd-measuring"
-_MEASURED = {"events", "hooks"}
+_MEASURED = {"events", "hooks", "feeds"}
 _OF_STATUS = {
     202: "accepted", 401: "unauthorized", 429: "limited", 500: "failed", 503: "unavailable",
 }  # fmt: skip

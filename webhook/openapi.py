@@ -11,7 +11,7 @@ from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
 from webhook.body import MAX_DIGITS, MAX_ITEMS
-from webhook.openapi_hooks import HOOK, SOURCE, cloud
+from webhook.openapi_hooks import HOOK, HUB, SOURCE, cloud
 from webhook.openapi_parts import (
     COUNT,
     IDS,
@@ -255,6 +255,7 @@ def document() -> Schema:
         "paths": {
             "/v1/sites/{site}/events": {"parameters": [_SITE], "post": _post_events()},
             "/v1/sites/{site}/hooks/{source}": {"parameters": [_SITE, SOURCE], "post": HOOK},
+            "/v1/sites/{site}/hooks/websub": {"parameters": [_SITE], **HUB},
             "/v1/sites/{site}": {
                 "parameters": [_SITE],
                 "get": _get("getSite", "How a site is doing", _STATUS, *asked),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, Self
 
 from shared.errors import ReconcileError
 from shared.events import Event
 from shared.locator import digest_of
+from shared.store.checks import SAMPLES, Compared, Sample
 
 _CACHE_KIB = 16_384
 _SCHEMA = """
@@ -107,9 +109,25 @@ class Findings:
     def __iter__(self) -> Iterator[Finding]:
         """Every finding: missing, stale, extra."""
         for what in (MISSING, STALE, EXTRA):
-            query = "SELECT loc, why, event FROM found WHERE what = ? ORDER BY page"
-            for loc, why, event in self._base.execute(query, (what,)):
-                yield Finding(what, loc, why, Event.load(event) if event else None)
+            yield from self.of(what)
+
+    def of(self, what: str) -> Iterator[Finding]:
+        """Every page that is `what`."""
+        query = "SELECT loc, why, event FROM found WHERE what = ? ORDER BY page"
+        for loc, why, event in self._base.execute(query, (what,)):
+            yield Finding(what, loc, why, Event.load(event) if event else None)
+
+
+def summary(
+    findings: Findings, began_ms: int, incomplete: str = "", *, repaired: bool = False
+) -> Compared:
+    """What a comparison of the whole site came to, for whoever checks it later."""
+    samples = {
+        what: [Sample(found.loc, found.why) for found in islice(findings.of(what), SAMPLES)]
+        for what in (MISSING, STALE, EXTRA)
+    }
+    missing, stale, extra = map(findings.count, (MISSING, STALE, EXTRA))
+    return Compared(began_ms, missing, stale, extra, samples, incomplete, repaired)
 
 
 def _key(loc: str) -> int:

@@ -130,7 +130,7 @@ class Heart:
             if quiet == self._quiet:
                 return
             if quiet or self._quiet:
-                _log.warning("quiet" if quiet else "works again", worker=self._name)
+                _log.warning("quiet changed", worker=self._name, quiet=quiet)
             self._quiet = quiet
             self._on_quiet(quiet)
 

@@ -20,7 +20,7 @@ from shared.inbox import Inbox
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
-from worker.pump import now_ms
+from worker.settling import now_ms
 from worker.sources import Item, Note
 from worker.translating import Said, Translator
 

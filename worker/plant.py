@@ -24,11 +24,13 @@ from shared.telemetry import logger
 from worker.answering import Answerer
 from worker.checking import Checker
 from worker.draining import drain_emptiest
+from worker.examining.examiner import Examiner
 from worker.heart import Heart, Work
 from worker.notify.notifier import Notifier
-from worker.pump import now_ms
+from worker.pump import Pump
 from worker.refreshing import refresh
-from worker.tended import TendedPump
+from worker.settling import now_ms
+from worker.subscribing import Subscriber
 
 REDIS_TIMEOUT_S = 10.0
 LATE_S = 0.5
@@ -72,17 +74,23 @@ class Plant:
         self._notifier = (
             None if on_publish else Notifier(settings, self._client, consumer, clock=clock)
         )
+        self._subscriber = (
+            None
+            if on_publish
+            else Subscriber(settings, self._client, lambda: self._heart.quiet, clock=clock)
+        )
         self._published = on_publish or (lambda _site: self.notify())
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
         told = on_resync or (lambda _site: self.reconcile())
         self._pumps = {
-            name: TendedPump(settings, self._client, name, consumer, clock, told)
+            name: Pump(settings, self._client, name, consumer, clock, told)
             for name in settings.sites
         }
         self._checkers = {
             name: Checker(self._pumps[name].publisher.state, name, site)
             for name, site in settings.sites.items()
         }
+        self._examiner = Examiner(settings, self._client, consumer, self.busy)
         self._stopping = threading.Event()
         self._heart = Heart(
             self._client, consumer, settings.sites, work=self._work, on_quiet=self._be_quiet
@@ -108,6 +116,10 @@ class Plant:
         if self._notifier is not None:
             self._notifier.ask()
 
+    def busy(self) -> bool:
+        """Whether some site is being worked on this moment."""
+        return any(pump.running for pump in self._pumps.values())
+
     def reconcile(self) -> None:
         """There may be something to compare with its source."""
         if self._answerer is not None:
@@ -128,15 +140,21 @@ class Plant:
             self._answerer.start()
         if self._notifier is not None:
             self._notifier.start()
+        self._examiner.start()
+        if self._subscriber is not None:
+            self._subscriber.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
         self._heart.stop()
+        self._examiner.stop()
         if self._answerer is not None:
             self._answerer.stop()
         if self._notifier is not None:
             self._notifier.stop()
+        if self._subscriber is not None:
+            self._subscriber.stop()
         for pump in self._pumps.values():
             pump.stop()
 
@@ -193,7 +211,7 @@ class Plant:
             if seen:
                 _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
-    def _adopt(self, pump: TendedPump) -> None:
+    def _adopt(self, pump: Pump) -> None:
         if not pump.inbox.waiting():
             return
         if pump.forgotten(LATE_S):

@@ -14,36 +14,28 @@ from collections.abc import Callable, Container, Sequence
 
 import redis
 
-from shared.errors import PublishError, StoreDownError, StoreError
-from shared.events import Event, NewerSchemaError
+from shared.errors import PublishError, StoreError
 from shared.inbox import Inbox, Received
-from shared.known import Arrival, Known, Policy, UnknownSectionError
-from shared.members import RESYNC
-from shared.patch import decide
-from shared.scopes import Scope
 from shared.settings import Settings
 from shared.store import tally
-from shared.store.lookup import loc_of
-from shared.store.pages import Pages
 from shared.store.queues import EVENTS, PUBLISH, Queues
 from shared.store.redis import Errand
 from shared.telemetry import logger
 from shared.tracing import Trail
 from worker.files import cause_of
 from worker.publisher import PASS_SHARDS, Publisher
+from worker.settling import Settler, now_ms
 
 BATCH = 500
-MAX_TRIES = 5
 AWAKE_EVERY_S = 2.0
+NOBODY = "given-back"
+"""Holds, in each inbox, events that a quiet worker gave back. It has no heartbeat, so whoever works
+takes them over like those of a dead worker.
+"""
 LOOK_S = 0.5
 """How long a pause may go unseen."""
 
 _log = logger("pump")
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Pump:
@@ -65,16 +57,15 @@ class Pump:
         site = settings.sites[name]
         self.name = name
         self.inbox = Inbox(client, name)
-        self._tells = bool(site.notify.engines)
-        feed = site.feed_entries if site.feed else 0
-        self.pages = Pages(client, name, site.limits, feed, tells=self._tells)
+        self._trail = Trail(name)
+        self._settler = Settler(client, name, site, consumer, self._trail, now_ms, on_resync)
+        self.pages = self._settler.pages
+        self.files = 0
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
-        self._routing, self._now_ms = site.routing, now_ms
-        self._on_resync = on_resync
         self._running = threading.Lock()
         self._stopping = threading.Event()
-        self._queues, self._tally, self._trail = Queues(client, name), tally.of(client), Trail(name)
+        self._queues, self._tally = Queues(client, name), tally.of(client)
         self._paused: Container[str] = ()
         self._looked_at = self._published_at = float("-inf")
         self._awake_at = float("-inf")
@@ -116,9 +107,30 @@ class Pump:
         late = waiting.now_ms - waiting.oldest_ms > since_s * 1000
         return late and EVENTS not in self._queues.paused()
 
+    @property
+    def running(self) -> bool:
+        """Whether it is at work this moment."""
+        return self._running.locked()
+
     def stop(self) -> None:
         """Let `run` come back after the batch it is at."""
         self._stopping.set()
+
+    def resume(self) -> None:
+        """Let `run` work again, after `stop`."""
+        self._stopping.clear()
+
+    def give_back(self) -> int:
+        """Leave what this worker holds, and has not settled, to the others; how many events.
+
+        Once what is at hand is finished. Raises StoreError.
+        """
+        given = 0
+        if self._consumer in self.inbox.holders():
+            with self._running:
+                while some := self.inbox.adopt(NOBODY, [self._consumer]):
+                    given += some
+        return given
 
     def adopt(self, dead: Sequence[str]) -> int:
         """Take over the events of the consumers `dead`; `run` settles them. How many."""
@@ -189,6 +201,7 @@ class Pump:
             published = self.publisher.publish(errand=errand)
         if published is None:
             return False
+        self.files += len(published.written)
         self._tally.add(self.name, "written", len(published.written))
         self._tally.add(self.name, "removed", len(published.removed))
         if len(published.shards) < PASS_SHARDS:
@@ -209,80 +222,14 @@ class Pump:
             self._awake_at = now
             self.inbox.stay_awake()
 
-    def _settle(self, batch: Sequence[Received], errand: Errand | None = None) -> None:
-        """Apply a batch, and do `errand` behind it; if that fails, event by event, so that one
-        cannot hold up the others.
-        """
-        try:
-            with self._trail.deciding(received.trace for received in batch):
-                self._apply(batch, errand)
-        except StoreDownError:
-            raise
-        except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
-            if len(batch) == 1:
-                self._failed(batch[0], error)
-                return
-            for received in batch:
-                self._settle([received])
-
-    def _apply(self, batch: Sequence[Received], errand: Errand | None) -> None:
-        events = [(received, Event.load(received.payload)) for received in batch]
-        asked = [(r, Scope.of_event(event)) for r, event in events if event.type == RESYNC]
-        while True:
-            read = self.pages.know([event for _, event in events if event.type != RESYNC])
-            try:
-                decisions = self._decide(events, read.known)
-            except UnknownSectionError as error:
-                self.pages.sections.numbers([error.name])
-                continue
-            settled = [received.id for received, _ in events]
-            resyncs = [(str(scope), Arrival.of(received.id).ms) for received, scope in asked]
-            relinked = self.pages.relink(read)
-            if relinked and self.pages.apply(
-                read, settled, decisions, errand, resyncs, [received.payload for received in batch]
-            ):
-                break
-        if asked:
-            self._on_resync(self.name)
-        for ident, subject, reason, changed in decisions:
-            _log.debug(
-                "decided", site=self.name, id=ident, page=subject, reason=reason, changed=changed
-            )
-
-    def _decide(
-        self, events: Sequence[tuple[Received, Event]], known: Known
-    ) -> list[tuple[str, str, str, bool]]:
-        policy = Policy(self._routing, self._site.hints, self._now_ms())
-        decisions = []
-        for received, event in events:
-            if event.type == RESYNC:
-                scope = str(Scope.of_event(event))
-                decisions.append((received.id, scope, f"resync asked: {scope}", False))
-                continue
-            arrival, quiet = Arrival.of(received.id), received.quiet or not self._tells
-            decision = decide(known, event, arrival, policy, quiet=quiet)
-            subject = event.loc or f"id {event.id}"
-            decisions.append((received.id, subject, decision.reason, decision.changed))
-        return decisions
+    @property
+    def events(self) -> int:
+        """How many events this process has settled; `files` is how many files it has written."""
+        return self._settler.events
 
     def expire(self) -> int:
         """Take out the news and videos whose time is over; how many were looked at."""
-        looked_at = 0
-        while batch := self.pages.due(self._now_ms()):
-            left = [(key, "expired", True) for key in sorted(batch.known.expired)]
-            said = [("", loc_of(key), reason, changed) for key, reason, changed in left]
-            if self.pages.apply(batch, decisions=said):
-                looked_at += len(batch.known.expiry)
-            if not batch.known.expiry:
-                break  # all of them are being published this moment
-        return looked_at
+        return self._settler.expire()
 
-    def _failed(self, received: Received, error: Exception) -> None:
-        self._left = True
-        tries = self.inbox.tries(self._consumer).get(received.id, 1)
-        _log.error(
-            "event failed", site=self.name, id=received.id, tries=tries,
-            reason=f"{type(error).__name__}: {error}",
-        )  # fmt: skip
-        if tries >= MAX_TRIES and not isinstance(error, NewerSchemaError):
-            self.inbox.bury(received.id, f"{type(error).__name__}: {error}", tries)
+    def _settle(self, batch: Sequence[Received], errand: Errand | None = None) -> None:
+        self._left |= not self._settler.settle(batch, errand)

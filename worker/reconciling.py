@@ -18,9 +18,10 @@ from shared.events import Event
 from shared.inbox import Inbox
 from shared.scopes import WHOLE, Scope
 from shared.sites import Site
+from shared.store.checks import Checks
 from shared.store.resyncs import Lock, Resyncs
 from worker.comparing import BATCH, Comparison, Outcome
-from worker.findings import EXTRA, MISSING, STALE, Findings
+from worker.findings import EXTRA, MISSING, STALE, Findings, summary
 from worker.importer import BACKLOG, batches
 from worker.sources import Item
 from worker.translating import Said
@@ -59,7 +60,7 @@ class Reconciler:
     def __init__(self, client: redis.Redis, name: str, site: Site, owner: str) -> None:
         self._client, self._name, self._site, self._owner = client, name, site, owner
         self._inbox = Inbox(client, name)
-        self._resyncs = Resyncs(client, name)
+        self._resyncs, self._checks = Resyncs(client, name), Checks(client, name)
 
     def run(
         self, items: Iterable[Item], scope: Scope = WHOLE, *,
@@ -80,6 +81,8 @@ class Reconciler:
                 self._client, self._name, self._site, scope, findings, began, into
             )
             outcome = comparison.run(items, say=say, seen=seen)
+            if scope.whole:
+                self._checks.set_compared(summary(findings, began, outcome.incomplete))
             if not insist and not outcome.incomplete:
                 self._refuse_shrinking(outcome)
             # A site that lists nothing is imported: engines are not told of all of it (U7).
@@ -90,6 +93,7 @@ class Reconciler:
                 self._resyncs.answered(asked)
                 if scope.whole:
                     self._resyncs.completed(began)
+                    self._checks.set_compared(summary(findings, began, repaired=True))
             return repairs
 
     def _refuse_shrinking(self, outcome: Outcome) -> None:

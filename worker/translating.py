@@ -12,7 +12,7 @@ from shared.members import Rules
 from shared.patch import in_future, is_current
 from shared.upkeep import is_over
 from worker.pruning import SOFT, salvage
-from worker.pump import now_ms
+from worker.settling import now_ms
 from worker.sources import Item, Note, Record, Refusal
 
 _STATED = ("loc", *SOFT)

@@ -61,11 +61,15 @@ PERMANENT = (
     # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
     # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
     "notices",  # stream: the fate of the latest requests to engines; store/notices.py
+    "websub",  # hash: feed -> Subscription; store/subscriptions.py
     "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
+    "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/checks.py. And
+    # `checks:asked`, zset: who wants a check -> since when (ms); store/checks.py, answered.lua
 )
 """Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm`, `crawl`, `told:`, `spent:`, `telling:`, `pulse:` (counts of one minute) and
-`purged:` (what a purge took out) have a TTL, and of all sites `session:`, `once:`, `tries:`.
+`resync-alarm`, `crawl`, `told:`, `spent:`, `telling:`, `checking` and `checking:progress`, `pulse:`
+(counts of one minute) and `purged:` (what a purge took out) have a TTL, and of all sites
+`session:`, `once:`, `tries:`.
 
 Of all sites together, all with a TTL: `{sitemapd}:worker:`, `workers`, `wanted:`; store/workers.py.
 
@@ -106,6 +110,11 @@ class Keys:
         self.notice_dead = self.prefix + "notify:dead"
         self.breakers = self.prefix + "notify:breakers"
         self.crawl = self.prefix + "crawl"
+        self.checks = self.prefix + "checks"
+        self.checks_asked = self.prefix + "checks:asked"
+        self.checking = self.prefix + "checking"
+        self.checking_progress = self.prefix + "checking:progress"
+        self.websub = self.prefix + "websub"
 
     def seen(self, ident: str) -> str:
         """Remembers one delivery id."""

@@ -1,8 +1,8 @@
-"""Every page that a site lists, patches that wait to be published included."""
+"""What a site lists: with the patches that wait to be published, or as it is published."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import redis
@@ -49,3 +49,23 @@ class Listing:
                 raw, _ = blocks.edit(raw, patches)
             for line in fragments.lines(raw):
                 yield line[:-1].decode()
+
+    def published(self, shards: Sequence[Shard]) -> list[list[Block]]:
+        """The blocks of each of `shards` as they were published last, all at one instant."""
+        with answering():
+            pipe = self._client.pipeline(transaction=True)
+            for shard in shards:
+                pipe.hgetall(self._keys.blocks(shard))
+            stored = pipe.execute()
+        return [[Block.unpack(blocks_[n]) for n in sorted(blocks_, key=int)] for blocks_ in stored]
+
+    def overdue(self, before_ms: int, most: int) -> tuple[int, list[str]]:
+        """Entries whose hour came before `before_ms` and that are listed still: how many, and the
+        locs (of news: known.NEWS + loc) of up to `most`, the longest overdue first.
+        """
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.zcount(self._keys.expiry, "-inf", before_ms)
+            pipe.zrangebyscore(self._keys.expiry, "-inf", before_ms, start=0, num=most)
+            count, names = pipe.execute()
+        return int(count), [name.decode() for name in names]

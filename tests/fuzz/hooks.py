@@ -83,7 +83,12 @@ def _seed(name: str, topic: str, body: object) -> bytes:
     return bytes([NAMES.index(name)]) + b"\0" + topic.encode() + b"\0Bearer x\0" + content
 
 
+def _feed(text: str) -> bytes:
+    return bytes([NAMES.index("websub")]) + b"\0\0sha256=00\0" + text.encode()
+
+
 _LOC = BASE.url("a")
+_TOMBSTONES = "http://purl.org/atompub/tombstones/1.0"
 SEEDS = (
     _seed("wordpress", "", [{"type": "upsert", "id": 4, "loc": _LOC + "?p=4"}, {"type": "delete"}]),
     _seed("cloudevents", "+", [{"specversion": "1.0", "id": "1", "source": "s", "type": "x.created",
@@ -114,4 +119,10 @@ SEEDS = (
     _seed("github", "push", {"ref": "refs/heads/main", "repository": {"default_branch": "main"},
                              "commits": [{"added": ["content/a.md"], "removed": ["x"]}]}),
     _seed("prismic", "", {"secret": "x", "type": "api-update"}),
+    _feed(f'<feed xmlns="http://www.w3.org/2005/Atom" xmlns:at="{_TOMBSTONES}"><link rel="hub" '
+          'href="https://h/"/><at:deleted-entry ref="t" when="2026-01-01T00:00:00Z"/>'
+          f'<entry><id>t</id><title>a</title><link href="{_LOC}"/><updated>2026-01-01T00:00:00Z'
+          "</updated></entry></feed>"),
+    _feed(f'<?xml version="1.0" encoding="latin-1"?><rss><channel><item><link>{_LOC}</link>'
+          "<guid>7</guid><pubDate>Sat, 21 Nov 2026 10:00:00 GMT</pubDate></item></channel></rss>"),
 )  # fmt: skip

@@ -15,7 +15,8 @@ from shared.settings import Settings
 from shared.sites import Site
 from tests.integration.logs import silence
 from worker.importer import Importer, Progress, Said
-from worker.pump import Pump, now_ms
+from worker.pump import Pump
+from worker.settling import now_ms
 from worker.sources import read
 
 NAME = "site"

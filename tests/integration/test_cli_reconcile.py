@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from deploy.cli import app
 from deploy.cli_reconcile import KEY_VARIABLE
 from shared.errors import ConfigError, ReconcileError, SitemapdError, SourceError
+from shared.store.checks import Checks
 from tests.integration.conftest import RedisServer, Unchanged
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -87,15 +88,19 @@ def refusal(home: Path, *arguments: str) -> SitemapdError:
     return error
 
 
-def test_verify_lists_each_page_that_differs_and_writes_nothing(
-    home: Path, unchanged: Unchanged
+def test_verify_lists_each_page_that_differs_and_writes_nothing_but_that(
+    home: Path, unchanged: Unchanged, rig: Rig
 ) -> None:
     against = source(home, *CHANGED)
 
     with unchanged():
         code, said = answer(home, "verify", "--against", against)
         shown = run(home, "verify", "--against", against)
+        compared = Checks(rig.client, rig.name).compared()
+        rig.client.delete(rig.keys.checks)
 
+    assert compared
+    assert compared[1:4] == (1, 0, 1)
     assert code == shown.exit_code == 1
     assert (said["missing"], said["stale"], said["extra"]) == (1, 0, 1)
     assert {(page["what"], page["loc"]) for page in said["pages"]} == {

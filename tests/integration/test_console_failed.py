@@ -16,7 +16,7 @@ from tests.integration.conftest import wait_until
 from tests.integration.console import Browser
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.pump import MAX_TRIES
+from worker.settling import MAX_TRIES
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from shared.store.contract import GROUP
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
-from worker.pump import MAX_TRIES
+from worker.settling import MAX_TRIES
 
 
 def page(name: object, kind: str = "upsert", **members: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from shared.store.redis import check_settings
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.pump import MAX_TRIES
+from worker.settling import MAX_TRIES
 
 ADDRESS = "/v1/sites/demo/events"
 UPSERT = json.dumps({"type": "upsert", "loc": "https://www.example.com/a"}).encode()

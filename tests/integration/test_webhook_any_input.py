@@ -29,7 +29,9 @@ NAMES = (
     "Expect", "ce-specversion", "ce-id", "ce-source", "ce-type", "X-Ghost-Signature",
     "X-Forwarded-For", "X-Forwarded-Host", "If-None-Match", "X-HTTP-Method-Override",
 )  # fmt: skip
-HOOKS = tuple(f"/v1/sites/demo/hooks/{name}" for name in ("wordpress", "ghost/", "prismic", "x"))
+HOOKS = tuple(
+    f"/v1/sites/demo/hooks/{name}" for name in ("wordpress", "ghost/", "prismic", "websub", "x")
+)
 PATHS = (
     ADDRESS, *HOOKS, "/v1/sites/demo", "/v1/sites/demo/entries", "/readyz", "/openapi.json", "/",
 )  # fmt: skip

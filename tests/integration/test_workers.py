@@ -27,7 +27,7 @@ from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
 from worker.app import create_worker_app
 from worker.plant import Plant
-from worker.tended import NOBODY
+from worker.pump import NOBODY
 
 CONFIG = """
 redis_url = "{url}"

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from shared import hubs
 from shared.connections import Connection
 from shared.events import Event
 from shared.members import Rules
@@ -106,6 +107,9 @@ SIGN: Mapping[str, Callable[[bytes, float, str], Headers]] = {
         "x-hub-signature-256": "sha256=" + _hex("sha256", secret, body)
     },
     "drupal": lambda body, _, secret: {"x-hub-signature": "sha1=" + _hex("sha1", secret, body)},
+    "websub": lambda body, _, secret: {
+        "x-hub-signature": "sha512=" + _hex("sha512", hubs.key(secret.encode(), "").decode(), body)
+    },
     "strapi": lambda _body, _at, secret: {"authorization": f"Bearer {secret}"},
     "directus": lambda _body, _at, secret: {"authorization": f"Bearer {secret}"},
     "datocms": lambda _body, _at, secret: {

@@ -19,6 +19,8 @@ tokens = ["a-token-of-the-site"]
 [sites.demo.sections.posts]
 """
 SECRET = 'secret = "a-secret-of-the-connection"\n'
+WEBSUB = "[sites.demo.sources.websub]\n" + SECRET
+FEED = WEBSUB + 'topics = ["https://www.example.com/feed.atom?a=b"]\n'
 
 
 def loaded(tmp_path: Path, text: str):
@@ -44,6 +46,15 @@ ignore = ["author"]
     assert found.template("article", "en") == "/blog/{slug}"
     assert found.template("author") is None
     assert "a-secret" not in repr(found)
+
+
+def test_a_subscription_to_a_feed_is_read(tmp_path):
+    """A known hub, and one that is named."""
+    for more in ('hub = "https://pubsubhubbub.appspot.com/"', 'hub = "https://hub.example/"'):
+        hosts = '[sites.demo.notify]\nhosts = ["hub.example"]\n'
+        found = loaded(tmp_path, f"{FEED}{more}\n{hosts}").sources["websub"]
+
+        assert found.topics == ("https://www.example.com/feed.atom?a=b",)
 
 
 def test_several_secrets_may_be_given_for_rotation(tmp_path):
@@ -77,6 +88,15 @@ def test_several_secrets_may_be_given_for_rotation(tmp_path):
             "sites.demo", "holds no spaces",
         ),
         ("[sites.demo.sources.contentful]\n" + SECRET, "sites.demo", "name every language"),
+        ("[sites.demo.sources.websub]\n" + SECRET, "sites.demo", "websub.topics: name the feeds"),
+        (WEBSUB + 'topics = ["http://x.example/f"]\n', "sites.demo", "or allow_private = true"),
+        (WEBSUB + 'topics = ["/feed"]\n', "topics", ""),
+        (FEED + 'hub = "https://hub.example/"\n', "sites.demo", "name it in notify.hosts"),
+        (FEED + 'callback = "https://a.example/b"\n', "callback", "write an origin"),
+        (
+            "[sites.demo.sources.ghost]\n" + SECRET + 'topics = ["https://x.example/"]\n',
+            "sites.demo", "only sources.websub has it",
+        ),
         (
             "[sites.demo.sources.github]\n" + SECRET + 'permalinks = { "{a" = "/x" }\n',
             "sites.demo", "write {name}",

@@ -22,6 +22,7 @@ from webhook.sources import (
     strapi,
     wagtail,
     webflow,
+    websub,
     woocommerce,
     wordpress,
 )
@@ -29,7 +30,7 @@ from webhook.sources.contract import Source
 
 _ALL: tuple[Source, ...] = (
     cloudevents, contentful, datocms, directus, drupal, ghost, github, payload, prismic, sanity,
-    shopify, storyblok, strapi, wagtail, webflow, woocommerce, wordpress,
+    shopify, storyblok, strapi, wagtail, webflow, websub, woocommerce, wordpress,
 )  # fmt: skip
 
 REGISTRY: Mapping[str, Source] = {source.NAME: source for source in _ALL}

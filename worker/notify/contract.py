@@ -34,17 +34,23 @@ class Page(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is sent; `shown` is the address without secrets, for people and logs."""
+    """What is sent; `shown` is the address without secrets, for people and logs.
+
+    `partly`: of an answer that is too long the beginning is wanted, by default it is an error.
+    """
 
     method: str
     url: str
     shown: str
     headers: Mapping[str, str] = {}
     body: bytes = b""
+    partly: bool = False
 
 
 class Answer(NamedTuple):
-    """What came back: names of headers in lower case, at most 64 KiB of body."""
+    """What came back: names of headers in lower case, several of one name joined by commas, at most
+    64 KiB of body.
+    """
 
     status: int
     headers: Mapping[str, str]

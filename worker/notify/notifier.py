@@ -19,7 +19,7 @@ from shared.telemetry import logger
 from worker.notify.contract import Outbound
 from worker.notify.outbound import ask
 from worker.notify.telling import Telling
-from worker.pump import now_ms
+from worker.settling import now_ms
 
 LOOK_S = 10.0
 AT_ONCE = 4

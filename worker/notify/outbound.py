@@ -64,12 +64,8 @@ def ask(
             request.method, request.url, headers=[*{**_HEADERS, **request.headers}.items()],
             content=request.body or None, extensions={"timeout": options},
         ) as answer:  # fmt: skip
-            body = _bounded(answer.iter_stream())
-            headers = {
-                name.decode("latin-1").lower(): value.decode("latin-1")
-                for name, value in answer.headers
-            }
-            return Answer(answer.status, headers, body)
+            body = _bounded(answer.iter_stream(), partly=request.partly)
+            return Answer(answer.status, _joined(answer.headers), body)
     except (
         httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError,
         ValueError,
@@ -92,13 +88,24 @@ def _reason(error: Exception) -> str:
     return excerpt(str(error)) or type(error).__name__
 
 
-def _bounded(chunks: Iterable[bytes]) -> bytes:
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by name; several of one name mean the same as one list (RFC 9110, 5.3)."""
+    found: dict[str, str] = {}
+    for raw, value in headers:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
+
+
+def _bounded(chunks: Iterable[bytes], *, partly: bool) -> bytes:
     body = bytearray()
     for chunk in chunks:
         body += chunk
         if len(body) > LARGEST:
+            if partly:
+                break
             raise OutboundError(f"an answer of more than {LARGEST} bytes")
-    return bytes(body)
+    return bytes(body[:LARGEST])
 
 
 class _Checked(httpcore.NetworkBackend):

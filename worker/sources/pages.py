@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 from lxml import etree
 
+from shared import w3c
 from worker.sources.extensions import XML_SPACE, Extensions, label
 from worker.sources.records import EXTENDED, HINTS, Record, Refusal, Tally
 
@@ -82,7 +81,7 @@ def from_rss(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
     if refused is not None or loc is None:
         return refused or Refusal(where, "F11", "no link")
     stated = _text(entry.element, "pubDate")
-    lastmod = w3c_from_rfc822(stated) if stated else None
+    lastmod = w3c.from_rfc822(stated) if stated else None
     if stated and lastmod is None:
         tally.add("F11", "pubDate is no RFC 822 date with a zone: no lastmod", where)
     return Record(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
@@ -105,17 +104,6 @@ def from_atom(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
         return refused or Refusal(where, "F11", "no link")
     lastmod = _text(entry.element, "updated", namespace) or None
     return Record(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
-
-
-def w3c_from_rfc822(text: str) -> str | None:
-    """The date as W3C text with its own offset, None where no time with a known zone is stated."""
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-    if moment.tzinfo is None and text.endswith("-0000"):  # a zone unknown or missing says nothing
-        moment = moment.replace(tzinfo=UTC)
-    return moment.isoformat(timespec="seconds") if moment.tzinfo else None
 
 
 def _text(element: Element, name: str, namespace: str = "") -> str | None:

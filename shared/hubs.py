@@ -1,0 +1,58 @@
+"""What a site and a hub know each other by (WebSub): an address and a secret for each topic. Pure.
+
+Both follow from the secret of the connection: nothing secret is stored, no two topics share
+anything, and nobody guesses where a hub calls (https://www.w3.org/TR/websub/, 5.1 and 8).
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Sequence
+from urllib.parse import parse_qs
+
+SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
+
+LEASE_S = 10 * 24 * 3600
+"""How long a subscription is asked for, in seconds; the hub decides."""
+
+METHODS = ("sha1", "sha256", "sha384", "sha512")
+"""How a hub may sign (https://www.w3.org/TR/websub/, 7)."""
+
+_PARAMETER = "feed"
+
+
+def ident(secret: bytes, topic: str) -> str:
+    """What the address of `topic` ends with: 32 hex digits that only a secret's owner can tell."""
+    return hmac.digest(secret, b"callback " + topic.encode(), "sha256").hex()[:32]
+
+
+def key(secret: bytes, name: str) -> bytes:
+    """The hub.secret of the topic whose ident is `name`: 64 bytes, of the 200 that are allowed."""
+    return (
+        hmac.digest(secret, b"hub.secret " + name.encode("utf-8", "replace"), "sha256")
+        .hex()
+        .encode()
+    )
+
+
+def callback(origin: str, site: str, name: str) -> str:
+    """Where a hub calls about the topic whose ident is `name`."""
+    return f"{origin}/v1/sites/{site}/hooks/websub?{_PARAMETER}={name}"
+
+
+def called(query: str) -> str:
+    """The ident in the query of an address that was called; empty if there is not just one."""
+    try:
+        found = parse_qs(query, max_num_fields=20).get(_PARAMETER, [])
+    except ValueError:
+        return ""
+    return found[0] if len(found) == 1 else ""
+
+
+def topic_of(name: str, secrets: Sequence[bytes], topics: Iterable[str]) -> str | None:
+    """Which of `topics` has the ident `name`, by any of the secrets; compared in constant time."""
+    given = name.encode("utf-8", "replace")
+    for topic in topics:
+        if any(hmac.compare_digest(given, ident(secret, topic).encode()) for secret in secrets):
+            return topic
+    return None

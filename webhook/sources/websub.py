@@ -1,0 +1,119 @@
+"""WebSub: a hub sends what changed in a feed that was subscribed to (WEBHOOKS 4).
+
+https://www.w3.org/TR/websub/, 7 and 8. Which feed it is about, and what it is signed with, follows
+from the address that is called (shared/hubs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shared import hubs, syndication, urls, w3c
+from shared.errors import DateError, UnusableSourceError, UrlError
+from shared.syndication import Item
+from webhook.problems import UnauthorizedError
+from webhook.sources import proof
+from webhook.sources.contract import (
+    Change,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Proof,
+    Resync,
+)
+
+NAME = "websub"
+MEDIA_TYPES = frozenset(
+    {"application/atom+xml", "application/rss+xml", "application/xml", "text/xml"}
+)
+
+GUIDE = Guide(
+    title="WebSub",
+    credential="you choose it: 16 characters or more; each feed gets one made of it",
+    steps="""\
+1. In sitemapd.toml name the feeds, which must name a hub (or add `hub`). A hub that is not known is
+   only asked if its host is in the site's table `notify`: hosts = ["hub.example.com"]
+2. Restart webhook and worker. The worker subscribes within seconds, and renews in time; now:
+   sitemapd websub subscribe
+3. sitemapd websub list
+The hub calls {address}; another origin: callback = "https://...\"""",
+    sends="the new and the changed entries of a feed, as Atom or RSS",
+    caveats="a feed tells of no deletes, unless by Atom's at:deleted-entry: these need a reconcile;"
+    " an edit that the feed does not show is not told; UTF-8; whole texts may need a larger"
+    " body_limit",
+    config='topics = ["https://www.example.com/feed.atom"]',
+    chosen=True,
+)
+
+UNPROVEN = "not signed by a hub that was asked"
+
+
+def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+    """`X-Hub-Signature: method=hex` over the body, with the hub.secret of the address called."""
+    how, _, digest = proof.header(hook.headers, "x-hub-signature").partition("=")
+    if how not in hubs.METHODS:
+        raise UnauthorizedError("signature-malformed")
+    name = hubs.called(hook.query)
+    known = [hubs.key(secret, name) for secret in keys.secrets]
+    proof.signed(proof.hexed(digest), hook.body, known, how)
+    return Proof()
+
+
+def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+    """The entries as they are now; a feed that cannot be read still says that something changed."""
+    known = config.connection
+    topic = hubs.topic_of(hubs.called(hook.query), known.secrets(), known.topics) or ""
+    try:
+        items = syndication.read(hook.body).items
+    except UnusableSourceError as error:
+        yield Resync("", f"a feed that cannot be read: {error}")
+        return
+    unsure = _shared_idents(items)
+    for item in items:
+        ident = "" if item.ident in unsure else item.ident
+        yield _gone(topic, item) if item.gone else _page(topic, item, ident, config)
+    if not items:
+        yield Ignored("a feed without entries")
+
+
+def _page(topic: str, item: Item, ident: str, config: Config) -> Outcome:
+    if not item.link:
+        return Ignored("an entry without a link")
+    try:
+        urls.canonical(item.link, config.rules.base)
+    except UrlError as error:
+        return Ignored(f"loc: {error}")
+    said = {
+        "type": "upsert", "loc": item.link, "id": ident, "title": item.title,
+        "lastmod": item.updated or item.published, "published": item.published,
+        "section": config.connection.sections.get(topic, ""),
+    }  # fmt: skip
+    given = {name: value for name, value in said.items() if value}
+    return Change(given, topic, moment=_moment(item.updated))
+
+
+def _gone(topic: str, item: Item) -> Outcome:
+    """A tombstone (RFC 6721): the id of the entry that was deleted, and when."""
+    if not item.ident:
+        return Ignored("a deleted entry without its id")
+    return Change({"type": "delete", "id": item.ident}, topic, moment=_moment(item.updated))
+
+
+def _shared_idents(items: list[Item]) -> set[str]:
+    """Ids that one delivery gives to several pages: by such an id each would seem to have moved."""
+    links: dict[str, str] = {}
+    return {
+        item.ident
+        for item in items
+        if not item.gone and links.setdefault(item.ident, item.link) != item.link
+    }
+
+
+def _moment(updated: str) -> int | None:
+    try:
+        return w3c.epoch_ms(updated) if len(updated) > len("2026-11-21") else None
+    except DateError:
+        return None

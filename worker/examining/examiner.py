@@ -1,0 +1,114 @@
+"""The checks of a worker: when somebody asks for one, and every `checks_hours`.
+
+In a thread of its own, in steps of a millisecond: after each it lets the other threads of the
+process work for as long, and while one of them is at an event or a publish it waits for that, up to
+BUSY_S. So a publish never waits for a check, and under full load a check still gets on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import redis
+
+from shared.errors import CheckError, SitemapdError, StoreError
+from shared.settings import Settings
+from shared.sites import Site
+from shared.store.checks import ERROR, CheckBusyError, Checks
+from shared.telemetry import logger
+from worker.examining.examination import Examination
+
+LOOK_S = 2.0
+FIRST_S = 600.0
+"""How long after its start a worker begins the checks that are due by the clock."""
+
+FAILED_S = 300.0
+"""How long a site is left alone when a check of it has failed."""
+
+BUSY_S = 0.02
+_SHORTEST_S = 0.0005
+
+_log = logger("check")
+
+
+class Examiner:
+    """Checks the sites of one worker, whose name is `owner`."""
+
+    def __init__(
+        self, settings: Settings, client: redis.Redis, owner: str, busy: Callable[[], bool],
+        *, first_s: float = FIRST_S,
+    ) -> None:  # fmt: skip
+        """`busy` says whether this process is at an event or a publish this moment."""
+        self._client, self._owner, self._busy = client, owner, busy
+        self._sites, self._every_ms = settings.sites, settings.checks_hours * 3_600_000
+        self._checks = {name: Checks(client, name) for name in settings.sites}
+        self._stopping = threading.Event()
+        self._by_the_clock = time.monotonic() + first_s
+        self._not_before: dict[str, float] = {}
+        self._worked_since = time.perf_counter()
+        self._thread = threading.Thread(target=self._look_for_ever, name="check", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin nothing more, and give up the check that is under way."""
+        self._stopping.set()
+
+    def look(self) -> None:
+        """Do the checks that somebody asked for, or that are due, of every site."""
+        for name, site in self._sites.items():
+            if self._stopping.is_set():
+                return
+            try:
+                if time.monotonic() >= self._not_before.get(name, 0.0) and self._wanted(name):
+                    self._check(name, site)
+            except CheckBusyError:
+                continue
+            except SitemapdError as error:
+                self._failed(name)
+                if not self._stopping.is_set():
+                    _log.error("not checked", site=name, reason=str(error))
+            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
+                self._failed(name)
+                _log.exception("not checked", site=name)
+
+    def _wanted(self, name: str) -> bool:
+        """Whether somebody asked, or it is due by the clock."""
+        if self._checks[name].asked():
+            return True
+        if not self._every_ms or time.monotonic() < self._by_the_clock:
+            return False
+        return time.time_ns() // 1_000_000 - self._checks[name].last_ms() >= self._every_ms
+
+    def _check(self, name: str, site: Site) -> None:
+        self._worked_since = time.perf_counter()
+        report = Examination(self._client, name, site, self._owner, self._breathe).run()
+        wrong = {each.check: each.found for each in report.findings if each.severity == ERROR}
+        say = _log.warning if wrong else _log.info
+        took = (report.ended_ms - report.began_ms) / 1000
+        say("checked", site=name, by=report.by, pages=report.pages, seconds=took, wrong=wrong)
+
+    def _breathe(self) -> None:
+        """Give the other threads as much time as was taken; more, while they need it."""
+        took = time.perf_counter() - self._worked_since
+        time.sleep(max(_SHORTEST_S, min(took, BUSY_S)))
+        until = time.perf_counter() + BUSY_S
+        while self._busy() and time.perf_counter() < until:
+            time.sleep(_SHORTEST_S * 4)
+        if self._stopping.is_set():
+            raise CheckError("the worker stops: the check is given up")
+        self._worked_since = time.perf_counter()
+
+    def _failed(self, name: str) -> None:
+        self._not_before[name] = time.monotonic() + FAILED_S
+
+    def _look_for_ever(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            try:
+                self.look()
+            except StoreError as error:
+                _log.error("not checked", reason=str(error))

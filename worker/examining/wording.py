@@ -1,0 +1,135 @@
+"""What each check is called, how bad what it finds is, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shared import w3c
+from shared.store.checks import ERROR, OK, WARNING, Compared, Finding, Sample
+from worker.examining.contract import Tally
+
+
+class _Check(NamedTuple):
+    severity: str
+    means: str
+    todo: str
+
+
+_REBUILD = "sitemapd rebuild writes it anew; the worker does so by itself, see check_interval."
+
+_CHECKS = {
+    "wrong-host": _Check(
+        ERROR, "Pages are listed that are not below base_url: search engines ignore them"
+        " (PROTOCOL L5, L6).",
+        "If base_url is right, bring the pages in under it and delete these: sitemapd reconcile"
+        " --against SOURCE.",
+    ),
+    "malformed": _Check(
+        ERROR, "What is stored of these files is damaged, or no entry that sitemapd writes.",
+        "Restore the Redis data: sitemapd restore FILE; or bring the pages in again: sitemapd"
+        " import.",
+    ),
+    "future-lastmod": _Check(
+        WARNING, "Pages have a lastmod in the future, which search engines do not believe"
+        " (PROTOCOL M5).",
+        "Look at the clocks of this machine and of the sender, then send the pages again: sitemapd"
+        " reconcile.",
+    ),
+    "robots-blocked": _Check(
+        ERROR, "robots.txt forbids pages that are listed, or the sitemap itself (PROTOCOL R10).",
+        "Take the rule out of robots.txt, or have the pages deleted: sitemapd event send URL --type"
+        " delete.",
+    ),
+    "stale-news": _Check(
+        ERROR, "Articles are listed as news for more than 48 hours (PROTOCOL W4).",
+        "See that a worker runs and publishing is not paused (sitemapd status), then: sitemapd"
+        " publish.",
+    ),
+    "overdue": _Check(
+        WARNING, "News or videos should have left by now (PROTOCOL W4, V6).",
+        "See that a worker runs and its clock is right: sitemapd status.",
+    ),
+    "news-too-many": _Check(
+        ERROR, "A news file lists more than 1,000 URLs (PROTOCOL W3).",
+        "The section held normal pages before it was configured for news: give news a section of"
+        " its own, then send these pages again.",
+    ),
+    "duplicate": _Check(
+        ERROR, "Pages are listed in more than one place (PROTOCOL L10).",
+        "The state was damaged: restore the Redis data (sitemapd restore FILE), or bring the pages"
+        " into an empty one (sitemapd import).",
+    ),
+    "missing-file": _Check(ERROR, "Files that are listed are not in the web root.", _REBUILD),
+    "different-file": _Check(ERROR, "Files hold something else than was published.", _REBUILD),
+    "extra-file": _Check(
+        WARNING, "Files that look like ours are in the web root and nothing lists them.",
+        "sitemapd rebuild removes them; keep what is yours under another name.",
+    ),
+}  # fmt: skip
+
+_SERVED = {
+    "served": _Check(
+        ERROR, "The web server does not hand out what was published.",
+        "Compare its root with web_root, empty its cache, and let it redirect no sitemap: curl -i"
+        " URL.",
+    ),
+    "served-type": _Check(
+        WARNING, "Files are served as another type than they are.",
+        "Include deploy/nginx/sitemapd-files.conf, or set the types of .xml, .gz and .txt.",
+    ),
+    "served-validators": _Check(
+        WARNING, "Crawlers cannot tell that a file has changed.",
+        "Let the web server send an ETag of time and size, and Last-Modified:"
+        " deploy/nginx/sitemapd-files.conf.",
+    ),
+}  # fmt: skip
+
+_COMPARED = {
+    "missing": "Pages of the source are not listed.",
+    "stale": "Pages are listed with other content than the source states.",
+    "extra": "Pages are listed that the source does not name.",
+}
+
+
+def findings(tally: Tally, *, served: bool) -> list[Finding]:
+    """What each check came to, in a fixed order; those of the web server only if it was asked."""
+    checks = _CHECKS | (_SERVED if served else {})
+    return [
+        Finding(
+            name, check.severity if tally.count(name) else OK, tally.count(name),
+            tally.samples(name), check.means, check.todo,
+        )
+        for name, check in checks.items()
+    ]  # fmt: skip
+
+
+def of_source(compared: Compared | None, *, configured: bool) -> list[Finding]:
+    """What the last comparison with the source came to; what to do, if there never was one."""
+    if compared is None:
+        means = "Whether pages are missing is not known: they were never compared with a source."
+        todo = (
+            "sitemapd verify --against configured." if configured
+            else "Configure `source`, or name one: sitemapd verify --against SOURCE."
+        )  # fmt: skip
+        return [Finding("source", WARNING, 0, (), means, todo)]
+    when = w3c.from_epoch_s(compared.at_ms // 1000)
+    said = f"Compared with the source at {when}"
+    if compared.incomplete:
+        said += ", which could not be read to its end"
+    found = [_read(compared, said)] if compared.incomplete else []
+    for what, means in _COMPARED.items():
+        count = int(getattr(compared, what))
+        samples = tuple(Sample(*one) for one in compared.samples.get(what, ()))
+        if count and compared.repaired:
+            found.append(Finding(what, OK, 0, (), f"{means} {said}: {count}, repaired.", ""))
+        else:
+            severity = ERROR if count else OK
+            todo = "sitemapd reconcile repairs it; --against SOURCE, if none is configured."
+            found.append(Finding(what, severity, count, samples, f"{means} {said}.", todo))
+    return found
+
+
+def _read(compared: Compared, said: str) -> Finding:
+    sample = Sample("source", compared.incomplete)
+    todo = "Mend the source, then: sitemapd verify --against SOURCE."
+    return Finding("source", WARNING, 1, (sample,), f"{said}.", todo)

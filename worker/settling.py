@@ -1,0 +1,139 @@
+"""Settle the events of one site: decide each, apply a batch at once, bury what keeps failing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import redis
+
+from shared.errors import StoreDownError
+from shared.events import Event, NewerSchemaError
+from shared.inbox import Inbox, Received
+from shared.known import Arrival, Known, Policy, UnknownSectionError
+from shared.members import RESYNC
+from shared.patch import decide
+from shared.scopes import Scope
+from shared.sites import Site
+from shared.store.lookup import loc_of
+from shared.store.pages import Pages
+from shared.store.redis import Errand
+from shared.telemetry import logger
+from shared.tracing import Trail
+
+MAX_TRIES = 5
+
+_log = logger("pump")
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Settler:
+    """Decides and applies events; nothing of it is published.
+
+    `events` is how many it has settled. One thread at a time.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        name: str,
+        site: Site,
+        consumer: str,
+        trail: Trail,
+        now_ms: Callable[[], int] = now_ms,
+        on_resync: Callable[[str], None] = lambda _site: None,
+    ) -> None:
+        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970.
+
+        `on_resync` is told the name of the site when a resync was recorded; it raises nothing.
+        """
+        self._name, self._site, self._consumer, self._trail = name, site, consumer, trail
+        self._tells = bool(site.notify.engines)
+        feed = site.feed_entries if site.feed else 0
+        self.pages = Pages(client, name, site.limits, feed, tells=self._tells)
+        self._inbox, self._routing = Inbox(client, name), site.routing
+        self._now_ms, self._on_resync = now_ms, on_resync
+        self.events = 0
+
+    def settle(self, batch: Sequence[Received], errand: Errand | None = None) -> bool:
+        """Apply a batch, and do `errand` behind it; if that fails, event by event, so that one
+        cannot hold up the others. False if some failed: they are still held. Raises StoreDownError.
+        """
+        try:
+            with self._trail.deciding(received.trace for received in batch):
+                self._apply(batch, errand)
+        except StoreDownError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
+            if len(batch) == 1:
+                self._failed(batch[0], error)
+                return False
+            settled = [self.settle([received]) for received in batch]
+            return all(settled)
+        self.events += len(batch)
+        return True
+
+    def _apply(self, batch: Sequence[Received], errand: Errand | None) -> None:
+        events = [(received, Event.load(received.payload)) for received in batch]
+        asked = [(r, Scope.of_event(event)) for r, event in events if event.type == RESYNC]
+        while True:
+            read = self.pages.know([event for _, event in events if event.type != RESYNC])
+            try:
+                decisions = self._decide(events, read.known)
+            except UnknownSectionError as error:
+                self.pages.sections.numbers([error.name])
+                continue
+            settled = [received.id for received, _ in events]
+            resyncs = [(str(scope), Arrival.of(received.id).ms) for received, scope in asked]
+            relinked = self.pages.relink(read)
+            if relinked and self.pages.apply(
+                read, settled, decisions, errand, resyncs, [received.payload for received in batch]
+            ):
+                break
+        if asked:
+            self._on_resync(self._name)
+        for ident, subject, reason, changed in decisions:
+            _log.debug(
+                "decided", site=self._name, id=ident, page=subject, reason=reason, changed=changed
+            )
+
+    def _decide(
+        self, events: Sequence[tuple[Received, Event]], known: Known
+    ) -> list[tuple[str, str, str, bool]]:
+        policy = Policy(self._routing, self._site.hints, self._now_ms())
+        decisions = []
+        for received, event in events:
+            if event.type == RESYNC:
+                scope = str(Scope.of_event(event))
+                decisions.append((received.id, scope, f"resync asked: {scope}", False))
+                continue
+            arrival, quiet = Arrival.of(received.id), received.quiet or not self._tells
+            decision = decide(known, event, arrival, policy, quiet=quiet)
+            subject = event.loc or f"id {event.id}"
+            decisions.append((received.id, subject, decision.reason, decision.changed))
+        return decisions
+
+    def expire(self) -> int:
+        """Take out the news and videos whose time is over; how many were looked at."""
+        looked_at = 0
+        while batch := self.pages.due(self._now_ms()):
+            left = [(key, "expired", True) for key in sorted(batch.known.expired)]
+            said = [("", loc_of(key), reason, changed) for key, reason, changed in left]
+            if self.pages.apply(batch, decisions=said):
+                looked_at += len(batch.known.expiry)
+            if not batch.known.expiry:
+                break  # all of them are being published this moment
+        return looked_at
+
+    def _failed(self, received: Received, error: Exception) -> None:
+        tries = self._inbox.tries(self._consumer).get(received.id, 1)
+        _log.error(
+            "event failed", site=self._name, id=received.id, tries=tries,
+            reason=f"{type(error).__name__}: {error}",
+        )  # fmt: skip
+        if tries >= MAX_TRIES and not isinstance(error, NewerSchemaError):
+            self._inbox.bury(received.id, f"{type(error).__name__}: {error}", tries)
