@@ -140,13 +140,16 @@ def test_what_a_publish_changed_is_shown_with_the_words_marked(ann: Browser, rig
     rig.do(upsert("a", lastmod="2026-02-01"), {"type": "delete", "loc": "b"}, upsert("c"))
     newest, oldest = revisions(rig)
 
-    assert re.search(rf"3 lines 2 {newest} .* 2 lines 2 {oldest}", text(ann, FILE))
+    assert re.search(
+        rf"3 lines this and all since 2 {newest} .* 2 lines this and all since 2 {oldest}",
+        text(ann, FILE),
+    )
     page = ann.get(f"{FILE}&at={newest}").text
 
     assert "<del>01</del>-01&lt;/lastmod&gt;" in page
     assert "<ins>02</ins>-01&lt;/lastmod&gt;" in page
-    assert f"<del>&lt;url&gt;&lt;loc&gt;{BASE}b&lt;/loc&gt;&lt;/url&gt;</del>" in page
-    assert f"<ins>&lt;url&gt;&lt;loc&gt;{BASE}c&lt;/loc&gt;&lt;/url&gt;</ins>" in page
+    assert re.search(rf"Before: </span>&lt;url&gt;\s&lt;loc&gt;{BASE}b&lt;/loc&gt;", page)
+    assert re.search(rf"After: </span>&lt;url&gt;\s&lt;loc&gt;{BASE}c&lt;/loc&gt;", page)
     shown = text(ann, f"{FILE}&at={newest}")
     assert [f"{BASE}{x}" in shown for x in ("a changed", "b removed", "c added")] == [True] * 3
     assert f"sitemapd files diff pages-1.xml --at {newest} --site demo" in shown
@@ -169,7 +172,7 @@ def test_many_lines_come_in_parts_and_too_many_are_only_counted(
 
     fields: Any = {"shard": "pages/1", "file": "", "changed": 9_000, "lines": b""}
     at = store.xadd("{demo}:revisions", fields).decode()  # type: ignore[union-attr]
-    assert "9,000 lines too many to keep none: the file went" in text(ann, FILE)
+    assert "9,000 lines too many to keep this and all since none: the file went" in text(ann, FILE)
     assert "They were too many: 9,000." in text(ann, f"{FILE}&at={at}")
     assert "That cannot be taken back" in text(ann, f"{FILE}&back={at}")
 
@@ -188,7 +191,7 @@ def test_a_file_is_rolled_back_to_what_it_was(ann: Browser, rig: Rig, store: red
 
     rig.settle()
     assert rig.shard_files()["pages-1"] == before
-    assert outcomes(store)[-1][:2] == ("ann", "files_rollback")
+    assert outcomes(store)[-1][:2] == ("ann", "files rollback")
     rig.check()
     assert "nothing to take back" in text(ann, f"{FILE}&back={to}")
 

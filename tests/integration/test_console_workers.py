@@ -91,7 +91,7 @@ def test_a_worker_is_quieted_resumed_and_stopped(
     assert "asked to stop" in act(ann, "stop", "w1")
     assert workers.wanted("w1") == "stop"
     done = [(who, what, well) for who, what, _, well in outcomes(store)[1:]]
-    assert done == [("ann", f"workers_{what}", True) for what in ("quiet", "resume", "stop")]
+    assert done == [("ann", f"workers {what}", True) for what in ("quiet", "resume", "stop")]
 
 
 def test_nobody_is_asked_who_would_not_hear(

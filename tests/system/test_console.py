@@ -29,6 +29,11 @@ web_root = "public"
 robots = "create"
 secrets = ["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]
 sections = {{ posts = {{}} }}
+[sites.demo.notify]
+hosts = ["127.0.0.1"]
+[sites.demo.notify.crawler]
+url = "http://127.0.0.1:9/?sitemap={{sitemap}}"
+allow_private = true
 [sites.second]
 base_url = "https://second.example"
 web_root = "second"
@@ -38,9 +43,13 @@ LISTED = f"{BASE}/hello-world"
 PAGES = {
     "Overview": "/admin/",
     "Sites": "/admin/sites?site=demo",
+    "Files": "/admin/files?site=demo",
     "Page inspector": f"/admin/inspector?loc={LISTED}",
+    "Workers": "/admin/workers",
+    "Notifications": "/admin/notifications?site=demo",
     "Audit": "/admin/audit",
 }
+FILE = "/admin/files?site=demo&file=posts-1.xml"
 ALSO = ("/admin/inspector", "/admin/inspector?loc=https://evil.example/", "/admin/nothing")
 
 COLOURS = {"runOnly": ["color-contrast"]}
@@ -145,7 +154,8 @@ def test_a_page_is_found_by_keyboard_alone(console: System, chromium: Browser) -
                 return
         pytest.fail(f"{name} cannot be reached")
 
-    page.keyboard.press("Enter")  # the button of the one-time link has the focus
+    expect(page.get_by_role("button", name="Log in")).to_be_focused()
+    page.keyboard.press("Enter")
     page.wait_for_url(f"{console.address}/admin/")
     tab_to("Skip to the content")
     page.keyboard.press("Enter")
@@ -213,7 +223,9 @@ def test_no_page_has_a_barrier_or_is_wider_than_its_screen(enter: Enter, console
         page.set_viewport_size({"width": 360, "height": 900})
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
-    for path in (*PAGES.values(), *ALSO):
+    page.goto(console.address + FILE)
+    below = page.locator("main table a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    for path in (*PAGES.values(), *ALSO, FILE, below[0]):
         look(path)
     page.context.clear_cookies()
     look("/admin/login?next=/admin/audit")
@@ -283,3 +295,44 @@ def test_without_script_everything_is_there(enter: Enter, console: System) -> No
     page.get_by_text("Site demo").first.click()
     page.get_by_role("link", name="second").click()
     expect(page.get_by_role("heading", name="Site second")).to_be_visible()
+
+
+def test_a_worker_is_quieted_and_resumed(enter: Enter, console: System) -> None:
+    page = enter()
+    page.goto(f"{console.address}/admin/workers")
+    state = page.locator("#living .badge").first
+    expect(state).to_have_text("working")
+
+    page.get_by_role("button", name="Quiet").click()
+    expect(page.get_by_text("asked to be quiet")).to_be_visible()
+    expect(state).to_have_text("quiet")
+    page.get_by_role("button", name="Resume").click()
+
+    expect(state).to_have_text("working")
+
+
+def test_a_change_is_found_in_its_file_and_taken_back(enter: Enter, console: System) -> None:
+    loc = f"{BASE}/taken-back"
+    console.send({"type": "upsert", "loc": loc, "section": "posts"})
+    wait_until(lambda: loc in console.published(), "the page is published")
+    page = enter()
+    page.get_by_role("link", name="Files", exact=True).click()
+    page.get_by_role("link", name="posts-1.xml").click()
+    page.get_by_role("link", name="1 line").first.click()
+    expect(page.locator(".change .after")).to_contain_text(f"<loc>{loc}</loc>")
+
+    page.get_by_role("link", name="Take this and all since back").click()
+    page.get_by_role("button", name="Send 1 event").click()
+
+    expect(page.get_by_text("0 pages back, 0 changed, 1 gone")).to_be_visible()
+    wait_until(lambda: loc not in console.published(), "it is taken back")
+
+
+def test_what_became_of_a_request_is_seen(enter: Enter, console: System) -> None:
+    page = enter()
+    page.goto(f"{console.address}/admin/notifications?site=demo")
+
+    row = page.locator("#fates tbody tr").first
+    expect(row).to_contain_text("crawler")
+    expect(row).to_contain_text("failed")
+    expect(page.locator("#engines .concern").first).to_contain_text("127.0.0.1")

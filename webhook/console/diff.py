@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import NamedTuple
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-MOST_WORDS = 2_000
-"""Of longer lines nothing is marked: to compare them takes a time that grows with its square."""
+MOST_WORDS = 120
+"""Words between the first and the last difference that are compared one by one: that takes a time
+that grows with their square. More are marked as a whole.
+"""
+LONGEST = 10_000
+"""Characters of a line that are shown."""
 
-_WORDS = re.compile(r"\s+|</?[^>]*>|[^\s<]+")
+_WORDS = re.compile(r"\s+|</?[^>]*>|[^\s</-]+|.")
 _BETWEEN = re.compile(r">\s*(?=<(?!/)|</url>)")
+_MARKS = {"": Markup("{}"), "del": Markup("<del>{}</del>"), "ins": Markup("<ins>{}</ins>")}
 
 
 class Marked(NamedTuple):
@@ -26,23 +32,44 @@ class Marked(NamedTuple):
 def marked(before: bytes | None, after: bytes | None) -> Marked:
     """Each element on a line of its own; what went in `<del>`, what came in `<ins>`."""
     old, new = _words(before), _words(after)
-    if before is None or after is None or len(old) + len(new) > MOST_WORDS:
+    if before is None or after is None:
         return Marked(
-            None if before is None else escape("".join(old)),
-            None if after is None else escape("".join(new)),
+            None if before is None else _piece(old, ""), None if after is None else _piece(new, "")
         )
     went, came = list[Markup](), list[Markup]()
-    for how, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        went.append(_piece(old[a:b], "" if how == "equal" else "del"))
-        came.append(_piece(new[c:d], "" if how == "equal" else "ins"))
+    for same, gone, come in _parts(old, new):
+        went.append(_piece(gone, "" if same else "del"))
+        came.append(_piece(come, "" if same else "ins"))
     return Marked(Markup("").join(went), Markup("").join(came))
 
 
+def _parts(
+    old: Sequence[str], new: Sequence[str]
+) -> Iterator[tuple[bool, Sequence[str], Sequence[str]]]:
+    """Runs of words that are in both, or that differ, in their order."""
+    head = _alike(old, new)
+    yield True, old[:head], new[:head]
+    old, new = old[head:], new[head:]
+    tail = _alike(old[::-1], new[::-1])
+    before, after = old[: len(old) - tail], new[: len(new) - tail]
+    if max(len(before), len(after)) > MOST_WORDS:
+        yield False, before, after
+    else:
+        for how, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            yield how == "equal", before[a:b], after[c:d]
+    yield True, old[len(old) - tail :], new[len(new) - tail :]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words are the same from the beginning."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _words(line: bytes | None) -> Sequence[str]:
-    text = (line or b"").decode(errors="replace").strip()
-    return _WORDS.findall(_BETWEEN.sub(">\n", text))
+    text = _BETWEEN.sub(">\n", (line or b"").decode(errors="replace").strip())
+    return _WORDS.findall(text if len(text) <= LONGEST else text[:LONGEST] + " ...")
 
 
 def _piece(words: Sequence[str], mark: str) -> Markup:
-    text = escape("".join(words))
-    return Markup("<{0}>{1}</{0}>").format(mark, text) if mark and words else text
+    return _MARKS[mark if words else ""].format("".join(words))

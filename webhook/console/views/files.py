@@ -13,7 +13,8 @@ from shared.admin.restoring import Rollback, summary
 from shared.errors import Fault, InvalidError
 from shared.shards import Shard
 from shared.store.revisions import Revision, Revisions
-from webhook.console import diffs
+from webhook.console import asking
+from webhook.console.diff import marked
 from webhook.console.frame import Done, Frame, Shown, asked_for
 
 ROWS = 50
@@ -49,9 +50,8 @@ def install(frame: Frame) -> None:
         return Shown("files.html", values)
 
     def roll(form: MultiDict[str, str]) -> Done:
-        name, file, to = form.get("site", ""), form.get("subject", ""), form.get("to", "")
-        if name not in frame.services.sites:
-            raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
+        name = asking.site_of(frame.services, form)
+        file, to = form.get("subject", ""), form.get("to", "")
         shard, rolling = _files(frame, name).shard(file), _rollback(frame, name)
         plan = rolling.plan(shard, to)
         if summary(plan) != form.get("shown"):
@@ -63,7 +63,7 @@ def install(frame: Frame) -> None:
         )
 
     frame.page("Files", "/files", show, per_site=True)
-    frame.action("files_rollback", "/files/rollback", roll)
+    frame.action("files rollback", "/files/rollback", roll)
 
 
 def _file(frame: Frame, name: str, file: str) -> Shown:
@@ -99,7 +99,7 @@ def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:
     more = {"site": name, "file": str(shard), "at": at}
     return {
         "revision": revision, "first": first,
-        "lines": [(line.loc, *diffs.marked(line)) for line in lines[first : first + LINES]],
+        "lines": [(line.loc, *marked(*line)) for line in lines[first : first + LINES]],
         "newer": frame.address("Files", **more, line=str(max(0, first - LINES))) if first else "",
         "older": frame.address("Files", **more, line=str(first + LINES))
         if len(lines) > first + LINES else "",

@@ -8,15 +8,13 @@ from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import g
 from werkzeug.datastructures import MultiDict
 
-from shared.admin.queues import QueueActions
 from shared.errors import Fault, InvalidError
 from shared.store import crawled
 from shared.store.notices import FATES, Breaker, Notices
 from shared.store.queues import NOTIFY, Queues
-from webhook.console import words
+from webhook.console import asking, words
 from webhook.console.frame import Done, Frame, Shown, asked_for
 
 ROWS = 50
@@ -29,7 +27,7 @@ _GRADES = {"done": "good", "pending": "good", "too many": "warn", "held back": "
 
 
 def install(frame: Frame) -> None:
-    """The page Notifications, and the actions `notify_replay`, `notify_pause`, `notify_resume`."""
+    """The page Notifications, and the action `notify replay`."""
     services = frame.services
 
     def show() -> Shown:
@@ -56,36 +54,16 @@ def install(frame: Frame) -> None:
         }  # fmt: skip
         return Shown("notifications.html", values)
 
-    def back(name: str, said: str, subject: str) -> Done:
-        return Done(said, name, subject, back=frame.address("Notifications", site=name))
-
     def replay(form: MultiDict[str, str]) -> Done:
-        name, engine = known(form), form.get("subject", "")
+        name, engine = asking.site_of(services, form), form.get("subject", "")
         if engine not in services.sites[name].notify.engines:
             raise InvalidError(Fault(engine[:80], "config", f"is not configured for {name}"))
         count = Notices(services.client, name).replay([engine], _now_ms())
-        return back(name, f"{words.plural(count, 'page')} told again, none left alone", engine)
-
-    def pause(form: MultiDict[str, str]) -> Done:
-        name = known(form)
-        outcome = QueueActions(services.client, name).pause(NOTIFY, g.user)
-        return back(name, outcome.said, NOTIFY)
-
-    def resume(form: MultiDict[str, str]) -> Done:
-        name = known(form)
-        outcome = QueueActions(services.client, name).resume(NOTIFY)
-        return back(name, outcome.said, NOTIFY)
-
-    def known(form: MultiDict[str, str]) -> str:
-        name = form.get("site", "")
-        if name not in services.sites:
-            raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
-        return name
+        said = f"{words.plural(count, 'page')} told again, none left alone"
+        return Done(said, name, engine, back=frame.address("Notifications", site=name))
 
     frame.page("Notifications", "/notifications", show, per_site=True, live=True)
-    frame.action("notify_replay", "/notifications/replay", replay)
-    frame.action("notify_pause", "/notifications/pause", pause)
-    frame.action("notify_resume", "/notifications/resume", resume)
+    frame.action("notify replay", "/notifications/replay", replay)
 
 
 def _engine(

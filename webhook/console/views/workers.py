@@ -23,7 +23,7 @@ _ASKED: Mapping[Wish, str] = {
 
 
 def install(frame: Frame) -> None:
-    """The page Workers, and the actions `workers_quiet`, `workers_resume`, `workers_stop`."""
+    """The page Workers, and the actions `workers quiet`, `workers resume`, `workers stop`."""
     services = frame.services
 
     def show() -> Shown:
@@ -44,7 +44,7 @@ def install(frame: Frame) -> None:
             Workers(services.client, services.sites).ask(worker, wish)
             return Done(_ASKED[wish], subject=worker, back=frame.address("Workers"))
 
-        frame.action(f"workers_{name}", f"/workers/{name}", act)
+        frame.action(f"workers {name}", f"/workers/{name}", act)
 
     frame.page("Workers", "/workers", show, live=True)
     asking("quiet")
