@@ -152,7 +152,7 @@ def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
         return [f"{where}.{name}: only sources.websub has it" for name in given]
     if not connection.topics:
         return [f'{where}.topics: name the feeds: topics = ["https://..."]']
-    plain = [one for one in (*connection.topics, connection.hub or "") if one.startswith("http:")]
+    plain = [one for one in (*connection.topics, connection.hub) if one.startswith("http:")]
     if plain and not connection.allow_private:
         return [f"{where}: {one}: https, or allow_private = true" for one in plain]
     return []
@@ -160,7 +160,7 @@ def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
 
 def barred(name: str, connection: Connection, allowed: Collection[str]) -> list[str]:
     """The hub, if it is none of the hosts that are `allowed` to be asked (RELIABILITY T22)."""
-    host = urlsplit(connection.hub or "").hostname
+    host = urlsplit(connection.hub).hostname
     if host is None or host in allowed:
         return []
     return [f"sources.{name}.hub: {host} is no known hub: name it in notify.hosts"]

@@ -5,7 +5,7 @@
 --      3 rate   string  `when debt`, microseconds and seconds: how long after `when` the site's
 --                       bucket is full again; its TTL is the debt, and without the key it is full
 --      4 paused hash    with a field `door`, nothing is taken
---      5 stats  hash    `accepted` counts
+--      5 stats  hash    `accepted` counts; and in `pulse:` of the minute
 --      6 seen   string  remembers this delivery; left out for senders that give no id
 -- ARGV 1 digest of the body, 2 TTL of seen (s), 3 TTL of awake (ms), 4 most events the inbox may
 --      hold (0: any), 5 events per second (0: any), 6 seconds of that rate the bucket holds,
@@ -15,7 +15,8 @@
 --      body that was accepted first under this id, seconds to wait}
 --      status: accepted | duplicate (same id, same body) | conflict (same id, other body) | full
 --      (the inbox) | limited (the rate) | closed (the door)
-local first, count = 9, #ARGV - 8
+-- include count
+local first, events = 9, #ARGV - 8
 if KEYS[6] then
   local known = redis.call('GET', KEYS[6])
   if known then
@@ -27,13 +28,13 @@ if redis.call('HEXISTS', KEYS[4], 'door') == 1 then
   return {'closed', '', 0, 0, '', 0}
 end
 local most = tonumber(ARGV[4])
-if most > 0 and redis.call('XLEN', KEYS[1]) + count > most then
+if most > 0 and redis.call('XLEN', KEYS[1]) + events > most then
   return {'full', '', 0, 0, '', 0}
 end
 local rate, size = tonumber(ARGV[5]), tonumber(ARGV[6])
 if rate > 0 then
   local time = redis.call('TIME')
-  local now, cost, debt = time[1] * 1000000 + time[2], count / rate, 0
+  local now, cost, debt = time[1] * 1000000 + time[2], events / rate, 0
   local known = redis.call('GET', KEYS[3])
   if known then
     local since, owed = string.match(known, '^(%d+) (%S+)$')
@@ -62,9 +63,10 @@ for i = first, #ARGV do
   local added = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i], unpack(marks))
   id = id == '' and added or id
 end
-redis.call('HINCRBY', KEYS[5], 'accepted', count)
+local prefix = string.match(KEYS[5], '^(.*)stats$')
+count(prefix, tonumber(string.match(id, '^%d+')), 'accepted', events)
 if KEYS[6] then
-  redis.call('SET', KEYS[6], ARGV[1] .. ' ' .. id .. ' ' .. count, 'EX', ARGV[2])
+  redis.call('SET', KEYS[6], ARGV[1] .. ' ' .. id .. ' ' .. events, 'EX', ARGV[2])
 end
 local slept = redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[3])
-return {'accepted', id, count, slept and 1 or 0, ARGV[1], 0}
+return {'accepted', id, events, slept and 1 or 0, ARGV[1], 0}

@@ -1,4 +1,5 @@
--- Count what happens: in all, and by the minute for a day. A part of apply.lua and commit.lua.
+-- Count what happens: in all, and by the minute for a day. A part of accept.lua, apply.lua
+-- and commit.lua.
 --
 -- Keys of the site: stats (hash: name -> number), pulse:<minute since 1970> (the same, with a TTL).
 -- Returns nothing: defines count(prefix, now in ms, name, number).

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import redis
 
+from shared.store.stats import Stats
 from tests.integration.conftest import wait_until
 from tests.integration.console import Browser, Configure, outcomes
-from tests.integration.rig import BASE, Rig
+from tests.integration.rig import BASE, Rig, check_keys
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_each_queue_says_what_waits_and_how_fast_it_goes(
     text = ann.get("/admin/queues").text
 
     assert "open Where senders hand in" in card(text, "door")
-    assert "Accepted a minute 10.0" in card(text, "door")
+    assert "Accepted a minute 10 " in card(text, "door")
     events = card(text, "events")
     assert "goes on" in events
     assert "Waiting 2" in events
@@ -130,3 +131,13 @@ def test_a_purge_is_kept_downloaded_and_put_back(ann: Browser, rig: Rig) -> None
     rig.settle()
     assert len(rig.listed()) == 30
     assert "There is nothing to take out" in ann.get("/admin/queues/purge").text
+
+
+def test_what_comes_in_is_counted_by_the_minute(rig: Rig, store: redis.Redis) -> None:
+    rig.send({"type": "upsert", "loc": "a"}, {"type": "upsert", "loc": "b"})
+    rig.send({"type": "upsert", "loc": "c"})
+
+    counts = [minute.counts.get("accepted", 0) for minute in Stats(store, "demo").minutes(2)]
+
+    assert sum(counts) == Stats(store, "demo").totals()[0]["accepted"] == 3
+    check_keys(store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -40,18 +41,29 @@ web_root = "second"
 tokens = ["{TOKEN}-second"]
 """
 LISTED = f"{BASE}/hello-world"
+POISON = f'{{"v":1,"type":"upsert","loc":"{BASE}/stuck","noindex":"no boolean"}}'
+"""A stored event that no worker can apply."""
 PAGES = {
     "Overview": "/admin/",
     "Sites": "/admin/sites?site=demo",
     "Files": "/admin/files?site=demo",
+    "Events": "/admin/events?site=demo",
+    "Queues": "/admin/queues?site=second",
+    "Failed": "/admin/failed?site=second",
     "Page inspector": f"/admin/inspector?loc={LISTED}",
     "Workers": "/admin/workers",
     "Notifications": "/admin/notifications?site=demo",
     "Audit": "/admin/audit",
 }
 FILE = "/admin/files?site=demo&file=posts-1.xml"
-ALSO = ("/admin/inspector", "/admin/inspector?loc=https://evil.example/", "/admin/nothing")
+ALSO = (
+    "/admin/inspector", "/admin/inspector?loc=https://evil.example/", "/admin/nothing",
+    f"/admin/events/one?site=demo&id={LISTED}", "/admin/events/replay-all?site=demo",
+    "/admin/queues/purge?site=demo", "/admin/failed?site=second&error=",
+    "/admin/failed/ask?site=second&do=discard&all=yes",
+)  # fmt: skip
 
+STEPS = ("Accepted", "Decided", "Applied", "Published")
 COLOURS = {"runOnly": ["color-contrast"]}
 LOOKS: dict[tuple[Any, int], dict[str, Any]] = {
     ("light", 390): {}, ("dark", 390): COLOURS, ("dark", 1440): {}, ("light", 1440): COLOURS,
@@ -76,6 +88,8 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
                 client.hset("{second}:held", shard, f"{int(time.time())} 10 100")
             client.zadd("{second}:resync", {"section posts": 1_795_000_000_000})
             client.xadd("{second}:dead", {"e": b"nothing"})
+            client.hset("{second}:paused", "notify", "1795000000000 somebody")
+            client.xadd("{demo}:inbox", {"e": POISON})
         yield system
     finally:
         assert system.stop() == 0
@@ -336,3 +350,64 @@ def test_what_became_of_a_request_is_seen(enter: Enter, console: System) -> None
     expect(row).to_contain_text("crawler")
     expect(row).to_contain_text("failed")
     expect(page.locator("#engines .concern").first).to_contain_text("127.0.0.1")
+
+
+def test_an_event_arrives_before_ones_eyes(enter: Enter, console: System) -> None:
+    page = enter()
+    page.goto(f"{console.address}/admin/events?site=demo&url=arrives")
+    expect(page.get_by_text("No event is like that.")).to_be_visible()
+    page.evaluate("() => { window.sameDocument = true; }")
+    loc = f"{BASE}/arrives-{time.time_ns()}"
+
+    console.send({"type": "upsert", "loc": loc})
+
+    page.get_by_role("link", name=loc).click()
+    expect(page.get_by_text("Published", exact=True).first).to_be_visible()
+    for at, step in enumerate(STEPS):
+        expect(page.locator(".steps li").nth(at)).to_have_text(re.compile(step))
+    expect(page.get_by_text("It was not listed.")).to_be_visible()
+
+
+def test_a_stuck_event_is_found_understood_and_replayed_in_three_clicks(enter: Enter) -> None:
+    page = enter()
+    demo, said = page.locator("#site-demo"), "stored event cannot be read"
+    expect(demo.get_by_text("1 event failed five times")).to_be_visible()
+
+    demo.get_by_role("link", name="See why").click()
+    expect(page.get_by_role("heading", name=said)).to_be_visible()
+    page.get_by_role("link", name=f"{BASE}/stuck").click()
+    expect(page.locator(".steps .dead")).to_contain_text(said)
+    expect(page.locator("pre").get_by_text("no boolean")).to_be_visible()
+    page.get_by_role("button", name="Replay").click()
+
+    expect(page.get_by_text("1 event accepted again")).to_be_visible()
+    # What was wrong with it was not mended: it fails again, before one's eyes.
+    expect(page.get_by_text("Failed", exact=True).first).to_be_visible()
+    page.get_by_role("link", name="Forget it").click()
+    page.get_by_role("button", name="Forget: 1 event").click()
+    expect(page.get_by_text("1 event forgotten")).to_be_visible()
+    expect(page.get_by_text("Nothing failed.")).to_be_visible()
+
+
+def test_what_is_paused_waits_and_is_published_when_it_goes_on(
+    enter: Enter, console: System
+) -> None:
+    page = enter()
+    page.goto(f"{console.address}/admin/queues?site=demo")
+    card, loc = page.locator("#queue-events"), f"{BASE}/waits-{time.time_ns()}"
+    card.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("paused: events are accepted and wait")).to_be_visible()
+
+    console.send({"type": "upsert", "loc": loc})
+
+    expect(card.locator(".tile", has_text="Waiting").locator("dd")).to_have_text("1")
+    card.get_by_role("link", name="What waits").click()
+    page.get_by_role("link", name=loc).click()
+    expect(page.get_by_text("Events are paused by admin.")).to_be_visible()
+    watching = page.context.new_page()
+    watching.goto(page.url)
+    page.get_by_role("link", name="Let them go on").click()
+    card.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("goes on").first).to_be_visible()
+    expect(watching.get_by_text("Published", exact=True).first).to_be_visible()
+    assert loc in console.published()
