@@ -14,6 +14,7 @@ import redis
 from lxml import html as page_of
 
 from shared.shards import Shard
+from shared.store.checks import Checks, Finding, Report, Sample
 from shared.store.contract import PublishedFile
 from shared.store.revisions import Line, Revisions, pack
 from tests.integration.console import Browser, Configure, outcomes, with_site
@@ -135,6 +136,35 @@ def test_a_damaged_block_is_pointed_out(ann: Browser, rig: Rig, store: redis.Red
     assert "CRC-32" not in shown
 
 
+def checked(rig: Rig, began_ms: int, *findings: Finding, served: bool = True) -> None:
+    """A check found this."""
+    run = Checks(rig.client, rig.name).begin("test")
+    run.store(Report(began_ms, began_ms, "test", 1, served, findings))
+    run.end()
+
+
+def test_whether_a_file_is_served_as_published_is_what_the_last_check_says(
+    ann: Browser, rig: Rig
+) -> None:
+    rig.do(upsert("a"))
+    now = rig.state.files(["pages"])[PAGES].lastmod * 1000 + 1_000
+    sample = Sample(f"{BASE}pages-1.xml", "other bytes than were published")
+    wrong = Finding("served", "error", 1, (sample,), "It hands out something else.", "")
+    other = wrong._replace(samples=(Sample(f"{BASE}posts-1.xml", "another"),))
+    assert "Served as published? not checked sitemapd check --site demo" in text(ann, FILE)
+
+    checked(rig, now, wrong, served=False)
+    assert "Served as published? not checked" in text(ann, FILE)
+    checked(rig, now, wrong)
+    shown = text(ann, FILE)
+    assert "no looked at" in shown
+    assert "It hands out something else. other bytes than were published" in shown
+    checked(rig, now, other)
+    assert "nothing against it in the last check" in text(ann, FILE)
+    checked(rig, now - 60_000, other)
+    assert "published since the last check" in text(ann, FILE)
+
+
 def test_what_a_publish_changed_is_shown_with_the_words_marked(ann: Browser, rig: Rig) -> None:
     rig.do(upsert("a", lastmod="2026-01-01"), upsert("b"))
     rig.do(upsert("a", lastmod="2026-02-01"), {"type": "delete", "loc": "b"}, upsert("c"))
@@ -247,10 +277,12 @@ def test_t28_what_files_and_revisions_hold_is_text(
     fields: Any = {"shard": "pages/1", "file": "", "changed": 3, "lines": pack(pairs)}
     at = store.xadd("{demo}:revisions", fields).decode()  # type: ignore[union-attr]
     store.hset("{demo}:sections", CANARY, 9)
+    sample = Sample(f"{BASE}pages-1.xml", CANARY)
+    checked(rig, 2_000_000_000_000, Finding("served", "error", 1, (sample,), CANARY, CANARY))
 
     for path in (
         FILE, f"{FILE}&at={at}", f"{FILE}&back={at}", "/admin/files", f"{FILE}&at={CANARY}",
-        f"/admin/files?file={CANARY}", f"/admin/files?section={CANARY}&site=demo",
+        f"/admin/files?file={CANARY}", "/admin/", f"/admin/files?section={CANARY}&site=demo",
     ):  # fmt: skip
         answer = ann.get(path)
         assert answer.status_code in {200, 404}

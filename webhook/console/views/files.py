@@ -8,10 +8,12 @@ from typing import Any
 from flask import abort
 from werkzeug.datastructures import MultiDict
 
-from shared.admin.files import FileActions
+from shared import shards
+from shared.admin.files import FileActions, FileRow
 from shared.admin.restoring import Rollback, summary
 from shared.errors import Fault, InvalidError
 from shared.shards import Shard
+from shared.store.checks import Checks, Report
 from shared.store.revisions import Revision, Revisions
 from webhook.console import asking
 from webhook.console.diff import marked
@@ -21,6 +23,8 @@ ROWS = 50
 REVISIONS = 20
 LINES = 40
 SOME = 5
+ON_FILES = {"served", "served-type", "served-validators", "missing-file", "different-file"}
+"""The checks (worker/examining/wording.py) whose samples are files."""
 
 _GRADES = {"current": "good", "dirty": "busy", "held": "warn", "gone": "quiet"}
 
@@ -83,12 +87,34 @@ def _file(frame: Frame, name: str, file: str) -> Shown:
     found = list(islice(revisions, REVISIONS + 1))
     more = {"site": name, "file": row.file}
     values |= {
-        "content": files.content(shard), "revisions": found[:REVISIONS],
+        "content": files.content(shard), "checked": checked(row, _checks(frame, name).latest()),
+        "revisions": found[:REVISIONS],
         "newer": frame.address("Files", **more) if asked_for("before") else "",
         "older": frame.address("Files", **more, before=found[REVISIONS - 1].at)
         if len(found) > REVISIONS else "",
     }  # fmt: skip
     return Shown("file.html", values)
+
+
+def checked(row: FileRow, report: Report | None) -> dict[str, Any]:
+    """Whether the file was served as it was published, by the last check: a grade and a few words,
+    when it was looked at (s since 1970), what was wrong.
+    """
+    if report is None or not report.served:
+        return {"grade": "quiet", "said": "not checked", "at": None, "faults": []}
+    names = {row.file, row.url, shards.on_disk(row.file, row.form)}
+    faults = [
+        f"{each.means} {sample.detail}"
+        for each in report.findings if each.check in ON_FILES
+        for sample in each.samples if sample.where in names
+    ]  # fmt: skip
+    at = report.began_ms / 1000
+    if row.lastmod is not None and row.lastmod > at:
+        grade, said = "quiet", "published since the last check"
+    else:
+        # Of many files only the newest are fetched, and of many faults only some are named.
+        grade, said = ("bad", "no") if faults else ("good", "nothing against it in the last check")
+    return {"grade": grade, "said": said, "at": at, "faults": faults}
 
 
 def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:
@@ -145,6 +171,10 @@ def _place(at: str) -> str:
 def _number(text: str) -> int:
     """A number of a page or a line; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
+
+
+def _checks(frame: Frame, name: str) -> Checks:
+    return Checks(frame.services.client, name)
 
 
 def _files(frame: Frame, name: str) -> FileActions:

@@ -12,8 +12,8 @@ from werkzeug.datastructures import MultiDict
 from shared.errors import Fault, InvalidError
 from shared.inspector import Inspector
 from shared.shards import Shard
+from shared.store.checks import ERROR, Checks, Report
 from shared.store.holds import Holds
-from shared.store.resyncs import Resyncs
 from shared.store.stats import Stats
 from shared.store.workers import Workers
 from webhook.console import pulse, words
@@ -82,19 +82,19 @@ def install(frame: Frame) -> None:
 def _card(frame: Frame, name: str) -> Mapping[str, Any]:
     """One site on the page."""
     client, sourced = frame.services.client, bool(frame.services.sites[name].source)
-    status = _settled(frame.services.inspector(name))
-    found = list(concerns(name, status, sourced=sourced))
+    status, checks = _settled(frame.services.inspector(name)), Checks(client, name)
+    report = checks.latest()
+    found = [*concerns(name, status, sourced=sourced), *wrong(name, report)]
     grade = min((concern.grade for concern in found), default="")  # bad before warn
     busy = status["waiting_events"] or status["dirty_files"]
     state = {"bad": "Needs you", "warn": "Look here"}.get(
         grade, "Working" if busy else "Up to date"
     )
-    compared = Resyncs(client, name).last_ms() / 1000 if sourced else 0
     return {
         **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
         **pulse.drawn(Stats(client, name).minutes(pulse.MINUTES), name),
         "drift": status["urls"] - status["published_urls"],
-        "sourced": sourced, "compared": compared or None,
+        "sourced": sourced, "compared": checks.compared() if sourced else None, "report": report,
         "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
     }  # fmt: skip
 
@@ -139,6 +139,15 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         more = () if sourced else ("--against", "SOURCE")
         todo = "" if sourced else "The site has no source configured: name one."
         yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
+
+
+def wrong(name: str, report: Report | None) -> Iterator[Concern]:
+    """The errors that the last check found."""
+    errors = [each for each in (report.findings if report else ()) if each.severity == ERROR]
+    if errors:
+        said = f"The last check found {words.plural(len(errors), 'error')}."
+        todo = " ".join(each.means for each in errors)
+        yield Concern("bad", said, todo, _of(name, "check"))
 
 
 def _of(name: str, command: str) -> tuple[str, ...]:
