@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 class Group(NamedTuple):
     """The events that failed with one error: how many, the first and the last (ms since 1970), what
-    the first of them are about, and the ids these were accepted with.
+    the last of them are about, and their ids, as they were accepted.
     """
 
     error: str
@@ -68,8 +68,9 @@ class DeadActions:
         for letter in islice(self._dead.latest(), most):
             at, error = letter.since_ms, letter.error
             group = found.get(error, Group(error, 0, at, at, [], []))
-            examples = [subject(letter.payload), *group.examples][:_EXAMPLES]
-            ids = [letter.event, *group.ids][:_EXAMPLES]
+            examples, ids = group.examples, group.ids
+            if group.events < _EXAMPLES:
+                examples, ids = [*examples, subject(letter.payload)], [*ids, letter.event]
             found[error] = Group(error, group.events + 1, at, group.last_ms, examples, ids)
         return sorted(found.values(), key=lambda group: -group.events)
 

@@ -68,6 +68,7 @@ def test_filters_choose_by_url_reason_outcome_and_time(ann: Browser, rig: Rig) -
     assert found("url=news") == ["news/1"] * 2
     assert found(f"url={BASE}blog/1") == ["blog/1"] * 2
     assert found(f"url={BASE}n*") == ["news/1"] * 2
+    assert found("url=HTTPS://WWW.example.com:443/blog/1") == ["blog/1"] * 2
     assert found("kind=unchanged") == ["news/1"]
     assert found("kind=changed&url=news") == ["news/1"]
     assert found("reason=added") == ["blog/1", "news/1"]

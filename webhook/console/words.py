@@ -54,7 +54,7 @@ def ms(value: float) -> str:
 
 def number(value: float) -> str:
     """A count with its thousands apart."""
-    return f"{value:,}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.12g}"
 
 
 def size(count: float) -> str:

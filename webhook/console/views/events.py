@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
+from shared import urls
 from shared.admin.events import KINDS, Wanted
 from shared.admin.outcomes import is_id
-from shared.errors import InvalidError
+from shared.errors import InvalidError, UrlError
 from shared.store.queues import EVENTS
 from webhook.console import rows
 from webhook.console.frame import Frame, Shown, asked_for
@@ -38,7 +40,8 @@ def install(frame: Frame) -> None:
     services = frame.services
 
     def show() -> Shown:
-        name, asked, before = frame.site(), filters(), asked_for("before")
+        name, before = frame.site(), asked_for("before")
+        asked = filters(frame, name)
         queues = services.queues(name)
         waits, chosen = queues.waiting(), {key: value for key, value in asked.items() if value}
         values: dict[str, Any] = {
@@ -65,10 +68,13 @@ def install(frame: Frame) -> None:
     frame.page("Events", "/events", show, per_site=True, live=True)
 
 
-def filters() -> dict[str, str]:
-    """What the address chooses: a part of a URL stands for all that have it."""
+def filters(frame: Frame, name: str) -> dict[str, str]:
+    """What the address chooses: a URL as it is stored, or all that have a part of one."""
     asked = {key: asked_for(key) for key in ASKED}
     url = asked["url"]
+    if "://" in url and "*" not in url:
+        with suppress(UrlError):  # another site's: then nothing is about it
+            url = urls.canonical(url, frame.services.sites[name].base)
     whole = not url or "*" in url or "://" in url or url.startswith("id ")
     return asked | {"url": url if whole else f"*{url}*"}
 

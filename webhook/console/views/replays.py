@@ -25,7 +25,8 @@ def install(frame: Frame) -> None:
         return services.events(name).matching(Wanted.of(**asked), MOST + 1)
 
     def show() -> Shown:
-        name, asked = frame.site(), filters()
+        name = frame.site()
+        asked = filters(frame, name)
         back = frame.address("Events", site=name, **{k: v for k, v in asked.items() if v})
         values: dict[str, Any] = {
             "title": "Replay events", "name": name, "asked": asked, "back": back, "most": MOST,
