@@ -99,7 +99,7 @@ class EventActions:
             Inbox(client, site), History(client, site), Dead(client, site),
         )  # fmt: skip
 
-    def latest(self, wanted: Wanted, before: str = "+") -> Iterator[Past]:
+    def latest(self, wanted: Wanted, before: str = "") -> Iterator[Past]:
         """What happened and is `wanted`, newest first, from the place `before` on."""
         for past in self._history.latest(before):
             if past.at_ms < wanted.since_ms:
@@ -195,7 +195,7 @@ def _start(place: str) -> tuple[str, int]:
     """Before which place in the stream to begin, and how much of what is there to pass over."""
     known = _PLACE.fullmatch(place)
     if known is None:
-        return "+", 0
+        return "", 0
     ms, number, passed = known.groups()
     return f"{ms}-{int(number) + 1}", int(passed or 0)
 

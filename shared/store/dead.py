@@ -9,6 +9,7 @@ import redis
 
 from shared.store.contract import Keys
 from shared.store.redis import Scripts, answering
+from shared.store.streams import Entry, backwards, forwards
 
 _STEP = 500
 
@@ -44,33 +45,11 @@ class Dead:
 
     def letters(self, *, error: str | None = None, after: str = "") -> Iterator[Letter]:
         """Those that failed with `error` (None: all), oldest first, later than the id `after`."""
-        while True:
-            with answering():
-                rows: Any = self._client.xrange(
-                    self._keys.dead, f"({after}" if after else "-", count=_STEP
-                )
-            for ident, fields in rows:
-                letter = _letter(ident, fields)
-                if error is None or letter.error == error:
-                    yield letter
-            if len(rows) < _STEP:
-                return
-            after = rows[-1][0].decode()
+        return _of(error, forwards(self._client, self._keys.dead, after=after))
 
     def latest(self, *, error: str | None = None, before: str = "") -> Iterator[Letter]:
         """The same, newest first, earlier than the id `before`."""
-        while True:
-            with answering():
-                rows: Any = self._client.xrevrange(
-                    self._keys.dead, f"({before}" if before else "+", count=_STEP
-                )
-            for ident, fields in rows:
-                letter = _letter(ident, fields)
-                if error is None or letter.error == error:
-                    yield letter
-            if len(rows) < _STEP:
-                return
-            before = rows[-1][0].decode()
+        return _of(error, backwards(self._client, self._keys.dead, before=before))
 
     def of_event(self, ident: str) -> Letter | None:
         """What became of the event of this id, if it failed."""
@@ -82,7 +61,7 @@ class Dead:
         """One of them by its id."""
         with answering():
             rows: Any = self._client.xrange(self._keys.dead, ident, ident)
-        return _letter(*rows[0]) if rows else None
+        return _letter(rows[0][0].decode(), rows[0][1]) if rows else None
 
     def retry(self, idents: Sequence[str]) -> list[str]:
         """Accept these events again, as the newest; their new ids. Those that are gone are left."""
@@ -100,9 +79,14 @@ class Dead:
         return gone
 
 
-def _letter(ident: bytes, fields: dict[bytes, bytes]) -> Letter:
+def _of(error: str | None, entries: Iterator[Entry]) -> Iterator[Letter]:
+    letters = (_letter(ident, fields) for ident, fields in entries)
+    return (letter for letter in letters if error is None or letter.error == error)
+
+
+def _letter(ident: str, fields: dict[bytes, bytes]) -> Letter:
     return Letter(
-        ident.decode(), fields.get(b"id", b"").decode(errors="replace"),
+        ident, fields.get(b"id", b"").decode(errors="replace"),
         fields.get(b"error", b"").decode(errors="replace"), int(fields.get(b"tries", 0)),
         fields.get(b"e", b""),
     )  # fmt: skip

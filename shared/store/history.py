@@ -16,11 +16,10 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from shared.store.contract import Keys
-from shared.store.redis import answering
+from shared.store.streams import backwards, forwards
 
 DECIDED, PUBLISHED, IGNORED, REFUSED = "decided", "published", "ignored", "refused"
 _LEVEL = 1  # 500 events: 0.4 ms
-_STEP = 200
 Decision = tuple[str, str, str, bool]
 
 
@@ -69,14 +68,12 @@ class History:
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
-    def latest(self, before: str = "+") -> Iterator[Past]:
+    def latest(self, before: str = "") -> Iterator[Past]:
         """What happened to events, newest first, from the place `before` on (exclusive); what was
         refused among it, by the time it was noted.
-
-        Read as it is asked for: whoever stops early reads little.
         """
         streams = (self._keys.recent, self._keys.refused)
-        rows = (self._backwards(stream, before) for stream in streams)
+        rows = (backwards(self._client, stream, before=before) for stream in streams)
         for at, fields in heapq.merge(*rows, key=lambda row: _place(row[0]), reverse=True):
             yield from reversed(list(_pasts(at, fields)))
 
@@ -84,16 +81,11 @@ class History:
         """What was decided about the event of this id."""
         # Decided after it was accepted, by the same clock, and once: what is noted of it is in one
         # place, mostly milliseconds later.
-        after = ident.partition("-")[0]
-        while True:
-            with answering():
-                rows: Any = self._client.xrange(self._keys.recent, after, count=_STEP)
-            for at, fields in rows:
-                if found := [past for past in _pasts(at.decode(), fields) if past.event == ident]:
-                    return found
-            if len(rows) < _STEP:
-                return []
-            after = f"({rows[-1][0].decode()}"
+        accepted = ident.partition("-")[0]
+        for at, fields in forwards(self._client, self._keys.recent, accepted):
+            if found := [past for past in _pasts(at, fields) if past.event == ident]:
+                return found
+        return []
 
     def decisions(self, most: int) -> Iterator[Decision]:
         """The last `most` decisions, newest first."""
@@ -106,27 +98,9 @@ class History:
 
     def publishes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Publishes, oldest first: when (ms since 1970), and what was written and removed."""
-        after = "-"
-        while True:
-            with answering():
-                rows: Any = self._client.xrange(self._keys.recent, after, count=_STEP)
-            for at, fields in rows:
-                if said := fields.get(PUBLISHED.encode()):
-                    yield int(at.partition(b"-")[0]), json.loads(said)
-            if len(rows) < _STEP:
-                return
-            after = f"({rows[-1][0].decode()}"
-
-    def _backwards(self, stream: str, before: str) -> Iterator[tuple[str, dict[bytes, bytes]]]:
-        before = before if before == "+" else f"({before}"
-        while True:
-            with answering():
-                rows: Any = self._client.xrevrange(stream, before, count=_STEP)
-            for at, fields in rows:
-                yield at.decode(), fields
-            if len(rows) < _STEP:
-                return
-            before = f"({rows[-1][0].decode()}"
+        for at, fields in forwards(self._client, self._keys.recent):
+            if said := fields.get(PUBLISHED.encode()):
+                yield int(at.partition("-")[0]), json.loads(said)
 
 
 def _place(at: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import redis
 
 from shared.store.contract import Keys
 from shared.store.redis import answering
+from shared.store.streams import forwards
 
 CHUNK = 1_000
 FATES = 1_000
@@ -171,18 +172,11 @@ class Notices:
 
     def dead(self) -> Iterator[Dead]:
         """What was given up, the oldest first."""
-        after = "-"
-        while True:
-            with answering():
-                found: Any = self._client.xrange(self._keys.notice_dead, after, count=10)
-            for ident, fields in found:
-                yield Dead(
-                    ident.decode(), int(fields[b"at"]), fields[b"engine"].decode(),
-                    fields[b"why"].decode(), tuple(json.loads(fields[b"locs"])),
-                )  # fmt: skip
-            if not found:
-                return
-            after = f"({found[-1][0].decode()}"
+        for ident, fields in forwards(self._client, self._keys.notice_dead, step=10):
+            yield Dead(
+                ident, int(fields[b"at"]), fields[b"engine"].decode(),
+                fields[b"why"].decode(), tuple(json.loads(fields[b"locs"])),
+            )  # fmt: skip
 
     def replay(self, engines: Sequence[str], now: int) -> int:
         """Tell `engines` again of what was given up, and leave none of them alone; how many."""

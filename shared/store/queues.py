@@ -168,7 +168,7 @@ class Queues:
         total = 0
         while gone := int(self._scripts("purge", names, GROUP, last[0][0], _STEP, PURGED_S, name)):
             total += gone
-        return name, total
+        return (name, total) if total else ("", 0)
 
     def purges(self) -> dict[str, int]:
         """The purges that are still kept: name (ms since 1970) -> how many events."""

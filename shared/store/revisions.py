@@ -18,6 +18,7 @@ from shared import fragments
 from shared.shards import Shard
 from shared.store.contract import Keys, PublishedFile
 from shared.store.redis import answering
+from shared.store.streams import backwards, forwards
 
 MOST_LINES = 5_000
 MOST_BYTES = 2 * 1024 * 1024
@@ -72,42 +73,26 @@ class Revisions:
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
-    def latest(self, shard: Shard | None = None, before: str = "+") -> Iterator[Revision]:
+    def latest(self, shard: Shard | None = None, before: str = "") -> Iterator[Revision]:
         """Revisions of `shard` (None: of any), newest first, from the place `before` on."""
-        before = before if before == "+" else f"({before}"
-        while True:
-            with answering():
-                rows: Any = self._client.xrevrange(self._keys.revisions, before, count=_STEP)
-            for at, fields in rows:
-                if shard is None or fields[b"shard"] == str(shard).encode():
-                    yield _revision(at, fields)
-            if len(rows) < _STEP:
-                return
-            before = f"({rows[-1][0].decode()}"
+        for at, fields in backwards(self._client, self._keys.revisions, before=before, step=_STEP):
+            if shard is None or fields[b"shard"] == str(shard).encode():
+                yield _revision(at, fields)
 
     def get(self, at: str) -> list[Revision]:
         """The revision at this place, if it is kept."""
         with answering():
             rows: Any = self._client.xrange(self._keys.revisions, at, at)
-        return [_revision(*row) for row in rows]
+        return [_revision(ident.decode(), fields) for ident, fields in rows]
 
     def since(self, since_ms: int = 0) -> Iterator[Revision]:
         """Revisions from `since_ms` (ms since 1970) on, oldest first."""
-        start = str(since_ms)
-        while True:
-            with answering():
-                rows: Any = self._client.xrange(self._keys.revisions, start, count=_STEP)
-            for row in rows:
-                yield _revision(*row)
-            if len(rows) < _STEP:
-                return
-            start = f"({rows[-1][0].decode()}"
+        rows = forwards(self._client, self._keys.revisions, str(since_ms), step=_STEP)
+        return (_revision(at, fields) for at, fields in rows)
 
     def oldest(self) -> str:
         """The place of the oldest that is kept; empty if none is."""
-        with answering():
-            rows: Any = self._client.xrange(self._keys.revisions, count=1)
-        return rows[0][0].decode() if rows else ""
+        return next((at for at, _ in forwards(self._client, self._keys.revisions, step=1)), "")
 
     def first_about(
         self, loc: str, since_ms: int, shard: Shard | None = None, most: int = 2_000
@@ -123,7 +108,7 @@ class Revisions:
         return None
 
 
-def _revision(at: bytes, fields: dict[bytes, bytes]) -> Revision:
+def _revision(at: str, fields: dict[bytes, bytes]) -> Revision:
     section, _, number = fields[b"shard"].decode().rpartition("/")
     stored = fields[b"lines"]
     try:
@@ -132,4 +117,4 @@ def _revision(at: bytes, fields: dict[bytes, bytes]) -> Revision:
         pairs = None  # damaged: as if it had been too much
     lines = None if pairs is None else tuple(Line(*pair) for pair in pairs)
     file = PublishedFile.unpack(fields[b"file"]) if fields[b"file"] else None
-    return Revision(at.decode(), Shard(section, int(number)), file, int(fields[b"changed"]), lines)
+    return Revision(at, Shard(section, int(number)), file, int(fields[b"changed"]), lines)

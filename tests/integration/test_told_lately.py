@@ -16,7 +16,6 @@ from shared.blocks import split
 from shared.shards import Shard
 from shared.store import room
 from shared.store.history import DECIDED, History, pack, unpack
-from shared.store.pages import Pages
 from shared.store.publishing import Publishing
 from shared.store.revisions import Revisions
 from shared.store.stats import Stats
@@ -24,7 +23,7 @@ from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
 from worker.pump import Pump
 
-ENGINE = "{demo}:notify:x"
+ENGINE = "{demo}:notify:bing"
 
 
 def upsert(loc: str, **members: Any) -> dict[str, Any]:
@@ -141,7 +140,7 @@ def _lines(rig: Rig) -> dict[str, dict[str, bytes]]:
 
 
 class Telling:
-    """A site whose changes the search engine `x` is told of."""
+    """A site whose changes the search engine `bing` is told of."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -151,9 +150,6 @@ class Telling:
 
     def pump(self, consumer: str = "w1") -> Pump:
         pump = self.rig.pump(consumer)
-        pump.pages = Pages(self.rig.client, self.rig.name, self.rig.site.limits, tells=True)
-        pump.publisher._engines = ("x",)
-        vars(pump)["_tells"] = True  # whoever tells engines lets its events be loud
         return pump
 
     def run(self) -> None:
@@ -168,7 +164,7 @@ class Telling:
 
 @pytest.fixture
 def telling(store: redis.Redis, tmp_path: Path) -> Telling:
-    return Telling(Rig(store, tmp_path))
+    return Telling(Rig(store, tmp_path, notify={"bing": {"key": "0123456789"}}))
 
 
 def test_engines_are_told_of_a_change_once_it_is_published_and_not_before(

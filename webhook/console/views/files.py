@@ -10,6 +10,7 @@ from werkzeug.datastructures import MultiDict
 
 from shared import shards
 from shared.admin.files import FileActions, FileRow
+from shared.admin.outcomes import is_id
 from shared.admin.restoring import Rollback, summary
 from shared.errors import Fault, InvalidError
 from shared.shards import Shard
@@ -83,7 +84,9 @@ def _file(frame: Frame, name: str, file: str) -> Shown:
             return Shown("rollback.html", values | _plan(frame, name, shard, to))
     except InvalidError as error:
         abort(404, str(error))
-    revisions = Revisions(frame.services.client, name).latest(shard, _place(asked_for("before")))
+    asked = asked_for("before")
+    before = asked if is_id(asked) else ""
+    revisions = Revisions(frame.services.client, name).latest(shard, before)
     found = list(islice(revisions, REVISIONS + 1))
     more = {"site": name, "file": row.file}
     values |= {
@@ -154,18 +157,10 @@ def _plan(frame: Frame, name: str, shard: Shard, to: str) -> dict[str, Any]:
 
 def _kept(frame: Frame, name: str, shard: Shard, at: str) -> Revision:
     """The revision of `shard` at this place; InvalidError if it is not kept."""
-    place = _place(at)
-    found = Revisions(frame.services.client, name).get(place) if place != "+" else []
+    found = Revisions(frame.services.client, name).get(at) if is_id(at) else []
     if not found or found[0].shard != shard:
         raise InvalidError(Fault(at[:40], "revision", "is not kept for this file"))
     return found[0]
-
-
-def _place(at: str) -> str:
-    """`at` if it is a place among the revisions, else the end of them."""
-    ms, hyphen, number = at.partition("-")
-    whole = hyphen and at.isascii() and ms.isdigit() and number.isdigit()
-    return at if whole and max(len(ms), len(number)) <= 15 else "+"
 
 
 def _number(text: str) -> int:
