@@ -149,8 +149,7 @@ class Telling:
         self.rig.inbox.accept([self.rig.parse(item) for item in items], quiet=quiet)
 
     def pump(self, consumer: str = "w1") -> Pump:
-        pump = self.rig.pump(consumer)
-        return pump
+        return self.rig.pump(consumer)
 
     def run(self) -> None:
         with silence():
