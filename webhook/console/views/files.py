@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from flask import abort
 from werkzeug.datastructures import MultiDict
 
-from shared.admin.files import FileActions
+from shared.admin.files import FileActions, FileRow
 from shared.admin.restoring import Rollback, summary
 from shared.errors import Fault, InvalidError
 from shared.shards import Shard
+from shared.store.checks import Checks
 from shared.store.revisions import Revision, Revisions
-from webhook.console import asking
+from webhook.console import asking, checked
 from webhook.console.diff import marked
 from webhook.console.frame import Done, Frame, Shown, asked_for
 
@@ -39,10 +41,12 @@ def install(frame: Frame) -> None:
         rows = files.rows([section] if section else sections)
         at = min(_number(asked_for("page")), max(len(rows) - 1, 0) // ROWS)
         more = {"site": name} | ({"section": section} if section else {})
+        shown = rows[at * ROWS : (at + 1) * ROWS]
         values = {
+            **_served(frame, name, shown),
             "name": name, "sections": sections, "section": section, "count": len(rows),
             "urls": sum(row.urls for row in rows), "grades": _GRADES,
-            "rows": rows[at * ROWS : (at + 1) * ROWS],
+            "rows": shown,
             "newer": frame.address("Files", **more, page=str(at - 1)) if at else "",
             "older": frame.address("Files", **more, page=str(at + 1))
             if len(rows) > (at + 1) * ROWS else "",
@@ -82,13 +86,21 @@ def _file(frame: Frame, name: str, file: str) -> Shown:
     revisions = Revisions(frame.services.client, name).latest(shard, _place(asked_for("before")))
     found = list(islice(revisions, REVISIONS + 1))
     more = {"site": name, "file": row.file}
-    values |= {
+    values |= _served(frame, name, [row]) | {
         "content": files.content(shard), "revisions": found[:REVISIONS],
         "newer": frame.address("Files", **more) if asked_for("before") else "",
         "older": frame.address("Files", **more, before=found[REVISIONS - 1].at)
         if len(found) > REVISIONS else "",
     }  # fmt: skip
     return Shown("file.html", values)
+
+
+def _served(frame: Frame, name: str, rows: Sequence[FileRow]) -> dict[str, Any]:
+    """Whether files are handed out as they were published, by the last check."""
+    checks = Checks(frame.services.client, name)
+    report = checks.latest()
+    found = checked.served(report, checks.seen(), rows)
+    return {"served": found, "asked": report.ended_ms / 1000 if report and found else None}
 
 
 def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ shrink.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,11 +13,12 @@ from werkzeug.datastructures import MultiDict
 from shared.errors import Fault, InvalidError
 from shared.inspector import Inspector
 from shared.shards import Shard
+from shared.store.checks import ERROR, Checks, Compared, Report
 from shared.store.holds import Holds
 from shared.store.resyncs import Resyncs
 from shared.store.stats import Stats
 from shared.store.workers import Workers
-from webhook.console import pulse, words
+from webhook.console import checked, pulse, words
 from webhook.console.frame import Done, Frame, Shown, asked_for
 from webhook.console.views import workers
 
@@ -83,7 +85,8 @@ def _card(frame: Frame, name: str) -> Mapping[str, Any]:
     """One site on the page."""
     client, sourced = frame.services.client, bool(frame.services.sites[name].source)
     status = _settled(frame.services.inspector(name))
-    found = list(concerns(name, status, sourced=sourced))
+    report, against = Checks(client, name).last()
+    found = [*concerns(name, status, sourced=sourced), *doubts(report, against)]
     grade = min((concern.grade for concern in found), default="")  # bad before warn
     busy = status["waiting_events"] or status["dirty_files"]
     state = {"bad": "Needs you", "warn": "Look here"}.get(
@@ -94,7 +97,8 @@ def _card(frame: Frame, name: str) -> Mapping[str, Any]:
         **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
         **pulse.drawn(Stats(client, name).minutes(pulse.MINUTES), name),
         "drift": status["urls"] - status["published_urls"],
-        "sourced": sourced, "compared": compared or None,
+        "sourced": sourced, "compared": compared or None, "report": report,
+        "checked": checked.summary(checked.of_check(report)) if report else "",
         "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
     }  # fmt: skip
 
@@ -139,6 +143,22 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         more = () if sourced else ("--against", "SOURCE")
         todo = "" if sourced else "The site has no source configured: name one."
         yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
+
+
+def doubts(report: Report | None, compared: Compared | None) -> Iterator[Concern]:
+    """What of the last check, and of the last comparison with a source, needs somebody."""
+    if report and (wrong := checked.wrong(checked.of_check(report), ERROR)):
+        ago = _passed(report.ended_ms)
+        said = f"Checked {ago}: {words.plural(len(wrong), 'error')}."
+        yield Concern("bad", said, f"{', '.join(wrong)}.", see="console.checks")
+    if compared and (found := checked.differing(compared)):
+        counts = ", ".join(f"{words.number(count)} {what}" for what, count in found)
+        said = f"Compared with the source {_passed(compared.at_ms)}: {counts}."
+        yield Concern("bad", said, "", see="console.checks")
+
+
+def _passed(at_ms: int) -> str:
+    return f"{words.span(max(0.0, time.time() - at_ms / 1000))} ago"
 
 
 def _of(name: str, command: str) -> tuple[str, ...]:
