@@ -88,7 +88,7 @@ def test_what_a_check_found_is_shown_the_worst_first_with_what_to_do(
 
     wrong = [each.check for each in report.findings if each.severity == "error"]
     assert f"{len(wrong)} errors, 1 warning" in last
-    for said in ("Asked for by a test", "Pages looked at 31", "Web server not asked", "wrong-host"):
+    for said in ("Asked for by a test", "Pages 31", "Web server not asked", "wrong-host"):
         assert said in last
     grades = [each.get("class").split()[1] for each in cards]
     assert grades == sorted(grades) == ["bad"] * len(wrong) + ["warn"]
@@ -216,6 +216,7 @@ def test_the_overview_says_in_a_line_what_was_found(ann: Browser, rig: Rig, chec
     assert text(second).startswith("Compared with the source 2 h ago: 3 missing, 1 extra.")
     assert {each for node in (first, second) for each in links(node).values()} == {PAGE}
     assert "Needs you" in text(card())
+    assert "Compared with source 2 h ago" in text(card())
 
 
 def test_files_say_whether_they_are_served_as_they_were_published(

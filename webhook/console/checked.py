@@ -21,6 +21,7 @@ OF_SOURCE = ("missing", "stale", "extra")
 _SOURCE = frozenset({*OF_SOURCE, "source"})
 _ON_DISK = {"missing-file": "not in the web root", "different-file": "other bytes in the web root"}
 _SERVED = {"served": "bad", "served-type": "warn", "served-validators": "warn"}
+_LONGEST = 60
 _FILE = re.compile(r"(.+?)(?:-[0-9]+)?\.(?:xml|xml\.gz|txt)")
 
 # Commands as worker/examining/wording.py writes them: their names, placeholders, options.
@@ -112,5 +113,9 @@ def _named(report: Report) -> dict[str, Served]:
             if finding.check in _ON_DISK:
                 found[sample.where] = Served("bad", _ON_DISK[finding.check])
             elif finding.check in _SERVED:
-                found[sample.where] = Served(_SERVED[finding.check], sample.detail)
+                found[sample.where] = Served(_SERVED[finding.check], _short(sample.detail))
     return found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -53,7 +53,8 @@ def install(frame: Frame) -> None:
         report, compared = checks.last()
         findings, running, asked = checked.of_check(report), checks.progress(), checks.asked()
         values: dict[str, Any] = {
-            "name": name, "report": report, "summary": checked.summary(findings),
+            "name": name, "report": report, "hours": services.settings.checks_hours,
+            "summary": checked.summary(findings),
             "grade": checked.GRADES[findings[0].severity] if findings else "",
             "cards": [_card(frame, name, each) for each in findings if each.severity != OK],
             "right": checked.wrong(findings, OK), "running": running,

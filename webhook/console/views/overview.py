@@ -92,12 +92,12 @@ def _card(frame: Frame, name: str) -> Mapping[str, Any]:
     state = {"bad": "Needs you", "warn": "Look here"}.get(
         grade, "Working" if busy else "Up to date"
     )
-    compared = Resyncs(client, name).last_ms() / 1000 if sourced else 0
+    last = max(Resyncs(client, name).last_ms() if sourced else 0, against.at_ms if against else 0)
     return {
         **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
         **pulse.drawn(Stats(client, name).minutes(pulse.MINUTES), name),
         "drift": status["urls"] - status["published_urls"],
-        "sourced": sourced, "compared": compared or None, "report": report,
+        "sourced": sourced, "compared": last / 1000 or None, "report": report,
         "checked": checked.summary(checked.of_check(report)) if report else "",
         "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
     }  # fmt: skip
