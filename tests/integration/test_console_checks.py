@@ -126,10 +126,10 @@ def test_a_check_at_work_shows_how_far_it_is(ann: Browser, checks: Checks) -> No
 def test_an_operator_asks_and_a_worker_checks(ann: Browser, rig: Rig, store: redis.Redis) -> None:
     rig.do({"type": "upsert", "loc": "a"})
 
-    assert "No worker is alive." in ask(ann)
+    assert "asked for a check: no worker is alive" in ask(ann)
     assert "It waits until one works." in text(page(ann).get_element_by_id("now"))
     Workers(store).beat("w1", beat())
-    assert "A worker begins within seconds." in ask(ann)
+    assert "asked for a check: a worker begins within seconds" in ask(ann)
     assert re.search(r"ann asked (now|\d+ s ago)", text(page(ann).get_element_by_id("now")))
     Examiner(rig.settings, store, "w1", lambda: False).look()
 

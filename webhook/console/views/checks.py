@@ -12,10 +12,8 @@ from shared import urls
 from shared.errors import UrlError
 from shared.sites import Site
 from shared.store.checks import ERROR, OK, Checks, Compared, Finding, Sample
-from shared.store.workers import Workers
 from webhook.console import asking, checked
 from webhook.console.frame import Done, Frame, Shown
-from webhook.console.views import workers
 
 SOME = 5
 """Samples that are shown at once; the others when somebody wants them."""
@@ -63,7 +61,7 @@ def install(frame: Frame) -> None:
                 (who, at / 1000) for who, at in asked.items()
                 if running is None or at > running.began_ms
             ],
-            "nobody": _nobody(frame, name) if asked and not running else "",
+            "idle": bool(asked) and not running and services.idle(name),
             "compared": compared, "differing": _differing(frame, name, compared),
             "commands": _commands(name, site),
         }  # fmt: skip
@@ -72,17 +70,11 @@ def install(frame: Frame) -> None:
     def ask(form: MultiDict[str, str]) -> Done:
         name = asking.site_of(services, form)
         Checks(services.client, name).ask(g.user)
-        said = _nobody(frame, name) or "A worker begins within seconds."
-        return Done(f"asked for a check. {said}", name, back=frame.address("Checks", site=name))
+        said = "no worker is alive" if services.idle(name) else "a worker begins within seconds"
+        return Done(f"asked for a check: {said}", name, back=frame.address("Checks", site=name))
 
     frame.page("Checks", "/checks", show, per_site=True, live=True)
     frame.action("check", "/checks/now", ask)
-
-
-def _nobody(frame: Frame, name: str) -> str:
-    """Why no worker will do a check that was asked for; empty if one will."""
-    found = Workers(frame.services.client, [name]).list()
-    return workers.alert([each for each in found if each.alive])
 
 
 def _card(frame: Frame, name: str, finding: Finding) -> dict[str, Any]:
