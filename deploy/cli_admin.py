@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +29,23 @@ SaveOption = Annotated[
 def actor(client: redis.Redis) -> Actor:
     """Whoever runs this command."""
     return Actor(f"cli:{getpass.getuser()}", "cli", Audit(client))
+
+
+@contextmanager
+def recorded(
+    client: redis.Redis, action: str, site: str, subject: str = ""
+) -> Iterator[Callable[[str], None]]:
+    """Record what is done within, once: what is said of it, or what ended it before."""
+    me, said = actor(client), list[str]()
+    try:
+        with me.doing(action, site, subject):
+            yield said.append
+    except KeyboardInterrupt:
+        me.log.write(
+            me.who, action, "interrupted", way=me.way, site=site, subject=subject, done=False
+        )
+        raise
+    me.record(Outcome(action, site, subject, "; ".join(said), ""))
 
 
 def ask(question: str, *, yes: bool) -> None:

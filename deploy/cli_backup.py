@@ -13,6 +13,7 @@ import typer
 
 from deploy.backups.file import Backup, Head, write
 from deploy.backups.restore import Restore
+from deploy.cli_admin import recorded
 from deploy.console import HomeOption, JsonOption, Place, answer, find, out, progress
 from deploy.embedded import EmbeddedServer
 from deploy.local import runs
@@ -75,7 +76,10 @@ def restore(
         client, alone = held.enter_context(_store(place))
         total = sum(saved.head.sites[name].keys for name in sites)
         seen = held.enter_context(progress("restoring", total, quiet=as_json))
-        keys = Restore(client, saved, sites).run(replace=replace, alone=alone, seen=seen)
+        one = sites[0] if len(sites) == 1 else ""
+        with recorded(client, "restore", one, str(file)) as say:
+            keys = Restore(client, saved, sites).run(replace=replace, alone=alone, seen=seen)
+            say(f"{', '.join(sites)} as of {saved.head.taken}")
     rows = [_row(name, saved.head) | {"keys": keys[name]} for name in sites]
     after = [step for name in sites for step in _steps(place, name, saved.head)]
     said = {"restored": str(file), "taken": saved.head.taken, "sites": rows, "next": after}

@@ -10,12 +10,13 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli_admin import recorded
 from deploy.cli_reconcile import KeyOption, QueryOption
 from deploy.console import HomeOption, JsonOption, SiteOption, answer, find, out, progress
 from deploy.draining import Workers
 from shared.errors import ConfigError, Fault
 from worker.importer import Importer
-from worker.sources import Access, estimate, read
+from worker.sources import Access, estimate, public, read
 from worker.translating import Said
 
 SHOWN = 10
@@ -55,6 +56,7 @@ def import_(
     counts: Counter[tuple[str, str]] = Counter()
     first: list[Said] = []
     with (
+        recorded(client, "import", place.name, public(source)) as record,
         (report or Path(os.devnull)).open("w", encoding="utf-8") as lines,
         progress("importing", estimate(source), quiet=as_json) as seen,
     ):
@@ -76,6 +78,7 @@ def import_(
             source, read(source, Access(key, query)), say=say, report=lambda now: advance(now.read),
             drain=workers.drain,
         )  # fmt: skip
+        record(", ".join(f"{name} {number:,}" for name, number in done._asdict().items()))
     workers.finish()
     rules = [{"what": kind, "rule": rule, "times": n} for (kind, rule), n in counts.most_common()]
     if as_json:

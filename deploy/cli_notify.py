@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli_admin import recorded
 from deploy.console import HomeOption, JsonOption, Place, answer, find, out
 from shared import w3c
+from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault
 from shared.store.notices import Fate, Notices
 from worker.notify import trial
@@ -125,7 +127,10 @@ def replay(
     if unknown := [name for name in engine or () if name not in configured]:
         detail = f"not configured for {place.name}; there are: {', '.join(configured) or 'none'}"
         raise ConfigError(Fault(", ".join(unknown), "config", detail))
-    count = Notices(place.client(), place.name).replay(engine or configured, now_ms())
+    client, engines = place.client(), engine or configured
+    with recorded(client, "notify replay", place.name, " ".join(engines)) as said:
+        count = Notices(client, place.name).replay(engines, now_ms())
+        said(f"{counted(count, 'page')} told again, none left alone")
     answer({"replayed": count}, as_json=as_json)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from deploy.cli_admin import recorded
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
 from deploy.draining import Workers
 from shared import urls
@@ -204,11 +205,15 @@ def reconcile(
     client, report = place.client(), Report()
     workers = Workers(client, place)
     reconciler = Reconciler(client, place.name, place.site, f"cli-{os.getpid()}")
-    with progress("reconciling", estimate(source.address), quiet=as_json) as seen:
+    with (
+        recorded(client, "reconcile", place.name, f"{scope} against {source.shown}") as said,
+        progress("reconciling", estimate(source.address), quiet=as_json) as seen,
+    ):
         done = reconciler.run(
             source.items(), scope, say=report, drain=workers.drain, seen=seen, into=into,
             insist=yes,
         )  # fmt: skip
+        said(", ".join(f"{name} {what}" for name, what in done.figures().items()))
     workers.finish()
     about = {"against": source.shown, "scope": str(scope), **done._asdict()}
     if as_json:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli_admin import recorded
 from deploy.cli_reconcile import (
     AgainstOption,
     IntoOption,
@@ -23,10 +24,13 @@ from deploy.cli_reconcile import (
 )
 from deploy.cli_watch import watch as look_again
 from deploy.console import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault, InvalidError, PublishError
 from shared.inspector import Inspector
-from shared.store.holds import Holds
+from shared.shards import Shard
+from shared.store.holds import Hold, Holds
 from worker.audit import Audit, raise_damaged
+from worker.publisher import Publisher
 
 PUBLISH_DEADLINE_S = 60
 
@@ -104,13 +108,13 @@ def confirm(
     deletions instead, send the pages again (sitemapd import).
     """
     place = find(home, site)
-    holds = Holds(place.client(), place.name)
-    held = {str(name): (name, hold) for name, hold in holds.held().items()}
-    if unknown := [name for name in shard or () if name not in held]:
-        detail = f"not held; held are: {', '.join(held) or 'none'}"
-        raise InvalidError(Fault(", ".join(unknown), "held", detail))
-    chosen = [held[name] for name in dict.fromkeys(shard or held)]
-    holds.confirm({name: hold.urls for name, hold in chosen})
+    client = place.client()
+    with recorded(client, "confirm", place.name, " ".join(shard or ())) as said:
+        chosen = _let_go(Holds(client, place.name), shard)
+        for name, hold in chosen:
+            said(f"{name} may shrink from {hold.reference:,} to {hold.urls:,} pages")
+        if not chosen:
+            said("nothing is held")
     let_go = [
         {"shard": str(name), "from": hold.reference, "to": hold.urls} for name, hold in chosen
     ]
@@ -122,9 +126,28 @@ def confirm(
     out.print("published within seconds" if let_go else "nothing is held")
 
 
+def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
+    """Confirm `shards`, by default all that are held; InvalidError if one of them is not."""
+    held = {str(name): (name, hold) for name, hold in holds.held().items()}
+    if unknown := [name for name in shards or () if name not in held]:
+        detail = f"not held; held are: {', '.join(held) or 'none'}"
+        raise InvalidError(Fault(", ".join(unknown), "held", detail))
+    chosen = [held[name] for name in dict.fromkeys(shards or held)]
+    holds.confirm({name: hold.urls for name, hold in chosen})
+    return chosen
+
+
 def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
     """Write what waits now, without minding the publish interval."""
-    publisher = _audit(find(home, site)).publisher
+    place = find(home, site)
+    with recorded(place.client(), "publish", place.name) as said:
+        touched = _publish(_audit(place).publisher)
+        said(f"{counted(len(touched), 'file')} written or removed")
+    answer({"touched": touched}, as_json=as_json)
+
+
+def _publish(publisher: Publisher) -> list[str]:
+    """Write what waits; the files that were written or removed."""
     touched: list[str] = []
     deadline = time.monotonic() + PUBLISH_DEADLINE_S
     while publisher.state.dirty(1):
@@ -137,7 +160,7 @@ def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOptio
             raise PublishError("not all could be written: see the worker's log, or try again")
         else:
             time.sleep(0.02)
-    answer({"touched": touched}, as_json=as_json)
+    return touched
 
 
 def verify(
@@ -190,10 +213,14 @@ def rebuild(
     as_json: JsonOption = False,
 ) -> None:
     """Write every file that differs from the state anew, beside the old one, and swap it in."""
-    audit = _audit(find(home, site))
-    if adopt:
-        audit.publisher.adopt()
-    with progress("rebuilding", audit.files(), quiet=as_json) as seen:
-        touched = audit.rebuild(seen)
+    place = find(home, site)
+    audit = _audit(place)
+    with recorded(place.client(), "rebuild", place.name) as said:
+        if adopt:
+            audit.publisher.adopt()
+            said("files of another state taken over")
+        with progress("rebuilding", audit.files(), quiet=as_json) as seen:
+            touched = audit.rebuild(seen)
+        said(f"{counted(len(touched), 'file')} written or removed")
     held = [str(shard) for shard in audit.publisher.state.shrink.held()]
     answer({"touched": touched} | ({"still_held": held} if held else {}), as_json=as_json)

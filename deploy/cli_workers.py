@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from deploy.cli_admin import recorded
 from deploy.console import HomeOption, JsonOption, Place, answer, find, out
 from shared import w3c
 from shared.store.workers import HEARTBEAT_S, Beat, Wish, Worker, Workers
@@ -19,6 +20,7 @@ WAIT_S = 2 * HEARTBEAT_S
 _LOOK_S = 0.1
 _MB = 1024 * 1024
 _WIDE = 1000
+_COMMANDS: Mapping[Wish, str] = {"quiet": "quiet", "work": "resume", "stop": "stop"}
 
 NameArgument = Annotated[str, typer.Argument(help="as `sitemapd workers` lists it")]
 WaitOption = Annotated[
@@ -34,7 +36,8 @@ def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption
     """The workers that live, or did within a day: version, what they are at, memory, heartbeat."""
     if context.invoked_subcommand is not None:
         return
-    found = _workers(find(home)).list()
+    place = find(home)
+    found = Workers(place.client(), place.settings.sites).list()
     if as_json:
         answer([described(worker) for worker in found], as_json=True)
     elif found:
@@ -141,17 +144,16 @@ def _wished(worker: Worker) -> str:
     return f"{state}, to stop" if worker.wanted == "stop" else state
 
 
-def _workers(place: Place) -> Workers:
-    return Workers(place.client(), place.settings.sites)
-
-
 def _ask(
     place: Place, name: str, wish: Wish, done: Callable[[Worker, Worker | None], bool], wait: float,
     *, as_json: bool,
 ) -> None:  # fmt: skip
     """Say what is wanted of a worker, and wait until it is so."""
-    workers = _workers(place)
-    before = workers.ask(name, wish)
+    client = place.client()
+    workers = Workers(client, place.settings.sites)
+    with recorded(client, f"workers {_COMMANDS[wish]}", "", name) as said:
+        before = workers.ask(name, wish)
+        said(f"asked to {'be quiet' if wish == 'quiet' else wish}")
     deadline = time.monotonic() + wait
     while not (reached := done(before, after := _one(workers, name))):
         if time.monotonic() > deadline:
@@ -161,8 +163,8 @@ def _ask(
     if as_json:
         answer({"worker": name, "wanted": wish, "reached": reached, "state": state}, as_json=True)
     else:
-        said = "ended; its supervisor starts it again" if wish == "stop" else state
-        out.print(f"{name}: {said}" if reached else f"{name}: asked, but still {state}")
+        ended = "ended; its supervisor starts it again" if wish == "stop" else state
+        out.print(f"{name}: {ended}" if reached else f"{name}: asked, but still {state}")
     raise typer.Exit(0 if reached else 1)
 
 

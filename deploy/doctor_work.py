@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from deploy.doctor import Case, Check, Finding, fail, ok, warn
+from shared.admin.outcomes import command
 from shared.inspector import Inspector
 from shared.store.contract import Keys
+from shared.store.queues import Queues
 from shared.store.redis import answering
 from shared.store.workers import Worker, Workers
 from worker.heart import own_version
@@ -74,7 +76,10 @@ def _dead_letters(case: Case) -> Finding:
     with answering():
         found = case.client.xlen(Keys(case.name).dead)
     if found:
-        todo = "the worker's log says why; when that is mended, have the pages sent again"
+        todo = (
+            f"run: {command('dead', 'list', site=case.name)}; when the cause is mended: "
+            f"{command('dead', 'retry', '--all', site=case.name)}"
+        )
         return warn(f"{found} events failed for good", todo)
     return ok("no event failed for good")
 
@@ -89,20 +94,19 @@ def _held(case: Case) -> Finding:
 
 
 def _paused(case: Case) -> Finding:
-    with answering():
-        paused = case.client.exists(Keys(case.name).prefix + "paused")
+    paused = Queues(case.client, case.name).paused()
     if paused:
-        return warn(
-            "the site is paused: events are accepted, and wait", "resume it, when it is time"
-        )
-    return ok("not paused")
+        said = ", ".join(f"{queue} by {pause.by}" for queue, pause in paused.items())
+        lines = "; ".join(command("queue", "resume", queue, site=case.name) for queue in paused)
+        return warn(f"paused: {said}", f"when it is time, run: {lines}")
+    return ok("nothing is paused")
 
 
 CHECKS = (
     Check(
         "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True
     ),
-    Check("paused", "whether somebody has paused the site", _paused, _START, store=True),
+    Check("paused", "whether somebody has paused a queue", _paused, _START, store=True),
     Check("inbox", "how long the oldest event waits", _inbox, _START, store=True),
     Check("publishing", "how long files are behind", _files_behind, _START, store=True),
     Check("dead letters", "events that failed for good", _dead_letters, _START, store=True),

@@ -183,15 +183,13 @@ class Checks:
 
     def latest(self) -> Report | None:
         """What the last whole check found."""
-        stored = self._get("report")
-        if stored is None:
-            return None
-        head = dict(zip(Report._fields, json.loads(stored), strict=True))
-        read = (
-            Finding(check, severity, found, tuple(Sample(*one) for one in samples), means, todo)
-            for check, severity, found, samples, means, todo in head["findings"]
-        )
-        return Report(**head | {"findings": tuple(read)})
+        return _report(self._get("report"))
+
+    def last(self) -> tuple[Report | None, Compared | None]:
+        """`latest` and `compared` in one round trip."""
+        with answering():
+            found: Any = self._client.hmget(self._keys.checks, "report", "compared")
+        return _report(found[0]), _compared(found[1])
 
     def last_ms(self) -> int:
         """When the last whole check began; 0 if there was none."""
@@ -203,12 +201,7 @@ class Checks:
 
     def compared(self) -> Compared | None:
         """The last comparison of the whole site with its source."""
-        stored = self._get("compared")
-        if stored is None:
-            return None
-        found = Compared(*json.loads(stored))
-        samples = {what: [Sample(*one) for one in some] for what, some in found.samples.items()}
-        return found._replace(samples=samples)
+        return _compared(self._get("compared"))
 
     def set_seen(self, seen: Mapping[str, Sequence[str]]) -> None:
         """Keep, for the next check, the validators with which files were served."""
@@ -227,3 +220,22 @@ class Checks:
     def _set(self, field: str, value: str) -> None:
         with answering():
             self._client.hset(self._keys.checks, field, value)
+
+
+def _report(stored: bytes | None) -> Report | None:
+    if stored is None:
+        return None
+    head = dict(zip(Report._fields, json.loads(stored), strict=True))
+    read = (
+        Finding(check, severity, found, tuple(Sample(*one) for one in samples), means, todo)
+        for check, severity, found, samples, means, todo in head["findings"]
+    )
+    return Report(**head | {"findings": tuple(read)})
+
+
+def _compared(stored: bytes | None) -> Compared | None:
+    if stored is None:
+        return None
+    found = Compared(*json.loads(stored))
+    samples = {what: [Sample(*one) for one in some] for what, some in found.samples.items()}
+    return found._replace(samples=samples)

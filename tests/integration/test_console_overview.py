@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +11,6 @@ import pytest
 import redis
 from lxml import html
 
-from shared.store.checks import Checks, Compared
 from shared.store.stats import Stats, together
 from shared.store.workers import Workers
 from tests.integration.conftest import RedisServer
@@ -20,7 +18,6 @@ from tests.integration.console import Browser, Configure
 from tests.integration.rig import Rig
 from tests.integration.worked import beat
 from webhook.console import words
-from worker.examining.examination import Examination
 
 UNIT = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -96,30 +93,6 @@ def test_files_that_list_other_pages_than_the_state_are_pointed_out(
 
     rig.send({"type": "upsert", "loc": "c"})
     assert "The state lists" not in concerns(overview(ann)), "what waits explains it"
-
-
-def test_when_a_site_was_checked_and_compared_is_shown(
-    ann: Browser, rig: Rig, tmp_path: Path
-) -> None:
-    assert tile(overview(ann), "Compared with source") == "never"
-    assert tile(overview(ann), "Last check") == "never"
-    rig.do({"type": "upsert", "loc": "a"})
-    check(rig)
-    assert re.fullmatch(r"(now|\d+ s ago) 1 page", tile(overview(ann), "Last check"))
-    assert concerns(overview(ann)) == ""
-    (tmp_path / "a" / "pages-1.xml").unlink()
-    check(rig)
-    shown = concerns(overview(ann))
-    assert "The last check found 1 error. Files that are listed are not in the web root." in shown
-    assert "sitemapd check --site demo" in shown
-
-    at = time.time_ns() // 1_000_000 - 7_200_000
-    Checks(rig.client, "demo").set_compared(Compared(at, 1, 0, 2, {}))
-    assert tile(overview(ann), "Compared with source") == "2 h ago 3 differences"
-
-
-def check(rig: Rig) -> None:
-    Examination(rig.client, rig.name, rig.site, "test").run(by="test", served=False)
 
 
 def test_nobody_at_work_is_an_alarm(ann: Browser, store: redis.Redis) -> None:

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from deploy import doctor_reach, doctor_robots, doctor_root, doctor_store, doctor_work
 from deploy.cli import app
 from deploy.doctor import Case, Check, Result, examine
+from shared.store.queues import Queues
 from shared.store.redis import connect
 from shared.store.workers import HEARTBEAT, Workers
 from tests.integration.conftest import RedisServer, wait_until
@@ -459,12 +460,18 @@ def test_what_waits_for_too_long_fails_where_somebody_should_be_at_it(
 def test_what_failed_is_held_or_paused_is_warned_about(rig: Rig) -> None:
     rig.client.xadd(rig.keys.dead, {"e": b""})
     rig.client.hset(rig.keys.held, "pages/1", "1700000000 1 100")
-    rig.client.hset(rig.keys.prefix + "paused", "since", "1")
+    for queue in ("events", "door"):
+        Queues(rig.client, rig.name).pause(queue, "ann")
 
     found = look(rig, "dead letters", "held", "paused")
 
     assert [status(found, name)[0] for name in found] == ["warn"] * 3
     assert "sitemapd confirm --site demo" in found["held"].todo
+    assert "sitemapd dead list --site demo" in found["dead letters"].todo
+    assert "sitemapd dead retry --all --site demo" in found["dead letters"].todo
+    assert found["paused"].detail == "paused: events by ann, door by ann"
+    for queue in ("events", "door"):
+        assert f"sitemapd queue resume {queue} --site demo" in found["paused"].todo
 
 
 class Public:

@@ -51,6 +51,7 @@ PAGES = {
     "Queues": "/admin/queues?site=second",
     "Failed": "/admin/failed?site=second",
     "Page inspector": f"/admin/inspector?loc={LISTED}",
+    "Checks": "/admin/checks?site=demo",
     "Workers": "/admin/workers",
     "Notifications": "/admin/notifications?site=demo",
     "Audit": "/admin/audit",
@@ -411,3 +412,20 @@ def test_what_is_paused_waits_and_is_published_when_it_goes_on(
     expect(page.get_by_text("goes on").first).to_be_visible()
     expect(watching.get_by_text("Published", exact=True).first).to_be_visible()
     assert loc in console.published()
+
+
+def test_a_check_is_asked_for_and_what_it_finds_is_seen(enter: Enter, console: System) -> None:
+    (console.root / "pages-9.xml").write_text("<urlset/>")
+    page = enter()
+    page.locator("#site-demo").get_by_role("link", name="never").click()
+    expect(page.get_by_text("This site was never checked.")).to_be_visible()
+
+    page.get_by_role("button", name="Check now").click()
+
+    found = page.locator("#finding-extra-file")
+    expect(found).to_contain_text("pages-9.xml", timeout=90_000)  # it asks the web for robots.txt
+    expect(page.locator("#last")).to_contain_text("admin")
+    expect(page.locator("#now .concern")).to_have_count(0)
+    (console.root / "pages-9.xml").unlink()
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator("#site-demo .tile", has_text="Checked")).to_contain_text("warning")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from webhook.console.views import (
     audit,
+    checks,
     event,
     events,
     failed,
@@ -27,6 +28,7 @@ VIEWS = (
     failed,
     files,
     inspector,
+    checks,
     workers,
     notifications,
     audit,

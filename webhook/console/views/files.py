@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from flask import abort
 from werkzeug.datastructures import MultiDict
 
-from shared import shards
 from shared.admin.files import FileActions, FileRow
 from shared.admin.outcomes import is_id
 from shared.admin.restoring import Rollback, summary
 from shared.errors import Fault, InvalidError
 from shared.shards import Shard
-from shared.store.checks import Checks, Report
+from shared.store.checks import Checks
 from shared.store.revisions import Revision, Revisions
-from webhook.console import asking
+from webhook.console import asking, checked
 from webhook.console.diff import marked
 from webhook.console.frame import Done, Frame, Shown, asked_for
 
@@ -44,10 +44,12 @@ def install(frame: Frame) -> None:
         rows = files.rows([section] if section else sections)
         at = min(_number(asked_for("page")), max(len(rows) - 1, 0) // ROWS)
         more = {"site": name} | ({"section": section} if section else {})
+        shown = rows[at * ROWS : (at + 1) * ROWS]
         values = {
+            **_served(frame, name, shown),
             "name": name, "sections": sections, "section": section, "count": len(rows),
             "urls": sum(row.urls for row in rows), "grades": _GRADES,
-            "rows": rows[at * ROWS : (at + 1) * ROWS],
+            "rows": shown,
             "newer": frame.address("Files", **more, page=str(at - 1)) if at else "",
             "older": frame.address("Files", **more, page=str(at + 1))
             if len(rows) > (at + 1) * ROWS else "",
@@ -89,9 +91,8 @@ def _file(frame: Frame, name: str, file: str) -> Shown:
     revisions = Revisions(frame.services.client, name).latest(shard, before)
     found = list(islice(revisions, REVISIONS + 1))
     more = {"site": name, "file": row.file}
-    values |= {
-        "content": files.content(shard), "checked": checked(row, _checks(frame, name).latest()),
-        "revisions": found[:REVISIONS],
+    values |= _served(frame, name, [row]) | {
+        "content": files.content(shard), "revisions": found[:REVISIONS],
         "newer": frame.address("Files", **more) if asked_for("before") else "",
         "older": frame.address("Files", **more, before=found[REVISIONS - 1].at)
         if len(found) > REVISIONS else "",
@@ -99,25 +100,12 @@ def _file(frame: Frame, name: str, file: str) -> Shown:
     return Shown("file.html", values)
 
 
-def checked(row: FileRow, report: Report | None) -> dict[str, Any]:
-    """Whether the file was served as it was published, by the last check: a grade and a few words,
-    when it was looked at (s since 1970), what was wrong.
-    """
-    if report is None or not report.served:
-        return {"grade": "quiet", "said": "not checked", "at": None, "faults": []}
-    names = {row.file, row.url, shards.on_disk(row.file, row.form)}
-    faults = [
-        f"{each.means} {sample.detail}"
-        for each in report.findings if each.check in ON_FILES
-        for sample in each.samples if sample.where in names
-    ]  # fmt: skip
-    at = report.began_ms / 1000
-    if row.lastmod is not None and row.lastmod > at:
-        grade, said = "quiet", "published since the last check"
-    else:
-        # Of many files only the newest are fetched, and of many faults only some are named.
-        grade, said = ("bad", "no") if faults else ("good", "nothing against it in the last check")
-    return {"grade": grade, "said": said, "at": at, "faults": faults}
+def _served(frame: Frame, name: str, rows: Sequence[FileRow]) -> dict[str, Any]:
+    """Whether files are handed out as they were published, by the last check."""
+    checks = Checks(frame.services.client, name)
+    report = checks.latest()
+    found = checked.served(report, checks.seen(), rows)
+    return {"served": found, "asked": report.ended_ms / 1000 if report and found else None}
 
 
 def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ shrink.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,11 +13,12 @@ from werkzeug.datastructures import MultiDict
 from shared.errors import Fault, InvalidError
 from shared.inspector import Inspector
 from shared.shards import Shard
-from shared.store.checks import ERROR, Checks, Report
+from shared.store.checks import ERROR, Checks, Compared, Report
 from shared.store.holds import Holds
+from shared.store.resyncs import Resyncs
 from shared.store.stats import Stats
 from shared.store.workers import Workers
-from webhook.console import pulse, words
+from webhook.console import checked, pulse, words
 from webhook.console.frame import Done, Frame, Shown, asked_for
 from webhook.console.views import workers
 
@@ -82,19 +84,21 @@ def install(frame: Frame) -> None:
 def _card(frame: Frame, name: str) -> Mapping[str, Any]:
     """One site on the page."""
     client, sourced = frame.services.client, bool(frame.services.sites[name].source)
-    status, checks = _settled(frame.services.inspector(name)), Checks(client, name)
-    report = checks.latest()
-    found = [*concerns(name, status, sourced=sourced), *wrong(name, report)]
+    status = _settled(frame.services.inspector(name))
+    report, against = Checks(client, name).last()
+    found = [*concerns(name, status, sourced=sourced), *doubts(report, against)]
     grade = min((concern.grade for concern in found), default="")  # bad before warn
     busy = status["waiting_events"] or status["dirty_files"]
     state = {"bad": "Needs you", "warn": "Look here"}.get(
         grade, "Working" if busy else "Up to date"
     )
+    last = max(Resyncs(client, name).last_ms() if sourced else 0, against.at_ms if against else 0)
     return {
         **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
         **pulse.drawn(Stats(client, name).minutes(pulse.MINUTES), name),
         "drift": status["urls"] - status["published_urls"],
-        "sourced": sourced, "compared": checks.compared() if sourced else None, "report": report,
+        "sourced": sourced, "compared": last / 1000 or None, "report": report,
+        "checked": checked.summary(checked.of_check(report)) if report else "",
         "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
     }  # fmt: skip
 
@@ -141,13 +145,20 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
 
 
-def wrong(name: str, report: Report | None) -> Iterator[Concern]:
-    """The errors that the last check found."""
-    errors = [each for each in (report.findings if report else ()) if each.severity == ERROR]
-    if errors:
-        said = f"The last check found {words.plural(len(errors), 'error')}."
-        todo = " ".join(each.means for each in errors)
-        yield Concern("bad", said, todo, _of(name, "check"))
+def doubts(report: Report | None, compared: Compared | None) -> Iterator[Concern]:
+    """What of the last check, and of the last comparison with a source, needs somebody."""
+    if report and (wrong := checked.wrong(checked.of_check(report), ERROR)):
+        ago = _passed(report.ended_ms)
+        said = f"Checked {ago}: {words.plural(len(wrong), 'error')}."
+        yield Concern("bad", said, f"{', '.join(wrong)}.", see="console.checks")
+    if compared and (found := checked.differing(compared)):
+        counts = ", ".join(f"{words.number(count)} {what}" for what, count in found)
+        said = f"Compared with the source {_passed(compared.at_ms)}: {counts}."
+        yield Concern("bad", said, "", see="console.checks")
+
+
+def _passed(at_ms: int) -> str:
+    return f"{words.span(max(0.0, time.time() - at_ms / 1000))} ago"
 
 
 def _of(name: str, command: str) -> tuple[str, ...]:

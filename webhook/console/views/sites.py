@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from shared.hubs import SUBSCRIBE
 from shared.robots import MAX_BYTES
 from shared.routing import family_of
 from shared.sites import Section, Site
 from shared.store.publishing import Publishing
+from shared.store.subscriptions import Subscription, Subscriptions
 from webhook.console.frame import Frame, Shown
 
 SHOWN = (
@@ -20,6 +25,16 @@ SHOWN = (
     "shrink_share", "shrink_minutes", "shrink_least", "feed", "feed_entries", "hub",
 )  # fmt: skip
 """The settings that are shown as they are; a new one is not shown before somebody says so here."""
+
+_STATES = {
+    "new": "busy", "asked": "busy", "active": "good", "denied": "bad", "failed": "bad",
+    "lapsed": "bad",
+}  # fmt: skip
+"""A grade for each state of a subscription; an ended one is quiet."""
+
+_HEX = re.compile("[0-9a-fA-F]{16,}")
+"""What a hub says may repeat what it was told: its secret and our callback are hex (shared/hubs).
+"""
 
 _MARKER = b"# BEGIN sitemapd"
 
@@ -36,6 +51,7 @@ def install(frame: Frame) -> None:
             "may": _may(site), "truth": _truth(site), "robots": robots(site),
             "site_robots": site.robots,
             "sections": _sections(site, state), "connections": _connections(site),
+            "feeds": _feeds(site, Subscriptions(frame.services.client, name).all()),
         }  # fmt: skip
         return Shown("sites.html", values)
 
@@ -87,6 +103,36 @@ def _connections(site: Site) -> list[dict[str, Any]]:
         {"name": name, "secrets": len(each.secret), "permalinks": dict(each.permalinks)}
         for name, each in site.sources.items()
     ]
+
+
+def _feeds(site: Site, known: list[Subscription]) -> list[dict[str, Any]]:
+    """Each feed whose hub is to send to the site, or was, and how far that is."""
+    source, now = site.sources.get("websub"), time.time()
+    found = {each.topic: each for each in known}
+    feeds = dict.fromkeys([*(source.topics if source else ()), *found])
+    rows = []
+    for each in (found.get(feed, Subscription(feed)) for feed in feeds):
+        until = each.until / 1000 if each.until else None
+        lapsed = each.mode == SUBSCRIBE and until is not None and until <= now
+        state = "lapsed" if lapsed else each.state
+        rows.append(
+            {
+                "feed": _address(each.topic), "hub": _address(each.hub), "until": until,
+                "state": state, "grade": _STATES.get(state, "quiet"),
+                "wanted": each.mode == SUBSCRIBE, "why": _HEX.sub("…", each.why),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _address(url: str) -> str:
+    """Where a feed or a hub is; its user, query and fragment may be keys."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "unknown"
+    more = "?…" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{more}" if url else ""
 
 
 def robots(site: Site) -> tuple[str, str]:
