@@ -261,6 +261,8 @@ def test_a_page_leads_to_its_file_and_events_and_they_back_to_it(ann: Browser, r
     rows = links(page(ann, found["All events about it"]))
     event = links(page(ann, rows[f"{BASE}a"]))
     assert "Listed" in ann.get(event["Where is this page, and why?"]).text
+    for file in ("pages/1", "pages-1.xml"):
+        assert "As published" in ann.get(event[file]).text
     (ident,) = [name for name in found if re.fullmatch(r"\d+-\d+", name)]
     assert f"{BASE}a" in ann.get(found[ident]).text
 
