@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ ROOT = Path(__file__).resolve().parents[1]
 # No test depends on how fast it runs: the machine may be busy, or reading what is read once.
 settings.register_profile("sitemapd", deadline=None)
 settings.load_profile("sitemapd")
+
+# Shells ignore SIGINT for what they start in the background, and children inherit that: tests send
+# it to processes that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

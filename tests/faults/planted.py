@@ -28,14 +28,13 @@ MISTAKES: Mapping[str, Mistake] = {
         "            GROUP, consumer, {self._keys.inbox: after}, count=count\n        )\n",
         "            GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True\n"
         "        )\n"
-        "        __import__('time').sleep(0.1)\n",
+        "        __import__('time').sleep(0.3)\n",
     ),
     # What comes in during a publish counts as published.
     "no-generation": Mistake(
         "shared/store/commit.lua",
-        "if stored and struct.unpack('>I8', stored) == generation\n"
-        "        and redis.call('EXISTS', name .. ':pending:' .. number) == 0 then",
-        "if stored then",
+        "    if clean then\n      redis.call('ZREM', KEYS[2], shard)\n",
+        "    if stored then\n      redis.call('ZREM', KEYS[2], shard)\n",
     ),
     # The index names versions that the shards have yet to reach.
     "index-first": Mistake(

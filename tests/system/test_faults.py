@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,9 +28,11 @@ def test_nothing_acknowledged_is_lost_in_a_hundred_kills() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("mistake", "shown"), [("early-ack", "(c)"), ("index-first", "is ahead")])
+@pytest.mark.parametrize(
+    ("mistake", "shown"), [("early-ack", r"\(c\)"), ("index-first", "is ahead|is not there")]
+)
 def test_the_driver_finds_a_planted_mistake(mistake: str, shown: str) -> None:
     said = faults("--planted", mistake)
 
     assert said.returncode == 1
-    assert shown in said.stderr
+    assert re.search(shown, said.stderr)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.faults.__main__ import KILLS
 from tests.faults.cases import CASES
+from tests.faults.planted import MISTAKES, NEXT_SCHEMA, Mistake
 
 ROOT = Path(__file__).resolve().parents[2]
 CASE_NAMES = {KILLS, *(case.name for case in CASES)}
@@ -73,3 +74,8 @@ def test_a_fault_is_injected_tested_or_there_is_a_reason_why_not(ident: str) -> 
 def test_every_case_is_listed_under_its_fault() -> None:
     for case in CASES:
         assert case.name in FAULTS[case.fault][1].split("; ")
+
+
+@pytest.mark.parametrize("mistake", [*MISTAKES.values(), NEXT_SCHEMA], ids=lambda each: each.file)
+def test_a_mistake_to_plant_has_its_place_in_the_code(mistake: Mistake) -> None:
+    assert (ROOT / mistake.file).read_text().count(mistake.right) == 1
