@@ -30,7 +30,7 @@ _ABSENT = ("no such key", "NOGROUP")
 
 class _Flow(NamedTuple):
     """What goes through a site: events that wait, the oldest for so long (s), handed out and not
-    settled, ever accepted; publishes; events that failed for good.
+    settled, ever accepted; publishes; events that failed for good; what is paused.
     """
 
     waiting: int
@@ -39,6 +39,7 @@ class _Flow(NamedTuple):
     accepted: int
     publishes: int
     dead: int
+    paused: list[str]
 
 
 class Inspector:
@@ -75,6 +76,7 @@ class Inspector:
             "dirty_for_s": 0.0 if since is None else round(max(0.0, time.time() - since), 1),
             "publishes": flow.publishes,
             "dead_events": flow.dead,
+            "paused": flow.paused,
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
             "resync": [
                 {"scope": str(scope), "since": w3c.from_epoch_s(when // 1000)}
@@ -92,12 +94,13 @@ class Inspector:
             pipe.xpending(keys.inbox, GROUP)
             pipe.hget(keys.counters, "publishes")
             pipe.xlen(keys.dead)
+            pipe.hkeys(keys.paused)
             (seconds, micros), *replies = pipe.execute(raise_on_error=False)
             for reply in replies:
                 # There is no inbox before the first event, no group before a worker has read it.
                 if isinstance(reply, Exception) and not str(reply).startswith(_ABSENT):
                     raise reply
-        oldest, inbox, pending, publishes, dead = (
+        oldest, inbox, pending, publishes, dead, paused = (
             None if isinstance(reply, Exception) else reply for reply in replies
         )
         age = None
@@ -108,6 +111,7 @@ class Inspector:
         return _Flow(
             inbox["length"] if inbox else 0, age, pending["pending"] if pending else 0,
             inbox["entries-added"] if inbox else 0, int(publishes or 0), int(dead or 0),
+            sorted(queue.decode() for queue in paused or ()),
         )  # fmt: skip
 
     def entry(self, loc: str) -> dict[str, Any]:

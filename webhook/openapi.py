@@ -240,7 +240,7 @@ _STATUS = object_of(
     last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=COUNT,
     oldest_s={"type": ["number", "null"], "minimum": 0}, in_flight=COUNT, accepted_events=COUNT,
     dirty_files=COUNT, dirty_for_s={"type": "number"}, publishes=COUNT, dead_events=COUNT,
-    resync={"type": "array", "items": object_of(scope=TEXT, since=_MOMENT)},
+    paused=IDS, resync={"type": "array", "items": object_of(scope=TEXT, since=_MOMENT)},
 )  # fmt: skip
 
 

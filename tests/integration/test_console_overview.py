@@ -11,6 +11,7 @@ import pytest
 import redis
 from lxml import html
 
+from shared.store.queues import DOOR, EVENTS, Queues
 from shared.store.stats import Stats, together
 from shared.store.workers import Workers
 from tests.integration.conftest import RedisServer
@@ -93,6 +94,18 @@ def test_files_that_list_other_pages_than_the_state_are_pointed_out(
 
     rig.send({"type": "upsert", "loc": "c"})
     assert "The state lists" not in concerns(overview(ann)), "what waits explains it"
+
+
+def test_what_is_paused_is_said(ann: Browser, rig: Rig) -> None:
+    queues = Queues(rig.client, rig.name)
+    queues.pause(EVENTS, "ann")
+    queues.pause(DOOR, "ann")
+
+    assert "The door is closed to senders; events are paused." in concerns(overview(ann))
+
+    queues.resume(EVENTS)
+    queues.resume(DOOR)
+    assert "paused" not in concerns(overview(ann))
 
 
 def test_nobody_at_work_is_an_alarm(ann: Browser, store: redis.Redis) -> None:

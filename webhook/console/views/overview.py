@@ -15,6 +15,7 @@ from shared.inspector import Inspector
 from shared.shards import Shard
 from shared.store.checks import ERROR, Checks, Compared, Report
 from shared.store.holds import Holds
+from shared.store.queues import DOOR, EVENTS, NOTIFY, PUBLISH
 from shared.store.resyncs import Resyncs
 from shared.store.stats import Stats
 from shared.store.workers import Workers
@@ -26,6 +27,13 @@ SITES = 50
 """Sites on one page: each costs some round trips to Redis."""
 LATE_S = 60
 """Files that wait longer than that are worth a look: a publish takes milliseconds."""
+
+PAUSED = {
+    EVENTS: "events are paused",
+    PUBLISH: "publishing is paused",
+    NOTIFY: "search engines are not told",
+    DOOR: "the door is closed to senders",
+}
 
 
 class Concern(NamedTuple):
@@ -123,6 +131,10 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         said = f"{words.plural(dead, 'event')} failed five times and {'is' if dead == 1 else 'are'}"
         todo = "What they say about their pages is not published."
         yield Concern("bad", f"{said} set aside.", todo, see="console.failed")
+    if paused := status["paused"]:
+        said = "; ".join(PAUSED[queue] for queue in paused if queue in PAUSED)
+        todo = "It stays so until somebody lets it go on."
+        yield Concern("warn", f"{said[:1].upper()}{said[1:]}.", todo, see="console.queues")
     if status["dirty_for_s"] > LATE_S:
         late = words.span(status["dirty_for_s"])
         todo = "Is a worker alive, is the disk full, may it write there? This says what differs:"
