@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from shared.errors import StoreError
 from shared.extensions import languages
@@ -48,6 +49,16 @@ def consumer_name() -> str:
     return os.environ.get("SITEMAPD_CONSUMER") or socket.gethostname()
 
 
+class Companion(Protocol):
+    """What a worker does besides events, in a thread of its own."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """Come to an end soon."""
+
+
 class Plant:
     """The pumps of every configured site, under the fixed name `consumer`.
 
@@ -67,17 +78,14 @@ class Plant:
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer = consumer
         self._answerer = (
-            Answerer(settings, self._client, consumer, self.wake, lambda: self._heart.quiet)
+            Answerer(settings, self._client, consumer, self.wake, self.quiet)
             if reconciles
             else None
         )
         self._notifier = (
-            None if on_publish else Notifier(settings, self._client, consumer, clock=clock)
-        )
-        self._subscriber = (
             None
             if on_publish
-            else Subscriber(settings, self._client, lambda: self._heart.quiet, clock=clock)
+            else Notifier(settings, self._client, consumer, self.quiet, clock=clock)
         )
         self._published = on_publish or (lambda _site: self.notify())
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
@@ -90,7 +98,12 @@ class Plant:
             name: Checker(self._pumps[name].publisher.state, name, site)
             for name, site in settings.sites.items()
         }
-        self._examiner = Examiner(settings, self._client, consumer, self.busy)
+        self._companions: list[Companion] = [Examiner(settings, self._client, consumer, self.busy)]
+        if self._answerer is not None:
+            self._companions.append(self._answerer)
+        if self._notifier is not None:
+            subscriber = Subscriber(settings, self._client, self.quiet, clock=clock)
+            self._companions += [self._notifier, subscriber]
         self._stopping = threading.Event()
         self._heart = Heart(
             self._client, consumer, settings.sites, work=self._work, on_quiet=self._be_quiet
@@ -116,6 +129,10 @@ class Plant:
         if self._notifier is not None:
             self._notifier.ask()
 
+    def quiet(self) -> bool:
+        """Whether nothing new may be begun: an administrator wants it so."""
+        return self._heart.quiet
+
     def busy(self) -> bool:
         """Whether some site is being worked on this moment."""
         return any(pump.running for pump in self._pumps.values())
@@ -136,25 +153,15 @@ class Plant:
         self._on_quiet = on_quiet
         self._heart.start(threads)
         self._sweeper.start()
-        if self._answerer is not None:
-            self._answerer.start()
-        if self._notifier is not None:
-            self._notifier.start()
-        self._examiner.start()
-        if self._subscriber is not None:
-            self._subscriber.start()
+        for each in self._companions:
+            each.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
         self._heart.stop()
-        self._examiner.stop()
-        if self._answerer is not None:
-            self._answerer.stop()
-        if self._notifier is not None:
-            self._notifier.stop()
-        if self._subscriber is not None:
-            self._subscriber.stop()
+        for each in self._companions:
+            each.stop()
         for pump in self._pumps.values():
             pump.stop()
 

@@ -36,12 +36,16 @@ class Notifier:
         settings: Settings,
         client: redis.Redis,
         owner: str,
+        quiet: Callable[[], bool] = lambda: False,
         *,
         clock: Callable[[], int] = now_ms,
         outbound: Outbound = ask,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """`clock` in ms since 1970; `jitter` gives numbers in 0..1."""
+        """While `quiet` says so nothing is begun; `clock` in ms since 1970; `jitter` gives numbers
+        in 0..1.
+        """
+        self._quiet = quiet
         self._sites = {
             name: Telling(client, name, site, owner, clock=clock, outbound=outbound, jitter=jitter)
             for name, site in settings.sites.items()
@@ -75,7 +79,7 @@ class Notifier:
 
     def _due(self, site: Telling) -> list[str]:
         try:
-            return site.due()
+            return [] if self._quiet() else site.due()
         except StoreError as error:
             _log.error("notices failed", site=site.name, reason=str(error))
             return []
