@@ -212,6 +212,27 @@ def test_trouble_with_one_engine_is_not_that_of_the_next(
     assert [asked.target.partition("?")[0] for asked in server.asked] == ["/SubmitUrlbatch"]
 
 
+def test_a_quiet_worker_tells_nobody_until_it_works_again(
+    rig: Rig, server: Engine, configured: Configured
+) -> None:
+    server.script = [reply(200, {"d": None})]
+    quiet = [True]
+    notifier = Notifier(configured(bing=server.url), rig.client, "w1", lambda: quiet[0])
+    enqueue(rig, "bing")
+    try:
+        assert not notifier.look()
+        assert waiting(rig, "bing") == 1
+
+        quiet.clear()
+        quiet.append(False)
+        notifier.look()
+    finally:
+        notifier.stop()
+
+    assert waiting(rig, "bing") == 0
+    assert len(server.asked) == 1
+
+
 WORKER = """
 import sys
 from pathlib import Path
