@@ -12,26 +12,26 @@ from typing import Annotated
 
 import typer
 
-from deploy import (
-    cli_backup,
-    cli_check,
-    cli_connect,
-    cli_console,
-    cli_crawl,
-    cli_dead,
-    cli_doctor,
-    cli_events,
-    cli_files,
-    cli_import,
-    cli_notify,
-    cli_queue,
-    cli_reconcile,
-    cli_run,
-    cli_state,
-    cli_websub,
-    cli_workers,
+from deploy.commands import (
+    backup,
+    check,
+    connect,
+    console,
+    crawl,
+    dead,
+    doctor,
+    events,
+    files,
+    imports,
+    notify,
+    queue,
+    reconcile,
+    run,
+    state,
+    websub,
+    workers,
 )
-from deploy.console import HomeOption, JsonOption, answer, err, find
+from deploy.terminal import HomeOption, JsonOption, answer, err, find
 from shared import telemetry
 from shared.errors import ConfigError, InvalidError, SitemapdError
 from shared.settings import Settings
@@ -48,30 +48,30 @@ app = typer.Typer(
 )
 config = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(config, name="config")
-app.add_typer(cli_console.app, name="console")
-app.add_typer(cli_dead.app, name="dead")
-app.add_typer(cli_events.app, name="event")
-app.add_typer(cli_files.app, name="files")
-app.add_typer(cli_queue.app, name="queue")
-app.add_typer(cli_run.app, name="run")
-app.add_typer(cli_notify.app, name="notify")
-app.add_typer(cli_websub.app, name="websub")
-app.add_typer(cli_workers.app, name="workers")
-app.command("import")(cli_import.import_)
+app.add_typer(console.app, name="console")
+app.add_typer(dead.app, name="dead")
+app.add_typer(events.app, name="event")
+app.add_typer(files.app, name="files")
+app.add_typer(queue.app, name="queue")
+app.add_typer(run.app, name="run")
+app.add_typer(notify.app, name="notify")
+app.add_typer(websub.app, name="websub")
+app.add_typer(workers.app, name="workers")
+app.command("import")(imports.import_)
 for command in (
-    cli_state.status,
-    cli_state.entry,
-    cli_state.confirm,
-    cli_state.publish,
-    cli_state.verify,
-    cli_state.rebuild,
-    cli_check.check,
-    cli_reconcile.reconcile,
-    cli_backup.backup,
-    cli_backup.restore,
-    cli_connect.connect,
-    cli_doctor.doctor,
-    cli_crawl.crawl,
+    state.status,
+    state.entry,
+    state.confirm,
+    state.publish,
+    state.verify,
+    state.rebuild,
+    check.check,
+    reconcile.reconcile,
+    backup.backup,
+    backup.restore,
+    connect.connect,
+    doctor.doctor,
+    crawl.crawl,
 ):
     app.command()(command)
 

@@ -7,7 +7,7 @@ import time
 
 import redis
 
-from deploy.console import Place
+from deploy.terminal import Place
 from shared.inbox import Inbox
 from shared.store import workers
 from shared.store.redis import answering

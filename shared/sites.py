@@ -20,7 +20,7 @@ from shared import connections, shards, truth, urls
 from shared.connections import Connection, SourceName
 from shared.errors import UrlError
 from shared.members import Rules
-from shared.notifying import Notify
+from shared.notify.tables import Notify
 from shared.routing import DEFAULT_SECTION, Family, Routing
 from shared.shards import Limits
 from shared.shrink import Rule

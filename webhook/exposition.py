@@ -16,11 +16,11 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector as Registry
 
-from shared.collecting import Collector, of_process, of_server
-from shared.counted import Buckets, Sample
 from shared.errors import StoreError
-from shared.metrics import METRICS, SITE
-from shared.metrics import Metric as Declared
+from shared.metrics.collecting import Collector, of_process, of_server
+from shared.metrics.counted import Buckets, Sample
+from shared.metrics.declared import METRICS, SITE
+from shared.metrics.declared import Metric as Declared
 from shared.settings import Settings
 from webhook import auth
 from webhook.answers import headers, note

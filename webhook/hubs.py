@@ -14,8 +14,8 @@ import redis
 from flask import Response, request
 from werkzeug.datastructures import MultiDict
 
-from shared import hubs
 from shared.connections import Connection
+from shared.notify import hubs
 from shared.store.subscriptions import Subscription, Subscriptions
 from webhook.answers import answer, note
 from webhook.problems import RefusedError

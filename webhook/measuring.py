@@ -15,7 +15,7 @@ from flask import Flask, Response, g, request
 
 from shared import tracing
 from shared.errors import StoreError
-from shared.metrics import ANSWER_BOUNDS_MS
+from shared.metrics.declared import ANSWER_BOUNDS_MS
 from shared.store.tally import Tally
 from webhook.answers import headers
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.errors import PublishError
-from shared.metrics import OTHER
+from shared.metrics.declared import OTHER
 
 TEMP = ".sitemapd-"
 _IOV_MAX = 1024
@@ -264,7 +264,7 @@ def _refusals(what: str) -> Iterator[None]:
 
 
 def cause_of(error: PublishError) -> str:
-    """What the system refused: one of shared.metrics.CAUSES."""
+    """What the system refused: one of shared.metrics.declared.CAUSES."""
     number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
     if number in {errno.ENOSPC, errno.EDQUOT}:
         return "full"

@@ -14,9 +14,10 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import redis
 
-from shared import hubs, syndication
+from shared import syndication
 from shared.connections import Connection
 from shared.errors import BarredError, OutboundError, StoreError
+from shared.notify import hubs
 from shared.settings import Settings
 from shared.sites import Site
 from shared.store.subscriptions import Subscription, Subscriptions

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import redis
 
-from shared.hubs import DENIED, SUBSCRIBE, UNSUBSCRIBE
+from shared.notify.hubs import DENIED, SUBSCRIBE, UNSUBSCRIBE
 from shared.store.contract import Keys
 from shared.store.redis import answering
 

@@ -12,7 +12,7 @@ import redis
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from shared.engines import Engine as Config
+from shared.notify.engines import Engine as Config
 from shared.store.notices import Breaker, Fate, Notices
 from tests.integration.engines import reply
 from tests.integration.rig import Rig

@@ -12,7 +12,7 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from deploy.cli_reconcile import KEY_VARIABLE
+from deploy.commands.reconcile import KEY_VARIABLE
 from shared.errors import ConfigError, ReconcileError, SitemapdError, SourceError
 from shared.store.checks import Checks
 from tests.integration.conftest import RedisServer, Unchanged

@@ -12,9 +12,9 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy import cli_crawl
 from deploy.cli import app
-from deploy.console import find
+from deploy.commands import crawl as cli_crawl
+from deploy.terminal import find
 from shared.crawls.dns import Resolver, Verifier
 from shared.errors import InvalidError
 from shared.store import crawled

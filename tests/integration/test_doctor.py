@@ -19,9 +19,13 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from deploy import doctor_reach, doctor_robots, doctor_root, doctor_store, doctor_work
 from deploy.cli import app
-from deploy.doctor import Case, Check, Result, examine
+from deploy.doctor import reach as doctor_reach
+from deploy.doctor import robots as doctor_robots
+from deploy.doctor import root as doctor_root
+from deploy.doctor import store as doctor_store
+from deploy.doctor import work as doctor_work
+from deploy.doctor.contract import Case, Check, Result, examine
 from shared.store.queues import Queues
 from shared.store.redis import connect
 from shared.store.workers import HEARTBEAT, Workers

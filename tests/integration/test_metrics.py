@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read
 
 from shared.errors import StoreError
-from shared.metrics import ANSWERS, DECLARED, METRICS, OTHER
+from shared.metrics.declared import ANSWERS, DECLARED, METRICS, OTHER
 from shared.settings import Settings
 from shared.store.queues import PUBLISH, Queues
 from shared.store.tally import Tally

@@ -18,8 +18,8 @@ from typer.testing import CliRunner, Result
 from werkzeug.serving import make_server
 
 from deploy.cli import app as cli
-from shared import hubs
-from shared.hubs import METHODS, UNSUBSCRIBE
+from shared.notify import hubs
+from shared.notify.hubs import METHODS, UNSUBSCRIBE
 from shared.settings import Settings
 from shared.store.audit import Audit
 from shared.store.subscriptions import SHORTEST_LEASE_S, Subscription

@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared import hubs
 from shared.connections import Connection
 from shared.events import Event
 from shared.members import Rules
+from shared.notify import hubs
 from shared.urls import Base
 from webhook.auth import Credentials
 from webhook.sources.contract import Config, Hook, Keys

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deploy.cli_watch import Look, Rates, rates
+from deploy.commands.watch import Look, Rates, rates
 
 
 def look(at: float, accepted: int, publishes: int) -> Look:

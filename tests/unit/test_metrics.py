@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from shared.counted import Buckets, counted, waited
-from shared.metrics import ANSWER_BOUNDS_MS, METRICS, Metric
+from shared.metrics.counted import Buckets, counted, waited
+from shared.metrics.declared import ANSWER_BOUNDS_MS, METRICS, Metric
 from shared.store.stats import BOUNDS_MS, Waits
 
 UNITS = ("seconds", "bytes")

@@ -10,10 +10,10 @@ import pytest
 from pydantic import SecretStr
 
 from deploy import example
-from shared import engines
-from shared.engines import secret_of
 from shared.errors import CredentialError
-from shared.notifying import KNOWN_HOSTS, Notify
+from shared.notify import engines
+from shared.notify.engines import secret_of
+from shared.notify.tables import KNOWN_HOSTS, Notify
 from tests.unit.configured import CANARY, Load, faults, with_site
 
 KEY = "0123456789abcdef"

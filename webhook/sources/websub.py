@@ -1,15 +1,16 @@
 """WebSub: a hub sends what changed in a feed that was subscribed to (WEBHOOKS 4).
 
 https://www.w3.org/TR/websub/, 7 and 8. Which feed it is about, and what it is signed with, follows
-from the address that is called (shared/hubs.py).
+from the address that is called (shared/notify/hubs.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared import hubs, syndication, urls, w3c
+from shared import syndication, urls, w3c
 from shared.errors import DateError, UnusableSourceError, UrlError
+from shared.notify import hubs
 from shared.syndication import Item
 from webhook.problems import UnauthorizedError
 from webhook.sources import proof

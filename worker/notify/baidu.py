@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from shared import engines
+from shared.notify import engines
 from shared.sites import Site
 from worker.notify.contract import (
     Allowed,

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import SecretStr
 
-from shared.engines import secret_of
 from shared.errors import BarredError, CredentialError, OutboundError, StoreError
+from shared.notify.engines import secret_of
 from shared.telemetry import logger
 
 LONGEST_WAIT_S = 24 * 3600

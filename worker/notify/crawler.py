@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
-from shared import engines
+from shared.notify import engines
 from worker.notify.contract import Allowed, Outbound, Page, Request, Teller
 
 

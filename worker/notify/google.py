@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from shared import engines
 from shared.errors import CredentialError
+from shared.notify import engines
 from shared.sites import Site
 from worker.notify.contract import (
     Allowed,

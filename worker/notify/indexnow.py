@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from shared import engines
+from shared.notify import engines
 from shared.sites import Site
 from worker.notify.contract import (
     Allowed,

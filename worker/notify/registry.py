@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from shared import engines
+from shared.notify import engines
 from shared.sites import Site
 from worker.notify.baidu import Baidu
 from worker.notify.bing import Bing

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from shared import engines
+from shared.notify import engines
 from worker.notify.contract import (
     Allowed,
     Answer,

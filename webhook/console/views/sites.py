@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.hubs import SUBSCRIBE
+from shared.notify.hubs import SUBSCRIBE
 from shared.robots import MAX_BYTES
 from shared.routing import family_of
 from shared.sites import Section, Site

@@ -1,0 +1,1 @@
+"""The commands of `sitemapd`, a module each; deploy/cli.py puts them together."""

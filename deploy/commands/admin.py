@@ -1,0 +1,146 @@
+"""What the commands for administrators share: who acts, questions before, files that are saved."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import redis
+import typer
+from rich.text import Text
+
+from deploy.terminal import answer, err, out
+from shared.admin.outcomes import Actor, Outcome
+from shared.errors import Fault, InvalidError
+from shared.store.audit import Audit
+
+YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option("--save", help="where the events are saved, as NDJSON; not over a file"),
+]
+
+
+def actor(client: redis.Redis) -> Actor:
+    """Whoever runs this command."""
+    return Actor(f"cli:{getpass.getuser()}", "cli", Audit(client))
+
+
+@contextmanager
+def recorded(
+    client: redis.Redis, action: str, site: str, subject: str = ""
+) -> Iterator[Callable[[str], None]]:
+    """Record what is done within, once: what is said of it, or what ended it before."""
+    me, said = actor(client), list[str]()
+    try:
+        with me.doing(action, site, subject):
+            yield said.append
+    except KeyboardInterrupt:
+        me.log.write(
+            me.who, action, "interrupted", way=me.way, site=site, subject=subject, done=False
+        )
+        raise
+    me.record(Outcome(action, site, subject, "; ".join(said), ""))
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Go on only if the answer is yes: exit code 1 otherwise. `yes`: it was given beforehand."""
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
+
+
+def say(outcome: Outcome, *, as_json: bool) -> None:
+    """Print what came of an action."""
+    if as_json:
+        found: dict[str, Any] = outcome._asdict() | {"ids": list(outcome.ids)}
+        answer(found, as_json=True)
+        return
+    subject = f"{outcome.subject}: " if outcome.subject else ""
+    tell(Text(f"{subject}{outcome.said}"))
+
+
+def when(at_ms: int | None) -> str:
+    """A time for people, UTC."""
+    if at_ms is None:
+        return "-"
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1000:03}Z"
+
+
+def age(ms: int | None) -> str:
+    """How long, for people."""
+    if ms is None:
+        return "-"
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
+        if ms >= 2 * size:
+            return f"{ms // size} {unit}"
+    return f"{ms} ms"
+
+
+def shown(text: str) -> str:
+    """`text` of a sender, without what would command a terminal or cannot be written to one."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def tell(line: Text) -> None:
+    """Print a line that may hold texts of senders (RELIABILITY T28)."""
+    line.plain = shown(line.plain)
+    out.print(line, soft_wrap=True)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print `rows` one below the other, the first as their head; whole, however wide that is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        out.print(Text("  ".join(cells).rstrip(), "" if number else "bold"), soft_wrap=True)
+
+
+class Saved:
+    """A new file that events are saved into, one a line: made before anything is taken away, and on
+    the disk before anything is said to be done.
+    """
+
+    def __init__(self, path: Path | None, what: str, site: str) -> None:
+        """`path` by default names `what`, the site and the time. InvalidError if it cannot be made,
+        as when it is there already.
+        """
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        self.path = path or Path(f"{site}-{what}-{stamp}.ndjson")
+        self.lines = 0
+        try:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise InvalidError(Fault(str(self.path), "file", error.strerror or "")) from error
+
+    def __call__(self, events: Iterable[bytes]) -> None:
+        """Write `events`; they are on the disk when this comes back. Else InvalidError."""
+        try:
+            with os.fdopen(self._file, "wb") as file:
+                for event in events:
+                    file.write(event + b"\n")
+                    self.lines += 1
+                file.flush()
+                os.fsync(file.fileno())
+            directory = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            raise InvalidError(Fault(str(self.path), "file", error.strerror or "")) from error
+        if not self.lines:
+            self.path.unlink()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def note(text: str) -> None:
+    """A line for people on standard error."""
+    err.print(Text(shown(text)), soft_wrap=True)

@@ -1,0 +1,168 @@
+"""The commands `backup` and `restore`: the state of sites, in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import redis
+import typer
+
+from deploy.backups.file import Backup, Head, write
+from deploy.backups.restore import Restore
+from deploy.commands.admin import recorded
+from deploy.embedded import EmbeddedServer
+from deploy.local import runs
+from deploy.processes import hold, mark, reap
+from deploy.terminal import HomeOption, JsonOption, Place, answer, find, out, progress
+from shared.errors import BackupError, PublishError, ServerStartError
+from shared.store.redis import connect
+from shared.store.work import Run
+from worker import marker
+from worker.files import WebRoot
+
+TIMEOUT_S = 60.0
+"""The script that swaps a site of a million URLs in holds the server up for about a second."""
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="the backup")]
+
+
+def backup(
+    file: FileArgument,
+    check: Annotated[
+        bool, typer.Option("--check", help="only verify FILE and say what it holds")
+    ] = False,
+    home: HomeOption = None,
+    site: Annotated[str | None, typer.Option("--site", help="which site; default all")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the state of all sites at this instant to FILE, while everything goes on.
+
+    Waiting events are in it; the files of the web root need not be, they are written anew from it;
+    sitemapd.toml is not, for its secrets.
+    """
+    if check:
+        with progress("verifying", None, quiet=as_json) as seen, closing(Backup(file, seen)) as old:
+            _tell(file, old.head, as_json=as_json)
+        return
+    place = find(home, site)
+    sites = [site] if site else list(place.settings.sites)
+    with _store(place) as (client, _), progress("writing", None, quiet=as_json) as seen:
+        head = write(client, sites, file, seen)
+    _tell(file, head, as_json=as_json)
+
+
+def restore(
+    file: FileArgument,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="put it in the place of the state that is there")
+    ] = False,
+    home: HomeOption = None,
+    site: Annotated[str | None, typer.Option("--site", help="which site; default all")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the state in FILE into the Redis of this home; `sitemapd up` and workers must not run.
+
+    All of a site or nothing; run again after a break, it begins anew.
+    """
+    place = find(home, site)
+    with ExitStack() as held:
+        with progress("verifying", None, quiet=as_json) as bar:
+            saved = held.enter_context(closing(Backup(file, bar)))
+        sites = _sites(saved.head, place, site, file)
+        client, alone = held.enter_context(_store(place))
+        total = sum(saved.head.sites[name].keys for name in sites)
+        seen = held.enter_context(progress("restoring", total, quiet=as_json))
+        one = sites[0] if len(sites) == 1 else ""
+        with recorded(client, "restore", one, str(file)) as say:
+            keys = Restore(client, saved, sites).run(replace=replace, alone=alone, seen=seen)
+            say(f"{', '.join(sites)} as of {saved.head.taken}")
+    rows = [_row(name, saved.head) | {"keys": keys[name]} for name in sites]
+    after = [step for name in sites for step in _steps(place, name, saved.head)]
+    said = {"restored": str(file), "taken": saved.head.taken, "sites": rows, "next": after}
+    if as_json:
+        answer(said, as_json=True)
+        return
+    answer([{"restored": str(file), "taken": saved.head.taken}, *rows], as_json=False)
+    out.print("next:")
+    for step in after:
+        out.print(f"  {step}", highlight=False, soft_wrap=True)
+
+
+def _tell(file: Path, head: Head, *, as_json: bool) -> None:
+    rows = [_row(name, head) for name in head.sites]
+    said = {
+        "backup": str(file), "bytes": file.stat().st_size, "taken": head.taken,
+        "sitemapd": head.sitemapd, "server": head.server,
+    }  # fmt: skip
+    if as_json:
+        answer(said | {"sites": rows}, as_json=True)
+    else:
+        answer([said, *rows], as_json=False)
+
+
+def _row(name: str, head: Head) -> dict[str, Any]:
+    site = head.sites[name]
+    return {
+        "site": name, "urls": site.urls, "shards": site.shards, "waiting_events": site.waiting,
+        "pending_events": site.pending, "run": site.run, "publishes": site.publishes,
+        "keys": site.keys,
+    }  # fmt: skip
+
+
+def _sites(head: Head, place: Place, site: str | None, file: Path) -> list[str]:
+    """The sites to restore: in the file, and configured here."""
+    if site is not None and site not in head.sites:
+        raise BackupError(f"{file} holds nothing of {site}; there are: {', '.join(head.sites)}")
+    sites = [site] if site else list(head.sites)
+    if unknown := [name for name in sites if name not in place.settings.sites]:
+        raise BackupError(
+            f"{', '.join(unknown)} is not configured here: add it to sitemapd.toml first, or "
+            "choose another with --site"
+        )
+    return sites
+
+
+def _steps(place: Place, name: str, head: Head) -> list[str]:
+    """What is to be done after a restore, in order."""
+    saved, rebuild = head.sites[name], f"sitemapd rebuild --site {name}"
+    root = place.settings.sites[name].web_root
+    if root.exists():
+        try:
+            with closing(WebRoot(root)) as files:
+                marker.belongs(files, Run(saved.run, saved.publishes), name)
+        except PublishError:
+            rebuild += " --adopt   # the files there are another state's, or newer"
+    else:
+        rebuild += "   # writes the files anew"
+    return [
+        *(["sitemapd up"] if not place.settings.redis_url.startswith("redis") else []),
+        rebuild,
+        f"sitemapd import --site {name} --from ...   # or send again: changes since {head.taken}",
+    ]
+
+
+@contextmanager
+def _store(place: Place) -> Iterator[tuple[redis.Redis, bool]]:
+    """A client of the Redis of `place`, and whether nobody else can be at it.
+
+    A home that is stopped: its embedded server runs meanwhile, and `sitemapd up` is kept out.
+    """
+    home = place.home.resolve()
+    with ExitStack() as held:
+        alone = False
+        url = place.settings.redis_url
+        if url == EmbeddedServer(place.home).url:
+            try:
+                held.enter_context(hold(home / "lock"))
+            except (ServerStartError, PermissionError):
+                pass  # it is running
+            else:
+                reap(runs(home))
+                env = {**os.environ, **mark(f"{runs(home)}#cli", EmbeddedServer.name)}
+                server = held.enter_context(EmbeddedServer(home, env=env))
+                url, alone = server.url, True
+        yield held.enter_context(closing(connect(url, TIMEOUT_S))), alone

@@ -1,0 +1,58 @@
+"""The command `check`: is what is listed right, and is it what the web server hands out?"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from shared.store.checks import ERROR, OK, WARNING, Report
+from worker.examining.examination import Examination
+
+SHOWN = 5
+_STYLES = {ERROR: "red", WARNING: "yellow", OK: "green"}
+
+
+def check(
+    served: Annotated[
+        bool, typer.Option(help="fetch the newest files from base_url, as crawlers do")
+    ] = True,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at every page and every file: what search engines would refuse, what is missing, what is
+    served. Workers do the same every `checks_hours`. Exit code 1 on an error.
+    """
+    place = find(home, site)
+    examination = Examination(place.client(), place.name, place.site, f"cli-{os.getpid()}")
+    with progress("checking", examination.pages(), quiet=as_json) as seen:
+        report = examination.run(by="sitemapd check", served=served, seen=seen)
+    if as_json:
+        answer(report.plain(), as_json=True)
+    else:
+        _tell(report)
+    raise typer.Exit(1 if report.severity == ERROR else 0)
+
+
+def _tell(report: Report) -> None:
+    table = Table("check", "", "found", box=None, pad_edge=False)
+    for each in report.findings:
+        style = _STYLES[each.severity]
+        table.add_row(each.check, f"[{style}]{each.severity}[/{style}]", str(each.found))
+    out.print(table)
+    for each in report.findings:
+        if each.severity == OK:
+            continue
+        out.print(f"\n{each.check}: {each.means}", highlight=False, markup=False, soft_wrap=True)
+        for sample in each.samples[:SHOWN]:
+            said = f"  {sample.where}  {sample.detail}"
+            out.print(said, highlight=False, markup=False, soft_wrap=True)
+        if each.found > SHOWN:
+            out.print(f"  and {each.found - min(SHOWN, len(each.samples))} more", highlight=False)
+        out.print(each.todo, highlight=False, markup=False, soft_wrap=True)
+    seconds = (report.ended_ms - report.began_ms) / 1000
+    out.print(f"\n{report.pages} pages in {seconds:.1f} s", highlight=False)

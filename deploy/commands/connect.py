@@ -1,0 +1,210 @@
+"""The command `connect`: how to let a CMS speak to a site, and what becomes of what it says."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deploy.commands.events import Watch
+from deploy.terminal import HomeOption, JsonOption, Place, answer, err, find
+from shared.connections import STANDARD, Connection
+from shared.errors import ConfigError, Fault, SitemapdError
+from shared.events import Event, SchemaError
+from shared.store.contract import Keys
+from shared.store.redis import answering
+from webhook.sources import payload, wagtail
+from webhook.sources.contract import Config, Hook, Source
+from webhook.sources.registry import REGISTRY
+from webhook.sources.taking import Taken, take
+
+WAIT_S = 600.0
+SHOWN = ("type", "id", "loc", "section", "lastmod", "kind", "locale", "canonical", "noindex")
+
+CLIENTS = {wagtail.NAME: wagtail.CLIENT, payload.NAME: payload.CLIENT}
+
+
+class NothingError(SitemapdError):
+    """Nothing came, or nothing of it was about a page."""
+
+
+def connect(
+    cms: Annotated[str, typer.Argument(help=f"one of {', '.join(sorted(REGISTRY))}")],
+    site: Annotated[str | None, typer.Argument(help="which site; default the first")] = None,
+    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="until the first delivery")] = False,
+    captured: Annotated[
+        Path | None, typer.Option("--try", help="a captured body or request: what becomes of it")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", help="'Name: value' of the one to --try")
+    ] = None,
+    client: Annotated[bool, typer.Option("--client", help="print the file to add alone")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how to connect a CMS to a site; wait for its first delivery; try one that was captured.
+
+    What is printed shows the secret.
+    """
+    if cms not in REGISTRY:
+        known = ", ".join(sorted(REGISTRY))
+        raise ConfigError(Fault("cms", "config", f"{cms} is not known; there are: {known}"))
+    adapter, place = REGISTRY[cms], find(home, site)
+    if captured is not None:
+        _try(adapter, place, _hook(captured, header or []), as_json=as_json)
+    elif client:
+        print(CLIENTS.get(cms, ""), end="")
+    else:
+        watch = Watch(place) if wait else None
+        _guide(adapter, place, to or place.site.base.origin, as_json=as_json)
+        if watch is not None:
+            _wait(adapter, place, watch, as_json=as_json)
+
+
+def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
+    guide, name = adapter.GUIDE, adapter.NAME
+    address = f"{to.rstrip('/')}/v1/sites/{place.name}/hooks/{name}"
+    secret, missing = _secret(adapter, place)
+    steps = guide.steps.format(address=address, secret=secret)
+    if as_json:
+        answer({"cms": name, "site": place.name, "address": address, "secret": secret,
+                "steps": steps, "config": missing}, as_json=True)  # fmt: skip
+        return
+    if missing:
+        print(f"# first, in {place.home / 'sitemapd.toml'}, then restart the webhook\n{missing}\n")
+    print(f"# {guide.title}, to {address}\n# the secret: {guide.credential}\n\n{steps}\n")
+    print(f"It sends {guide.sends}.\nMind: {guide.caveats}.")
+    print(f"\nThen: sitemapd connect {name} {place.name} --wait")
+
+
+def _secret(adapter: Source, place: Place) -> tuple[str, str]:
+    """The secret to enter in the CMS, and what is missing in the configuration for it."""
+    name = adapter.NAME
+    connection = place.site.sources.get(name)
+    if connection is not None and connection.secret:
+        return connection.secret[0].get_secret_value(), ""
+    if name in STANDARD:
+        now = datetime.now(UTC)
+        live = [one for one in place.site.secrets if one.key(now) is not None]
+        table = f"[sites.{place.name}.sources.{name}]\n{adapter.GUIDE.config}"
+        missing = table if adapter.GUIDE.config and connection is None else ""
+        if live:
+            return live[0].secret.get_secret_value(), missing
+        return "whsec_... (`sitemapd secret` makes one; add it to `secrets`)", missing
+    made = secrets.token_urlsafe(32)
+    if not adapter.GUIDE.chosen:
+        made = "..."
+    elif name == "datocms":
+        made = f"sitemapd:{made}"
+    lines = [f"[sites.{place.name}.sources.{name}]", f'secret = "{made}"', adapter.GUIDE.config]
+    return made, "\n".join(line for line in lines if line)
+
+
+def _hook(path: Path, given: list[str]) -> Hook:
+    """A delivery as it was captured: its body, or an object with `headers` and `body_raw`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(Fault(str(path), "config", f"cannot be read: {error.strerror}")) from None
+    headers = {"content-type": "application/json"}
+    try:
+        record = json.loads(content)
+        if isinstance(record, dict) and isinstance(record.get("body_raw"), str):
+            content = record["body_raw"].encode()
+            headers |= {str(name).lower(): str(value) for name, value in record["headers"]}
+    except (ValueError, KeyError, TypeError):
+        pass  # a body of some other form, which the adapter judges
+    for line in given:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise ConfigError(Fault("--header", "config", f"write 'Name: value', not {line!r}"))
+        headers[name.strip().lower()] = value.strip()
+    return Hook("POST", "", headers, content)
+
+
+def _try(adapter: Source, place: Place, hook: Hook, *, as_json: bool) -> None:
+    """Print what a delivery would become; nothing is verified, sent or stored."""
+    found = place.site.sources.get(adapter.NAME) or Connection.model_validate({})
+    config = Config(adapter.NAME, found, place.site.rules)
+    taken = take(adapter.NAME, adapter.translate(hook, config), place.site.rules, None, 0)
+    _said(taken, as_json=as_json)
+    if not taken.events:
+        raise NothingError("it would be ignored")
+
+
+def _said(taken: Taken, *, as_json: bool) -> None:
+    events = [_shown(event) for event in taken.events]
+    if as_json:
+        said = {"events": events, "ignored": taken.ignored, "resync": taken.resyncs}
+        answer(said, as_json=True)
+        return
+    ignored = ({"ignored": reason} for reason in taken.ignored)
+    resyncs = ({"resync": reason} for reason in taken.resyncs)
+    answer([*events, *ignored, *resyncs], as_json=False)
+
+
+def _shown(event: Event) -> dict[str, Any]:
+    return {name: value for name in SHOWN if (value := getattr(event, name))}
+
+
+def _wait(adapter: Source, place: Place, watch: Watch, *, as_json: bool) -> None:
+    """Print what the first delivery was understood to say, and what became of its events."""
+    started = time.perf_counter()
+    for found in _arrivals(adapter.NAME, place):
+        if isinstance(found, Event):
+            answer(_shown(found), as_json=as_json)
+            continue
+        if isinstance(found, dict):
+            answer({"ignored": "; ".join(found["reasons"] or ["it asks for a reconcile"])},
+                   as_json=as_json)  # fmt: skip
+            return
+        for step in watch.steps(found, started):
+            answer({step["step"]: step["what"]}, as_json=as_json)
+        return
+
+
+def _arrivals(name: str, place: Place) -> Iterator[Event | dict[str, Any] | list[str]]:
+    """The events of the first delivery of `name`, then their ids; or what was ignored."""
+    store, keys = place.client(), Keys(place.name)
+    after: dict[Any, Any] = {}
+    with answering():
+        for stream in (keys.inbox, keys.recent):
+            last: Any = store.xrevrange(stream, count=1)
+            after[stream] = last[0][0] if last else b"0"
+    err.print(f"waiting for {WAIT_S / 60:.0f} minutes, or until Ctrl-C", highlight=False)
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        with answering():
+            reply: Any = store.xread(after, block=1000)
+        ids: list[str] = []
+        for stream, entries in reply:
+            after[stream.decode()] = entries[-1][0]
+            for ident, fields in entries:
+                event = _event(fields)
+                if event is not None and event.source == name:
+                    ids.append(ident.decode())
+                    yield event
+                said = json.loads(fields.get(b"ignored", b"{}"))
+                if said.get("source") == name and not said["accepted"]:
+                    yield said
+                    return
+        if ids:
+            yield ids
+            return
+    raise NothingError(
+        f"nothing came within {WAIT_S / 60:.0f} minutes; what was refused is in the webhook's log"
+    )
+
+
+def _event(fields: dict[bytes, bytes]) -> Event | None:
+    try:
+        return Event.load(fields[b"e"]) if b"e" in fields else None
+    except SchemaError:
+        return None

@@ -1,0 +1,46 @@
+"""Commands about the console: `sitemapd console link`."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Annotated
+
+import typer
+
+from deploy import login_link
+from deploy.terminal import HomeOption, JsonOption, answer, find
+from shared.store.audit import Audit
+
+app = typer.Typer(help="The console at /admin/.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """The console at /admin/."""
+
+
+@app.command()
+def link(
+    user: Annotated[
+        str | None, typer.Option("--user", help="who; default the first operator")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="address of the console; default its `origin`, else the site's"),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link that logs a user in once, within ten minutes, without a token."""
+    place = find(home)
+    console = place.settings.console
+    address = to or next(iter(console.origin), place.site.base.origin)
+    client = place.client()
+    name = login_link.user_of(console, user)
+    made = login_link.make(console, client, address, name)
+    who = f"cli:{getpass.getuser()}"
+    Audit(client).write(who, "login link", f"made for {name}", way="cli")
+    if as_json:
+        answer({"link": made}, as_json=True)
+    else:
+        print(made)

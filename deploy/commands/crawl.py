@@ -1,0 +1,229 @@
+"""The command `crawl`: did it help? When engines fetched what was published, by access logs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from shared import shards, w3c
+from shared.crawls import dns, engines
+from shared.crawls.delays import BOUNDS_S, Crawls, Period, spoken
+from shared.crawls.logs import Log
+from shared.errors import DateError, Fault, InvalidError
+from shared.store import crawled
+from shared.store.published import RecentlyPublished
+from shared.store.publishing import Publishing
+
+STDIN = Path("-")
+SHOWN = 50
+COLUMNS = ("fetched", "p50", "p95", "last fetch")
+
+Verdicts = Counter[tuple[str, str]]
+
+
+def _since(text: str) -> int:
+    try:
+        return w3c.epoch_ms(text)
+    except DateError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _file(text: str) -> Path:
+    # typer's own check of existence knows no dash
+    path = Path(text)
+    if path != STDIN and (path.is_dir() or not path.exists()):
+        why = "is a directory" if path.is_dir() else "does not exist"
+        raise typer.BadParameter(f"{text} {why}")
+    return path
+
+
+def crawl(
+    log: Annotated[
+        list[Path],
+        typer.Option("--log", parser=_file, metavar="FILE",
+                     help="an access log, combined or JSON, gzip or not; - is standard input"),
+    ],
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(parser=_file, metavar="FILE",
+                       help="more of them, so that --log access.log* works"),
+    ] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(parser=_since, metavar="DATE",
+                     help="count publishes from then on; default: from when the logs begin"),
+    ] = None,
+    verify_dns: Annotated[
+        bool, typer.Option("--verify-dns", help="ask DNS whether crawlers are whom they claim")
+    ] = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """When each engine fetched what was published: index, files, changed pages, robots.txt.
+
+    A fetch is a GET answered 200 or 304. The result is kept for the console.
+    """
+    place = find(home, site)
+    verifier = dns.Verifier() if verify_dns else None
+    report = read(place, [*log, *(more or ())], since, verifier, quiet=as_json)
+    crawled.save(place.client(), place.name, report)
+    if as_json:
+        answer(report, as_json=True)
+    else:
+        _show(report)
+    raise typer.Exit(1 if report["log"]["cut_short"] else 0)
+
+
+def read(
+    place: Place,
+    logs: Sequence[Path],
+    since_ms: int | None = None,
+    verifier: dns.Verifier | None = None,
+    *,
+    quiet: bool = True,
+) -> dict[str, Any]:
+    """What `logs` tell of the site, as JSON. InvalidError if no line of them can be read."""
+    client = place.client()
+    state = Publishing(client, place.name)
+    listed = [
+        place.site.base.url(shards.file_name(shard, place.site.form))
+        for shard in state.files(state.sections())
+    ] + [place.site.base.url(shards.index_name(0))]
+    published = RecentlyPublished(client, place.name, place.site)
+    crawls = Crawls(place.site.base_url, published, listed, since_ms or 0)
+    log, verdicts, cut_short = Log(), Counter[tuple[str, str]](), []
+    total = None if STDIN in logs else sum(path.stat().st_size for path in logs)
+    with progress("reading", total, quiet=quiet) as advance:
+        for path in logs:
+            try:
+                _take(path, log, crawls, verifier, verdicts, advance)
+            except OSError as error:
+                cut_short.append(f"{path}: {error}")
+    if log.first_ms is None or log.last_ms is None:
+        raise InvalidError(Fault(
+            "--log", "format", f"none of {log.lines} lines is of an access log in combined or JSON"
+            " form with a time zone" + "".join(f"; {each}" for each in cut_short),
+        ))  # fmt: skip
+    period = Period(log.first_ms if since_ms is None else since_ms, log.last_ms)
+    before, after = crawls.outside(period)
+    return {
+        "site": place.name,
+        "made": w3c.from_epoch_s(int(time.time())),
+        "log": {
+            "lines": log.lines, "of_engines": log.engines, "broken": log.broken,
+            "other_hosts": crawls.other_hosts, "cut_short": cut_short,
+        },
+        "counted": {
+            "from": w3c.from_epoch_s(period.first_ms // 1000),
+            "to": w3c.from_epoch_s(period.last_ms // 1000),
+            "publishes_before": before, "publishes_after": after,
+        },
+        "verified_by_dns": verifier is not None,
+        "bounds_s": BOUNDS_S,
+        "engines": [
+            crawls.report(name, period) | _verified(name, verdicts, verifier)
+            for name in crawls.engines()
+        ],
+    }  # fmt: skip
+
+
+def _take(
+    path: Path,
+    log: Log,
+    crawls: Crawls,
+    verifier: dns.Verifier | None,
+    verdicts: Verdicts,
+    advance: Callable[[int], None],
+) -> None:
+    """Read one log; only fetches that count are verified: each new address costs a lookup."""
+    for engine, request in _requests(path, log, advance):
+        if crawls.fetched(engine.name, request) is None:
+            continue
+        verdict = verifier.verdict(engine, request.address) if verifier else dns.CLAIMED
+        verdicts[engine.name, verdict] += 1
+        if verdict in {dns.GENUINE, dns.CLAIMED}:
+            crawls.take(engine.name, request)
+
+
+def _requests(
+    path: Path, log: Log, advance: Callable[[int], None]
+) -> Iterator[tuple[engines.Engine, Any]]:
+    if path == STDIN:
+        with open(sys.stdin.fileno(), "rb", closefd=False) as file:
+            yield from log.read(file)
+        return
+    with path.open("rb") as file:
+        yield from log.read(file, _follow(file, advance))
+
+
+def _follow(file: BufferedReader, advance: Callable[[int], None]) -> Callable[[], None]:
+    """Tells the bytes of the file itself, compressed or not."""
+    told = 0
+
+    def tell() -> None:
+        nonlocal told
+        now = file.tell()
+        advance(now - told)
+        told = now
+
+    return tell
+
+
+def _verified(name: str, verdicts: Verdicts, verifier: dns.Verifier | None) -> dict[str, Any]:
+    engine = engines.BY_NAME[name]
+    if verifier and engine.domains:
+        counts = {which: verdicts[name, which] for which in (dns.GENUINE, dns.FAKE, dns.UNANSWERED)}
+        return {"verified": "dns", **counts}
+    found: dict[str, Any] = {"verified": "user agent"}
+    return found | ({"addresses": engine.addresses} if engine.addresses else {})
+
+
+def _show(report: dict[str, Any]) -> None:
+    log, counted = report["log"], report["counted"]
+    answer({name: log[name] for name in log if name != "cut_short"} | counted, as_json=False)
+    kinds, files = (
+        [(each["engine"], row[name], row) for each in report["engines"] for row in each[rows]]
+        for rows, name in (("kinds", "kind"), ("shards", "file"))
+    )
+    for what, rows in (("what", kinds), ("file", files[:SHOWN])):
+        table = Table("engine", what, *COLUMNS, box=None, pad_edge=False)
+        for engine, name, row in rows:
+            fetched = f"{row['fetched']} of {row['published']}"
+            last = row["latest"] or "never"
+            table.add_row(engine, name, fetched, spoken(row["p50_s"]), spoken(row["p95_s"]), last)
+        if rows:
+            out.print(table)
+    if len(files) > SHOWN:
+        out.print(f"{len(files) - SHOWN} more rows: --json has all of them")
+    if not log["of_engines"]:
+        out.print("no line names a crawler: does the log have user agents (combined format)?")
+    _notes(report)
+
+
+def _notes(report: dict[str, Any]) -> None:
+    if before := report["counted"]["publishes_before"]:
+        out.print(f"{before} publishes before the logs begin do not count; --since counts them")
+    doubted = [e for e in report["engines"] if e.get("fake") or e.get("unanswered")]
+    for each in doubted:
+        out.print(
+            f"{each['engine']}: {each['fake']} fetches by others under its name,"
+            f" {each['unanswered']} that DNS did not answer; neither count"
+        )
+    # A resolver that knows only names within answers that there is no such name, too.
+    if doubted and not any(each.get("genuine") for each in report["engines"]):
+        out.print("no crawler at all could be verified: does DNS of the internet work here?")
+    claimed = [e["engine"] for e in report["engines"] if e["verified"] == "user agent"]
+    if report["verified_by_dns"] and claimed:
+        out.print(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
+    for fault in report["log"]["cut_short"]:
+        out.print(f"not read to its end: {fault}", highlight=False, markup=False, soft_wrap=True)

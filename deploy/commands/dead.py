@@ -1,0 +1,138 @@
+"""The commands `dead list|show|retry|discard`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from deploy.commands.admin import (
+    Saved,
+    SaveOption,
+    YesOption,
+    actor,
+    ask,
+    note,
+    say,
+    shown,
+    tell,
+    when,
+)
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out
+from shared.admin.curl import curl
+from shared.admin.dead import Choice, DeadActions, subject
+from shared.admin.outcomes import command, counted
+from shared.admin.queues import members
+from shared.events import Event, SchemaError
+from shared.store.dead import Letter
+
+app = typer.Typer(help="Events that failed five times.", no_args_is_help=True)
+
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="as listed")]
+ErrorOption = Annotated[str | None, typer.Option("--error", help="all that failed with this error")]
+AllOption = Annotated[bool, typer.Option("--all", help="all of them")]
+
+
+@app.command("list")
+def list_(
+    error: ErrorOption = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """By error, the most frequent first; with --error each of them."""
+    place = find(home, site)
+    dead = DeadActions(place.client(), place.name)
+    if error is not None:
+        letters = dead.chosen(Choice(error=error))
+        answer([_told(letter, as_json=as_json) for letter in letters], as_json=as_json)
+        return
+    groups = dead.groups()
+    if as_json:
+        answer([group._asdict() for group in groups], as_json=True)
+        return
+    for group in groups:
+        line = Text(f"{group.events:6}  {group.error}  ")
+        line.append(f"{when(group.first_ms)} to {when(group.last_ms)}: ", "dim")
+        line.append(", ".join(group.examples), "dim")
+        tell(line)
+        choice = Choice(error=group.error)
+        note(f"        to try again: {command('dead', 'retry', *choice.words(), site=place.name)}")
+    if not groups:
+        out.print("nothing failed")
+
+
+def _told(letter: Letter, *, as_json: bool) -> dict[str, object]:
+    found: dict[str, object] = {
+        "id": letter.id, "event": letter.event, "subject": subject(letter.payload),
+        "error": letter.error, "tries": letter.tries, "since": when(letter.since_ms),
+    }  # fmt: skip
+    return found if as_json else {name: shown(str(value)) for name, value in found.items()}
+
+
+@app.command()
+def show(
+    ident: Annotated[str, typer.Argument(metavar="ID", help="as listed")],
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """One of them, with everything it says, and how to send it again."""
+    place = find(home, site)
+    letter = DeadActions(place.client(), place.name).show(ident)
+    try:
+        lines = curl(Event.load(letter.payload), place.name, place.site.base.origin)
+    except SchemaError:
+        lines = ""
+    found, event = _told(letter, as_json=as_json), members(letter.payload)
+    if as_json:
+        answer(found | {"members": event, "curl": lines}, as_json=True)
+    else:
+        answer(found | {"members": json.dumps(event)}, as_json=False)
+        out.print(lines, soft_wrap=True, highlight=False, markup=False)
+
+
+@app.command()
+def retry(
+    ids: IdsArgument = None,
+    error: ErrorOption = None,
+    everything: AllOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept them again, as the newest events."""
+    place = find(home, site)
+    client = place.client()
+    me, choice = actor(client), Choice(ids or (), error, everything)
+    with me.doing("dead retry", place.name, str(choice)):
+        outcome = DeadActions(client, place.name).retry(choice)
+    say(me.record(outcome), as_json=as_json)
+
+
+@app.command()
+def discard(
+    ids: IdsArgument = None,
+    error: ErrorOption = None,
+    everything: AllOption = False,
+    save: SaveOption = None,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget them for ever, after asking."""
+    place = find(home, site)
+    client = place.client()
+    me, choice = actor(client), Choice(ids or (), error, everything)
+    dead = DeadActions(client, place.name)
+    letters = dead.chosen(choice)
+    ask(f"Forget {counted(len(letters), 'event')} of {place.name} for ever?", yes=yes)
+    saved = Saved(save, "dead", place.name) if save else None
+    with me.doing("dead discard", place.name, str(choice)):
+        outcome = dead.discard(choice, saved)
+    if saved is not None:
+        outcome = outcome._replace(said=f"{outcome.said}; saved in {saved}")
+    say(me.record(outcome), as_json=as_json)

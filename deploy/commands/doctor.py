@@ -1,0 +1,78 @@
+"""The command `doctor`: everything that can be wrong, looked at once, and what to do about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from deploy.doctor import reach, robots, root, store, work
+from deploy.doctor.contract import Case, Result, examine
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, find_home, out
+from shared.errors import ConfigError
+from shared.settings import FILE
+from shared.store.redis import connect
+
+TIMEOUT_S = 3.0
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "dim"}
+_CONFIGURATION = ("configuration", "every setting in sitemapd.toml and the environment", "")
+
+
+def doctor(
+    home: HomeOption = None,
+    site: SiteOption = None,
+    to: Annotated[str, typer.Option(help="address of the webhook; default: that of the site")] = "",
+    offline: Annotated[
+        bool, typer.Option("--offline", help="do not fetch what is served at the public address")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at configuration, Redis, clock, web root, robots.txt, files, workers, what is served.
+
+    Says what to do about all that is wrong. Exit code 1 if anything fails.
+    """
+    seen = []
+    for result in _results(home, site, to, offline=offline):
+        seen.append(result)
+        if not as_json:
+            _print(result)
+    count = Counter[str](result.status for result in seen)
+    if as_json:
+        found = [result._asdict() for result in seen]
+        answer({"healthy": not count["fail"], "checks": found}, as_json=True)
+    else:
+        out.print(", ".join(f"{count[status]} {status}" for status in _COLOURS))
+    raise typer.Exit(1 if count["fail"] else 0)
+
+
+def _results(home: HomeOption, site: SiteOption, to: str, *, offline: bool) -> Iterator[Result]:
+    config = find_home(home) / FILE
+    try:
+        place = find(home, site)
+    except ConfigError as error:
+        for fault in error.faults:
+            yield Result(*_CONFIGURATION, "fail", str(fault), f"mend it in {config}")
+        return
+    sites = {name: each for name, each in place.settings.sites.items() if site in {None, name}}
+    yield Result(*_CONFIGURATION, "ok", f"{config}, sites: {', '.join(sites)}", "")
+    with connect(place.settings.redis_url, TIMEOUT_S) as client:
+        cases = [Case(place.settings, name, each, client, to) for name, each in sites.items()]
+        checks = (
+            *store.checks(config), *root.CHECKS, *robots.CHECKS,
+            *work.CHECKS, *reach.CHECKS,
+        )  # fmt: skip
+        yield from examine(cases, checks, offline=offline)
+
+
+def _print(result: Result) -> None:
+    colour, site = _COLOURS[result.status], f" [{result.site}]" if result.site else ""
+    said = f"{result.check}{site}: {result.detail}"
+    out.print(
+        f"[{colour}]{result.status:4}[/{colour}]  {escape(said)}", highlight=False, soft_wrap=True
+    )
+    if result.todo and result.status != "ok":
+        out.print(f"      -> {escape(result.todo)}", highlight=False, soft_wrap=True)

@@ -1,0 +1,211 @@
+"""The commands `event send`, one signed event followed to the files, and `event example`; those
+about events that came are in deploy/commands/history.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import redis
+import typer
+from rich.text import Text
+
+from deploy.commands.history import list_, replay, show
+from deploy.example import signed_example
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out
+from shared.errors import ConfigError, Fault, SitemapdError, StoreError
+from shared.inspector import Inspector
+from shared.store import history
+from shared.store.contract import Keys
+from shared.store.redis import answering
+
+WATCH_S = 30.0
+
+app = typer.Typer(help="Change events.", no_args_is_help=True)
+app.command("list")(list_)
+app.command("show")(show)
+app.command("replay")(replay)
+
+
+class NotAcceptedError(SitemapdError):
+    """The webhook did not accept the event."""
+
+
+@app.command("example")
+def example(
+    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Print shell lines that send one signed event. They show a secret of the site."""
+    place = find(home, site)
+    print(signed_example(place.settings, place.name, to or place.site.base.origin))
+
+
+@app.command("send")
+def send(
+    loc: Annotated[str | None, typer.Argument(help="URL of the page")] = None,
+    type_: Annotated[str, typer.Option("--type", help="upsert or delete")] = "upsert",
+    id_: Annotated[str | None, typer.Option("--id", help="the CMS's id of the page")] = None,
+    section: Annotated[str | None, typer.Option(help="family of pages")] = None,
+    lastmod: Annotated[str | None, typer.Option(help="W3C date or datetime")] = None,
+    version: Annotated[str | None, typer.Option(help="W3C datetime or milliseconds")] = None,
+    noindex: Annotated[bool, typer.Option("--noindex", help="the page may not be listed")] = False,
+    file: Annotated[
+        Path | None, typer.Option(help="JSON or NDJSON of whole events; - for standard input")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="follow it to the files")] = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send one signed event to the webhook, and follow it until the files are written."""
+    place = find(home, site)
+    members = {
+        "type": type_, "loc": loc, "id": id_, "section": section, "lastmod": lastmod,
+        "version": int(version) if version and version.isdigit() else version,
+        "noindex": noindex or None,
+    }  # fmt: skip
+    if file is None:
+        body = json.dumps({name: value for name, value in members.items() if value is not None})
+    else:
+        body = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    follow = Watch(place) if watch else None
+    to = to or place.site.base.origin
+    # No proxy of the environment: events go where the configuration says. The context for TLS
+    # takes 30 ms to make, which plain HTTP need not wait for.
+    with httpx.Client(timeout=10, trust_env=False, verify=to.startswith("https:")) as client:
+        started = time.perf_counter()
+        said = _post(client, place, to, body.encode())
+    steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": _since(started)}]
+    for warning in said.get("warnings", []):
+        what = "{field}: {detail} ({rule})".format_map(warning)
+        steps.append({"step": "warning", "what": what, "ms": steps[0]["ms"]})
+    for step in steps:
+        _step(step, as_json=as_json)
+    if follow is not None:
+        for step in follow.steps(said["ids"], started):
+            steps.append(step)
+            _step(step, as_json=as_json)
+    if as_json:
+        answer({"steps": steps}, as_json=True)
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 1)
+
+
+def _step(step: dict[str, Any], *, as_json: bool) -> None:
+    if not as_json:
+        line = Text(f"{step['step']:10} {step['what']}  ").append(f"{step['ms']} ms", "dim")
+        out.print(line, soft_wrap=True)
+
+
+def _post(client: httpx.Client, place: Place, to: str, body: bytes) -> dict[str, Any]:
+    """Send `body` signed, or with a bearer token where the site has no live secret."""
+    ident, now = f"msg_{secrets.token_hex(12)}", datetime.now(UTC)
+    stamp = str(int(now.timestamp()))
+    kind = "application/json" if body.lstrip()[:1] == b"[" or _single(body) else (
+        "application/x-ndjson"
+    )  # fmt: skip
+    headers = {"content-type": kind, "webhook-id": ident}
+    keys = [key for secret in place.site.secrets if (key := secret.key(now)) is not None]
+    if keys:
+        signed = b".".join((ident.encode(), stamp.encode(), body))
+        mac = base64.b64encode(hmac.digest(keys[0], signed, hashlib.sha256)).decode()
+        headers |= {"webhook-timestamp": stamp, "webhook-signature": f"v1,{mac}"}
+    elif place.site.tokens:
+        headers["authorization"] = f"Bearer {place.site.tokens[0].get_secret_value()}"
+    else:
+        raise ConfigError(Fault(f"sites.{place.name}", "config", "no live secret and no token"))
+    url = f"{to.rstrip('/')}/v1/sites/{place.name}/events"
+    try:
+        reply = client.post(url, content=body, headers=headers)
+        said: dict[str, Any] = reply.json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise NotAcceptedError(f"{url} does not answer as a webhook: {error}") from error
+    if reply.is_success:
+        return said
+    faults = "; ".join(
+        f"{fault['field']}: {fault['detail']} ({fault['rule']})" for fault in said.get("errors", [])
+    )
+    raise NotAcceptedError(
+        f"{reply.status_code} {said.get('title')}: {faults or said.get('detail')}"
+    )
+
+
+def _single(body: bytes) -> bool:
+    try:
+        json.loads(body)
+    except ValueError:
+        return False
+    return True
+
+
+class Watch:
+    """Follows events through what the worker says it does."""
+
+    def __init__(self, place: Place) -> None:
+        self._client: redis.Redis = place.client()
+        self._inspector = Inspector(self._client, place.name, place.site)
+        self._recent = Keys(place.name).recent
+        with answering():
+            last: Any = self._client.xrevrange(self._recent, count=1)
+        self._after = last[0][0] if last else b"0"
+
+    def steps(self, ids: list[str], started: float) -> Iterator[dict[str, Any]]:
+        """What happens to the events of these ids; StoreError if that takes too long."""
+        undecided, unpublished = set(ids), set[str]()
+        deadline = time.monotonic() + WATCH_S
+        while undecided or unpublished:
+            if time.monotonic() > deadline:
+                waits = "decided" if undecided else "published"
+                raise StoreError(f"not {waits} within {WATCH_S:.0f} s: is a worker running?")
+            for fields in self._news():
+                if b"decided" in fields:
+                    for ident, subject, reason, changed in history.unpack(fields[b"decided"])[0]:
+                        if ident not in undecided:
+                            continue
+                        undecided.discard(ident)
+                        yield {
+                            "step": "decided", "what": f"{subject}: {reason}",
+                            "ms": _since(started),
+                        }  # fmt: skip
+                        if changed:
+                            unpublished |= self._shard(subject)
+                    continue
+                note = json.loads(fields[b"published"])
+                if held := unpublished & set(note.get("held", ())):
+                    unpublished -= held
+                    what = f"{', '.join(sorted(held))}: see sitemapd status"
+                    yield {"step": "held", "what": what, "ms": _since(started)}
+                if unpublished & set(note["shards"]):
+                    unpublished -= set(note["shards"])
+                    files = note["written"] + [f"{name} (removed)" for name in note["removed"]]
+                    yield {"step": "published", "what": ", ".join(files), "ms": _since(started)}
+
+    def _news(self) -> list[dict[bytes, bytes]]:
+        with answering():
+            reply: Any = self._client.xread({self._recent: self._after}, block=1000)
+        entries = reply[0][1] if reply else []
+        if entries:
+            self._after = entries[-1][0]
+        known = {b"decided", b"published"}  # and not what a CMS sent for nothing
+        return [fields for _, fields in entries if known & fields.keys()]
+
+    def _shard(self, subject: str) -> set[str]:
+        page = self._inspector.page(subject)
+        shard = self._inspector.shard_of(page) if page else None
+        return {str(shard)} if shard else set()

@@ -1,0 +1,156 @@
+"""The commands `files list|history|diff|rollback`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from deploy.commands.admin import YesOption, actor, ask, columns, say, tell, when
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out
+from shared.admin.files import FileActions, FileRow, pairs
+from shared.admin.outcomes import command, counted
+from shared.admin.restoring import Rollback, summary
+from shared.admin.rollback import Plan
+from shared.store.revisions import Revision
+
+SHOWN = 5
+_HEAD = ("file", "pages", "bytes", "written", "generation", "form", "state")
+
+app = typer.Typer(help="The published files.", no_args_is_help=True)
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="posts-1.xml, or as posts/1")]
+
+
+@app.command("list")
+def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+    """Each file: pages and bytes against its limits, when it was written, whether changes wait."""
+    place = find(home, site)
+    rows = FileActions(place.client(), place.name, place.site).rows()
+    if as_json:
+        answer([_told(row) for row in rows], as_json=True)
+        return
+    columns([_HEAD, *map(_shown, rows)])
+
+
+def _shown(row: FileRow) -> tuple[str, ...]:
+    written = "-" if row.lastmod is None else when(row.lastmod * 1000)
+    return (
+        row.file, f"{row.urls:,} of {row.most_urls:,}", f"{row.size:,} of {row.most_size:,}",
+        written, str(row.generation), row.form, row.state,
+    )  # fmt: skip
+
+
+def _told(row: FileRow) -> dict[str, Any]:
+    return row._asdict() | {"shard": str(row.shard)}
+
+
+@app.command()
+def history(
+    file: FileArgument,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The publishes that changed a file and are still known, newest first."""
+    place = find(home, site)
+    files = FileActions(place.client(), place.name, place.site)
+    found: list[dict[str, Any]] = [
+        {
+            "revision": each.at, "at": when(each.at_ms), "changed": each.changed,
+            "lines_kept": each.lines is not None, "pages": each.file.urls if each.file else 0,
+        }
+        for each in files.history(files.shard(file))
+    ]  # fmt: skip
+    if as_json:
+        answer(found, as_json=True)
+        return
+    for each in found:
+        kept = "" if each["lines_kept"] else "  (too many to keep)"
+        said = f"{each['revision']:20} {each['at']}  {counted(each['changed'], 'line')}{kept}"
+        out.print(f"{said}, {counted(each['pages'], 'page')} then", soft_wrap=True, highlight=False)
+    if not found:
+        out.print("no publish of it is kept")
+
+
+@app.command()
+def diff(
+    file: FileArgument,
+    at: Annotated[
+        str | None, typer.Option("--at", help="a revision of `files history`; default the last")
+    ] = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The lines of a file before and after one publish."""
+    place = find(home, site)
+    files = FileActions(place.client(), place.name, place.site)
+    revision = files.revision(files.shard(file), at)
+    if as_json:
+        answer(
+            {
+                "file": files.name(revision.shard), "revision": revision.at,
+                "at_ms": revision.at_ms, "changed": revision.changed,
+                "lines_kept": revision.lines is not None, "lines": list(pairs(revision)),
+            },
+            as_json=True,
+        )  # fmt: skip
+        return
+    name = files.name(revision.shard)
+    head = f"{name}  {revision.at}  {when(revision.at_ms)}  {counted(revision.changed, 'line')}"
+    out.print(Text(head, "bold"), soft_wrap=True)
+    for line in _coloured(revision):
+        tell(line)
+    if revision.lines is None:
+        out.print("they were too many to keep")
+
+
+def _coloured(revision: Revision) -> Iterator[Text]:
+    for line in revision.lines or ():
+        if line.before is not None:
+            yield Text("- " + line.before.decode().rstrip("\n"), "red")
+        if line.after is not None:
+            yield Text("+ " + line.after.decode().rstrip("\n"), "green")
+
+
+@app.command()
+def rollback(
+    file: FileArgument,
+    to: Annotated[str, typer.Option("--to", help="the first revision to be taken back")],
+    yes: YesOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what was published in a file since a revision, and with it, after asking.
+
+    By ordinary events: each page goes back to the line it had before.
+    """
+    place = find(home, site)
+    client = place.client()
+    me, rolling = actor(client), Rollback(client, place.name, place.site)
+    shard = FileActions(client, place.name, place.site).shard(file)
+    with me.doing("files rollback", place.name, file):
+        plan = rolling.plan(shard, to)
+    if not as_json:
+        _show(plan)
+    if not plan.events:
+        answer({"said": "nothing to take back"}, as_json=as_json)
+        return
+    ask(f"Send {len(plan.events)} events for {file}?", yes=yes)
+    with me.doing("files rollback", place.name, file):
+        outcome = rolling.execute(shard, to, plan)
+    say(me.record(outcome), as_json=as_json)
+    if not as_json:
+        look = command("event", "show", outcome.ids[-1], site=place.name)
+        out.print(f"to see it published: {look}", soft_wrap=True, highlight=False)
+
+
+def _show(plan: Plan) -> None:
+    out.print(summary(plan), highlight=False)
+    for why, locs in (*plan.left.items(), *plan.noted.items()):
+        some = ", ".join(locs[:SHOWN]) + (", ..." if len(locs) > SHOWN else "")
+        out.print(Text(f"{len(locs):6}  {why}: {some}", "yellow"), soft_wrap=True)

@@ -1,0 +1,169 @@
+"""The commands `event list|show|replay`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from deploy.commands.admin import YesOption, actor, ask, say, tell, when
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out
+from shared import urls
+from shared.admin.curl import curl
+from shared.admin.events import KINDS, EventActions, Stored, Wanted, stored_lines, told
+from shared.admin.outcomes import Outcome, counted
+from shared.admin.timeline import Timeline, Timelines
+from shared.errors import Fault, InvalidError, UrlError
+from shared.events import Event, SchemaError
+from shared.store.revisions import Line
+
+UrlOption = Annotated[
+    str,
+    typer.Option("--url", help="about this page; URL* or *PART* for all that are like it"),
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="with this in the reason")]
+KindOption = Annotated[str, typer.Option("--kind", help=", ".join(KINDS))]
+SinceOption = Annotated[str, typer.Option("--since", help="a W3C datetime, or as 30m, 2h, 1d")]
+
+
+def list_(
+    url: UrlOption = "",
+    reason: ReasonOption = "",
+    kind: KindOption = "",
+    since: SinceOption = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="how many at most")] = 50,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What came lately and what was decided about it, newest first; what was refused, too."""
+    place = find(home, site)
+    wanted = _wanted(place, url, reason, kind, since)
+    found = list(islice(_actions(place).latest(wanted), limit))
+    if as_json:
+        answer([told(past) for past in found], as_json=True)
+        return
+    for past in found:
+        request = past.said.get("request") or past.said.get("source") or ""
+        line = Text(f"{when(past.at_ms)}  {past.event or request:18} {past.kind:8} ")
+        line.append(f"{past.subject}: " if past.subject else "").append(past.reason, "bold")
+        tell(line)
+
+
+def show(
+    asked: Annotated[str, typer.Argument(metavar="ID|URL", help="an event, a page, a request")],
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """One event from its arrival to the file: what was decided, where it was published, how long it
+    took, the lines it changed. Of a URL: the last event about it.
+    """
+    place = find(home, site)
+    found = Timelines(place.client(), place.name, place.site).show(asked)
+    again = _curl(found, place)
+    if as_json:
+        answer(_told(found) | {"curl": again}, as_json=True)
+        return
+    tell(Text(f"{found.ident}  {found.subject}  ").append(found.state, "bold"))
+    for step in found.steps:
+        after = "" if step.after_ms is None else f"  {step.after_ms} ms after it came"
+        line = Text(f"{when(step.at_ms):25} {step.step:10} {step.what}").append(after, "dim")
+        tell(line)
+    for line_ in found.lines:
+        for mark, text, style in (("-", line_.before, "red"), ("+", line_.after, "green")):
+            if text is not None:
+                tell(Text(f"{mark} {text.decode().rstrip()}", style))
+    if again:
+        out.print(again, soft_wrap=True, highlight=False, markup=False)
+
+
+def _told(found: Timeline) -> dict[str, Any]:
+    return {
+        "id": found.ident, "subject": found.subject, "state": found.state, "event": found.event,
+        "steps": [step._asdict() for step in found.steps],
+        "lines": [_line(line) for line in found.lines],
+    }  # fmt: skip
+
+
+def _line(line: Line) -> dict[str, str | None]:
+    return {
+        "before": None if line.before is None else line.before.decode().rstrip(),
+        "after": None if line.after is None else line.after.decode().rstrip(),
+    }
+
+
+def _curl(found: Timeline, place: Place) -> str:
+    try:
+        return curl(Event.load(found.payload), place.name, place.site.base.origin)
+    except SchemaError:
+        return ""
+
+
+def replay(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="events")] = None,
+    matching: Annotated[
+        bool, typer.Option("--matching", help="all that --url, --reason, --kind, --since choose")
+    ] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="what `queue purge` or `dead discard` saved")
+    ] = None,
+    url: UrlOption = "",
+    reason: ReasonOption = "",
+    kind: KindOption = "",
+    since: SinceOption = "",
+    as_sent: Annotated[
+        bool, typer.Option("--as-sent", help="with their versions: what is newer still wins")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="search engines are not told")] = False,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept events again, after asking: as the newest, whatever is known by now; those of a file
+    as they were sent.
+    """
+    place = find(home, site)
+    actions, wanted = _actions(place), _wanted(place, url, reason, kind, since)
+    if bool(ids) + matching + (file is not None) != 1:
+        raise InvalidError(Fault("ID", "event", "give ids, or --matching, or --file FILE"))
+    words = [*ids] if ids else ["--matching", *wanted.words()] if matching else [f"--file={file}"]
+    events = _chosen(actions, ids, wanted, file)
+    if not events:
+        say(Outcome("event replay", place.name, "", "no event", ""), as_json=as_json)
+        return
+    ask(f"Accept {counted(len(events), 'event')} of {place.name} again?", yes=yes)
+    me, newest = actor(place.client()), not as_sent and file is None
+    words += [word for word, on in (("--as-sent", as_sent), ("--quiet", quiet)) if on]
+    words += [f"--since={since}"] if since else []
+    with me.doing("event replay", place.name, " ".join(words)):
+        outcome = actions.replay(events, words, newest=newest, quiet=quiet)
+    say(me.record(outcome), as_json=as_json)
+
+
+def _actions(place: Place) -> EventActions:
+    return EventActions(place.client(), place.name, place.settings.inbox_limit)
+
+
+def _chosen(
+    actions: EventActions, ids: list[str] | None, wanted: Wanted, file: Path | None
+) -> list[Stored]:
+    if ids:
+        return actions.stored(ids)
+    if file is None:
+        return actions.matching(wanted)
+    try:
+        return stored_lines(file.read_bytes().splitlines())
+    except OSError as error:
+        raise InvalidError(Fault(str(file), "file", error.strerror or "")) from error
+
+
+def _wanted(place: Place, url: str, reason: str, kind: str, since: str) -> Wanted:
+    with suppress(UrlError):  # the beginning of one, or `id 7`
+        url = urls.canonical(url, place.site.base) if url[-1:] not in {"", "*"} else url
+    return Wanted.of(url, reason, kind, since)

@@ -1,0 +1,92 @@
+"""The command `import`: every page of a sitemap, a feed, a list or a CMS, as ordinary events."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.commands.admin import recorded
+from deploy.commands.reconcile import KeyOption, QueryOption
+from deploy.draining import Workers
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from shared.errors import ConfigError, Fault
+from worker.importer import Importer
+from worker.sources import Access, estimate, public, read
+from worker.translating import Said
+
+SHOWN = 10
+
+
+def import_(
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="sitemap:URL-or-path, csv:FILE, ndjson:FILE, wordpress:URL, ghost:URL or sql:URL",
+        ),
+    ],
+    section: Annotated[str | None, typer.Option(help="where the pages go")] = None,
+    report: Annotated[Path | None, typer.Option(help="write every refusal here, as NDJSON")] = None,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="tell search engines of every page that changes")
+    ] = False,
+    query: QueryOption = "",
+    key: KeyOption = "",
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in every page of an existing sitemap, feed, list or CMS, as it is there now.
+
+    Pages that the source does not name stay as they are. Started again after a break, it goes on
+    where it stood.
+    """
+    place = find(home, site)
+    if section is not None and section not in place.site.limits:
+        known = ", ".join(sorted(place.site.limits))
+        raise ConfigError(Fault("--section", "config", f"not configured; there are: {known}"))
+    client = place.client()
+    importer = Importer(client, place.name, place.site, section, notify=notify)
+    workers = Workers(client, place)
+    counts: Counter[tuple[str, str]] = Counter()
+    first: list[Said] = []
+    with (
+        recorded(client, "import", place.name, public(source)) as record,
+        (report or Path(os.devnull)).open("w", encoding="utf-8") as lines,
+        progress("importing", estimate(source), quiet=as_json) as seen,
+    ):
+
+        def say(said: Said) -> None:
+            counts[said.kind, said.rule] += said.times
+            if len(first) < SHOWN:
+                first.append(said)
+            lines.write(json.dumps(said._asdict()) + "\n")
+
+        last = 0
+
+        def advance(done: int) -> None:
+            nonlocal last
+            seen(done - last)
+            last = done
+
+        done = importer.run(
+            source, read(source, Access(key, query)), say=say, report=lambda now: advance(now.read),
+            drain=workers.drain,
+        )  # fmt: skip
+        record(", ".join(f"{name} {number:,}" for name, number in done._asdict().items()))
+    workers.finish()
+    rules = [{"what": kind, "rule": rule, "times": n} for (kind, rule), n in counts.most_common()]
+    if as_json:
+        shown = [said._asdict() for said in first]
+        answer(done._asdict() | {"said": rules, "first": shown}, as_json=True)
+        return
+    answer(done._asdict() | {"said": rules}, as_json=False)
+    for said in first:
+        out.print(f"{said.kind} {said.where}: {said.detail} ({said.rule})", highlight=False)
+    if sum(counts.values()) > len(first) and report is None:
+        out.print("more: give --report FILE to have all of them")

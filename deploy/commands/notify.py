@@ -1,0 +1,170 @@
+"""The commands `notify test|key|list|dead|replay`: what search engines are told, or are not."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from typing import Annotated, Any
+
+import typer
+
+from deploy.commands.admin import recorded
+from deploy.terminal import HomeOption, JsonOption, Place, answer, find, out
+from shared import w3c
+from shared.admin.outcomes import counted
+from shared.errors import ConfigError, Fault
+from shared.store.notices import Fate, Notices
+from worker.notify import trial
+from worker.notify.contract import Outcome, excerpt
+from worker.notify.outbound import ask
+from worker.notify.telling import Telling
+from worker.settling import now_ms
+
+SHOWN = 20
+
+SiteArgument = Annotated[str | None, typer.Argument(help="which site; default the first")]
+
+app = typer.Typer(help="Search engines that are told of what was published.", no_args_is_help=True)
+
+
+@app.command("test")
+def try_out(
+    site: SiteArgument = None,
+    send: Annotated[
+        bool, typer.Option("--send", help="really send it, and look at the key's file")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what each engine would be sent for the home page. Exit code 1 if one does not take it.
+
+    With --send one that takes it is asked again, if it was left alone.
+    """
+    place = find(home, site)
+    telling, page = _telling(place), place.site.base.url("")
+    rows = [
+        {
+            "engine": name,
+            "sends": [
+                f"{draft.method} {draft.shown}  {excerpt(draft.body)}".strip()
+                for draft in trial.drafts(teller, page)
+            ],
+        }
+        for name, teller in telling.tellers.items()
+    ]
+    failed = False
+    for row in rows if send else []:
+        outcomes = trial.send(telling, str(row["engine"]), page, now_ms())
+        row["answers"] = [_said(outcome) for outcome in outcomes]
+        failed |= not all(outcome.told for outcome in outcomes)
+    answer(rows, as_json=as_json)
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def key(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Make a new IndexNow key, and say where it goes. The worker writes its file."""
+    place, made = find(home, site), secrets.token_hex(16)
+    table = f"[sites.{place.name}.notify.indexnow]"
+    if as_json:
+        url = place.site.base.url(f"{made}.txt")
+        answer({"site": place.name, "key": made, "url": url}, as_json=True)
+        return
+    print(f'{table}\nkey = "{made}"')
+
+
+@app.command("list")
+def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """What waits for each engine, today's budget, which are left alone and why; the latest
+    requests.
+    """
+    place = find(home, site)
+    notices, now = Notices(place.client(), place.name), now_ms()
+    engines = [_engine(place, notices, name, now) for name in place.site.notify.engines]
+    fates = [_fate(fate) for fate in notices.fates(SHOWN)]
+    if as_json:
+        answer({"site": place.name, "engines": engines, "fates": fates}, as_json=True)
+        return
+    answer(engines, as_json=False)
+    for fate in fates:
+        words = " ".join(str(fate[name]) for name in ("at", "engine", "outcome", "status"))
+        line = f"{words}  {fate['pages']} pages  {fate['ms']} ms  {fate['detail']}"
+        out.print(line.rstrip(), highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def dead(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """What was given up, and why. `sitemapd notify replay` tells it again."""
+    place = find(home, site)
+    letters = [
+        {
+            "engine": letter.engine, "since": w3c.from_epoch_s(letter.at // 1000),
+            "pages": len(letter.locs), "why": letter.why, "urls": list(letter.locs),
+        }
+        for letter in Notices(place.client(), place.name).dead()
+    ]  # fmt: skip
+    if as_json:
+        answer(letters, as_json=True)
+        return
+    for letter in letters:
+        urls: Any = letter.pop("urls")
+        answer(letter | {"urls": urls[:SHOWN]}, as_json=False)
+
+
+@app.command()
+def replay(
+    site: SiteArgument = None,
+    engine: Annotated[
+        list[str] | None, typer.Option("--engine", help="which; none: all that are configured")
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell engines again of what was given up, and no longer leave them alone."""
+    place = find(home, site)
+    configured = list(place.site.notify.engines)
+    if unknown := [name for name in engine or () if name not in configured]:
+        detail = f"not configured for {place.name}; there are: {', '.join(configured) or 'none'}"
+        raise ConfigError(Fault(", ".join(unknown), "config", detail))
+    client, engines = place.client(), engine or configured
+    with recorded(client, "notify replay", place.name, " ".join(engines)) as said:
+        count = Notices(client, place.name).replay(engines, now_ms())
+        said(f"{counted(count, 'page')} told again, none left alone")
+    answer({"replayed": count}, as_json=as_json)
+
+
+def _telling(place: Place) -> Telling:
+    return Telling(
+        place.client(), place.name, place.site, f"cli-{os.getpid()}", clock=now_ms, outbound=ask,
+        jitter=random.random,
+    )  # fmt: skip
+
+
+def _said(outcome: Outcome) -> str:
+    return " ".join(str(part) for part in (outcome.verdict, outcome.status or "", outcome.detail))
+
+
+def _engine(place: Place, notices: Notices, name: str, now: int) -> dict[str, Any]:
+    figures = notices.figures(name, now)
+    at = figures.pop("next")
+    return {
+        "engine": name,
+        **figures,
+        "daily": place.site.notify.engines[name].daily,
+        "next": None if at is None else w3c.from_epoch_s(at // 1000),
+        "left_alone": [
+            {
+                "endpoint": endpoint,
+                "until": "replay" if breaker.paused else w3c.from_epoch_s(breaker.until // 1000),
+                "why": breaker.why,
+            }
+            for (engine, endpoint), breaker in notices.breakers().items()
+            if engine == name and breaker.open(now)
+        ],
+    }
+
+
+def _fate(fate: Fate) -> dict[str, Any]:
+    again = w3c.from_epoch_s(fate.next // 1000) if fate.next else None
+    return fate._asdict() | {"at": w3c.from_epoch_s(fate.at // 1000), "next": again}

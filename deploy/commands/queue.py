@@ -1,0 +1,203 @@
+"""The commands `queue list|pause|resume|drain|purge|purges`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from deploy.commands.admin import (
+    Saved,
+    SaveOption,
+    YesOption,
+    actor,
+    age,
+    ask,
+    columns,
+    note,
+    say,
+    when,
+)
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from shared.admin.outcomes import Outcome, command, counted
+from shared.admin.queues import QueueActions, Row
+from shared.errors import InvalidError
+from shared.store.queues import DOOR, EVENTS, PAUSABLE
+
+EXIT_INTERRUPTED = 130
+LOOK_S = 0.1
+STUCK_S = 10.0
+"""After so long without anything done somebody has to be told."""
+
+_HEAD = ("site", "queue", "waiting", "in flight", "oldest", "a minute", "paused")
+
+app = typer.Typer(help="What waits, and letting it wait.", no_args_is_help=True)
+
+QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help=", ".join(PAUSABLE))]
+
+
+@app.command("list")
+def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+    """What waits in each queue of each site, since when, how fast it goes, what is paused."""
+    place = find(home, site)
+    client = place.client()
+    names = [name for name in place.settings.sites if site in {None, name}]
+    sites = place.settings.sites
+    engines = {name: tuple(sites[name].notify.engines) for name in names}
+    rows = [row for name in names for row in QueueActions(client, name, engines[name]).rows()]
+    if as_json:
+        answer([_told(row) for row in rows], as_json=True)
+        return
+    columns([_HEAD, *map(_shown, rows)])
+    for row in rows:
+        if row.paused:
+            line = command("queue", "resume", row.queue, site=row.site)
+            note(f"{row.queue} of {row.site}: {row.means}; to let it go on: {line}")
+
+
+def _shown(row: Row) -> tuple[str, ...]:
+    paused = f"by {row.paused.by} since {when(row.paused.since_ms)}" if row.paused else ""
+    numbers = (str(row.waiting), str(row.in_flight), age(row.oldest_ms))
+    waits = ("", "", "") if row.queue == DOOR else numbers  # it holds nothing
+    return row.site, row.queue, *waits, "-" if row.rate is None else f"{row.rate:g}", paused
+
+
+def _told(row: Row) -> dict[str, object]:
+    paused = row.paused._asdict() if row.paused else None
+    return row._asdict() | {"paused": paused, "means": row.means}
+
+
+@app.command()
+def pause(
+    queue: QueueArgument = EVENTS,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop a queue until `queue resume`, whatever is restarted meanwhile. Nothing is lost by it."""
+    place = find(home, site)
+    client = place.client()
+    me = actor(client)
+    with me.doing("queue pause", place.name, queue):
+        outcome = QueueActions(client, place.name).pause(queue, me.who)
+    say(me.record(outcome), as_json=as_json)
+
+
+@app.command()
+def resume(
+    queue: QueueArgument = EVENTS,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a queue go on; `door` lets senders in again after `queue drain`."""
+    place = find(home, site)
+    client = place.client()
+    me = actor(client)
+    with me.doing("queue resume", place.name, queue):
+        outcome = QueueActions(client, place.name).resume(queue)
+    say(me.record(outcome), as_json=as_json)
+
+
+@app.command()
+def drain(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+    """Close the door, and wait until everything is decided and published.
+
+    Senders are told 503 and come again later, until `queue resume door`. Ctrl-C leaves it closed.
+    """
+    place = find(home, site)
+    client = place.client()
+    me, queues = actor(client), QueueActions(client, place.name)
+    try:
+        with me.doing("queue drain", place.name, DOOR):
+            outcome = me.record(queues.drain(me.who))
+        _wait(queues, quiet=as_json)
+    except KeyboardInterrupt:
+        reopen = command("queue", "resume", DOOR, site=place.name)
+        note(f"not all is done, and the door stays closed until: {reopen}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    say(outcome._replace(said=f"nothing waits any more; {outcome.said}"), as_json=as_json)
+
+
+def _wait(queues: QueueActions, *, quiet: bool) -> None:
+    """Come back when nothing waits."""
+    at = queues.waiting()
+    left, moved = at.events + at.files, time.monotonic()
+    with progress("draining", left, quiet=quiet) as seen:
+        while left:
+            time.sleep(LOOK_S)
+            at = queues.waiting()
+            now = at.events + at.files
+            if now != left:
+                seen(left - now)
+                left, moved = now, time.monotonic()
+            elif time.monotonic() - moved > STUCK_S:
+                moved = time.monotonic()
+                waits = f"{counted(at.events, 'event')} and {counted(at.files, 'file')}"
+                note(
+                    f"{waits} wait, and nothing moves: is a worker running? What does its log say?"
+                )
+
+
+@app.command()
+def purge(
+    save: SaveOption = None,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take out every event that waits, after asking; they are saved, and kept for a week besides.
+
+    To put them back: sitemapd event replay --file FILE.
+    """
+    place = find(home, site)
+    client = place.client()
+    me, queues = actor(client), QueueActions(client, place.name)
+    waits = queues.waiting().events
+    if not waits:
+        say(Outcome("queue purge", place.name, "", "nothing waits", ""), as_json=as_json)
+        return
+    ask(f"Take out {counted(waits, 'event')} of {place.name}?", yes=yes)
+    saved = Saved(save, "purged", place.name)
+    with me.doing("queue purge", place.name):
+        try:
+            outcome = queues.purge(saved)
+        except InvalidError:
+            note(f"taken out and not saved; kept for a week, see: {_purges(place.name)}")
+            raise
+    if saved.lines:
+        outcome = outcome._replace(said=f"{outcome.said}; saved in {saved}")
+    say(me.record(outcome), as_json=as_json)
+    if saved.lines and not as_json:
+        back = command("event", "replay", f"--file={saved}", site=place.name)
+        out.print(f"to put them back: {back}", soft_wrap=True, highlight=False)
+
+
+def _purges(site: str) -> str:
+    return command("queue", "purges", site=site)
+
+
+@app.command()
+def purges(
+    name: Annotated[str | None, typer.Argument(help="one of them, to save it again")] = None,
+    save: SaveOption = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What was purged within the last week and is still kept; with a name, save it into a file."""
+    place = find(home, site)
+    queues = QueueActions(place.client(), place.name)
+    if name is None:
+        found = [
+            {"purge": each, "events": number, "at": when(int(each))}
+            for each, number in queues.purges().items()
+        ]
+        answer(found, as_json=as_json)
+        return
+    events = queues.kept(name)
+    saved = Saved(save, f"purged-{name}", place.name)
+    saved(events)
+    answer({"saved": str(saved), "events": saved.lines}, as_json=as_json)

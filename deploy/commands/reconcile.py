@@ -1,0 +1,235 @@
+"""The commands `reconcile` and `verify --against`: what is listed, held against its source."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import typer
+
+from deploy.commands.admin import recorded
+from deploy.draining import Workers
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from shared import urls
+from shared.errors import ConfigError, Fault, UrlError
+from shared.inbox import Inbox
+from shared.scopes import WHOLE, Scope
+from shared.store.checks import Checks
+from shared.store.resyncs import Resyncs
+from worker.comparing import Comparison, Outcome
+from worker.findings import EXTRA, MISSING, STALE, Findings, summary
+from worker.reconciling import Reconciler, Repairs
+from worker.sources import Access, Item, estimate, public, read
+from worker.translating import Said
+
+KEY_VARIABLE = "SITEMAPD_SOURCE_KEY"
+CONFIGURED = "configured"
+SHOWN = 10
+
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        help="the source: wordpress:URL, ghost:URL, sql:URL, sitemap:URL-or-path, csv:FILE,"
+        f" ndjson:FILE, or `{CONFIGURED}`",
+    ),
+]
+QueryOption = Annotated[str, typer.Option("--query", help="sql: the SELECT that names the pages")]
+KeyOption = Annotated[
+    str,
+    typer.Option(
+        "--key", envvar=KEY_VARIABLE, show_envvar=True, help="what the source asks for; others on"
+        " this machine can read arguments, so better in the environment",
+    ),
+]  # fmt: skip
+SectionOption = Annotated[str | None, typer.Option("--section", help="only pages of this section")]
+PrefixOption = Annotated[str | None, typer.Option("--prefix", help="only URLs that begin so")]
+IntoOption = Annotated[
+    str | None, typer.Option("--into", help="where new pages go whose source names no section")
+]
+
+
+class Source(NamedTuple):
+    """A source as it was asked for; `shown` is without secrets."""
+
+    address: str
+    access: Access
+    shown: str
+
+    def items(self) -> Iterator[Item]:
+        """Its pages."""
+        return read(self.address, self.access)
+
+
+def source_of(place: Place, against: str | None, key: str, query: str) -> Source:
+    """What `--against` names, or the configured source; ConfigError if there is none."""
+    site = place.site
+    if against not in {None, CONFIGURED}:
+        assert against is not None
+        return Source(against, Access(key, query), public(against))
+    address = site.source.get_secret_value()
+    if not address:
+        where = f"sites.{place.name}.source"
+        raise ConfigError(Fault(where, "config", "none is configured: give it, or --against"))
+    access = Access(key or site.source_key.get_secret_value(), query or site.source_query)
+    return Source(address, access, public(address))
+
+
+def scope_of(place: Place, section: str | None, prefix: str | None) -> Scope:
+    """What `--section` or `--prefix` names; ConfigError if it cannot be meant."""
+    if section is not None and prefix is not None:
+        raise ConfigError(Fault("--prefix", "config", "give --section or --prefix, not both"))
+    if section is not None:
+        return Scope(section=known_section(place, "--section", section))
+    if prefix is None:
+        return WHOLE
+    try:
+        return Scope(prefix=urls.canonical(prefix, place.site.base))
+    except UrlError as error:
+        raise ConfigError(Fault("--prefix", f"PROTOCOL {error.rule}", error.detail)) from None
+
+
+def known_section(place: Place, option: str, section: str) -> str:
+    """`section`, if pages may be in it; ConfigError if not."""
+    if section not in place.site.rules.sections - place.site.rules.news:
+        names = ", ".join(sorted(place.site.rules.sections - place.site.rules.news))
+        raise ConfigError(Fault(option, "config", f"not configured; there are: {names}"))
+    return section
+
+
+class Report:
+    """What was said of a source: how often each rule, and the first few."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.first: list[Said] = []
+
+    def __call__(self, said: Said) -> None:
+        """Take one."""
+        self.counts[said.kind, said.rule] += said.times
+        if len(self.first) < SHOWN:
+            self.first.append(said)
+
+    def rows(self) -> list[dict[str, object]]:
+        """The rules, the most frequent first."""
+        return [
+            {"what": kind, "rule": rule, "times": n}
+            for (kind, rule), n in self.counts.most_common()
+        ]
+
+    def show(self) -> None:
+        """The first few, for people."""
+        for said in self.first:
+            out.print(f"{said.kind} {said.where}: {said.detail} ({said.rule})", highlight=False)
+
+
+def verify_against(
+    place: Place, source: Source, scope: Scope, into: str | None, *, as_json: bool
+) -> bool:
+    """Print every page that is missing, extra or stale; whether there is none.
+
+    What a comparison of the whole site came to is kept for `sitemapd check`.
+    """
+    client, report = place.client(), Report()
+    waiting = Inbox(client, place.name).waiting()
+    with Findings() as findings:
+        began = Resyncs(client, place.name).begin_ms()
+        comparison = Comparison(client, place.name, place.site, scope, findings, began, into)
+        with progress("comparing", estimate(source.address), quiet=as_json) as seen:
+            outcome = comparison.run(source.items(), say=report, seen=seen)
+        if scope.whole:
+            compared = summary(findings, began, outcome.incomplete)
+            Checks(client, place.name).set_compared(compared)
+        counts = {what: findings.count(what) for what in (MISSING, STALE, EXTRA)}
+        equal = not any(counts.values()) and not outcome.incomplete
+        about = _about(source, scope, outcome, waiting) | counts
+        if as_json:
+            _print_json({"equal": equal, **about, "said": report.rows()}, findings)
+        else:
+            for found in findings:
+                out.print(f"{found.what:10} {found.loc}", highlight=False, soft_wrap=True)
+            answer(about, as_json=False)
+            report.show()
+    return equal
+
+
+def _about(source: Source, scope: Scope, outcome: Outcome, waiting: int) -> dict[str, object]:
+    about: dict[str, object] = {
+        "source": source.shown, "scope": str(scope),
+        "pages_of_the_source": outcome.source_meant, "pages_listed": outcome.listed_meant,
+    }  # fmt: skip
+    if outcome.incomplete:
+        about["incomplete"] = outcome.incomplete
+    if waiting:
+        about["waiting_events"] = waiting  # accepted, and not in what was compared
+    return about
+
+
+def _print_json(about: dict[str, object], findings: Findings) -> None:
+    """One object, its pages written as they are read: there may be millions."""
+    print(json.dumps(about)[:-1] + ', "pages": [', end="")
+    for number, found in enumerate(findings):
+        said = {"what": found.what, "loc": found.loc, "why": found.why}
+        print(", " * bool(number) + json.dumps(said), end="")
+    print("]}")
+
+
+def reconcile(
+    against: AgainstOption = None,
+    section: SectionOption = None,
+    prefix: PrefixOption = None,
+    into: IntoOption = None,
+    query: QueryOption = "",
+    key: KeyOption = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="even if the source has far fewer pages than are listed")
+    ] = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a source (the site's own unless told) the truth: add, change and delete pages by
+    ordinary events. What is said of a page after it began wins. Started again after a break, it
+    does what is left.
+
+    Nothing is deleted where the source could not be read to its end; then, and where something else
+    stays different, the exit code is 1.
+    """
+    place = find(home, site)
+    source, scope = source_of(place, against, key, query), scope_of(place, section, prefix)
+    if into is not None:
+        known_section(place, "--into", into)
+    client, report = place.client(), Report()
+    workers = Workers(client, place)
+    reconciler = Reconciler(client, place.name, place.site, f"cli-{os.getpid()}")
+    with (
+        recorded(client, "reconcile", place.name, f"{scope} against {source.shown}") as said,
+        progress("reconciling", estimate(source.address), quiet=as_json) as seen,
+    ):
+        done = reconciler.run(
+            source.items(), scope, say=report, drain=workers.drain, seen=seen, into=into,
+            insist=yes,
+        )  # fmt: skip
+        said(", ".join(f"{name} {what}" for name, what in done.figures().items()))
+    workers.finish()
+    about = {"against": source.shown, "scope": str(scope), **done._asdict()}
+    if as_json:
+        answer(about | {"complete": done.complete, "said": report.rows()}, as_json=True)
+    else:
+        _tell(about, done, report)
+    raise typer.Exit(0 if done.complete else 1)
+
+
+def _tell(about: dict[str, object], done: Repairs, report: Report) -> None:
+    answer({name: value for name, value in about.items() if value != ""}, as_json=False)
+    report.show()
+    if done.incomplete:
+        out.print("nothing was deleted: the source could not be read to its end", highlight=False)
+    if done.kept:
+        out.print(
+            f"{done.kept} pages differ and were kept: only their sender can say which translation"
+            " group they are in", highlight=False, soft_wrap=True,
+        )  # fmt: skip

@@ -1,0 +1,166 @@
+"""The commands `run web|worker|schedule`: one part each, in the foreground, for a supervisor.
+
+systemd, a container engine or another supervisor starts and restarts them; Redis and the web server
+in front are its own affair. `sitemapd up` is the same parts with a supervisor of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.local import parse_listen
+from deploy.supervisor import Signals
+from deploy.terminal import HomeOption, find_home
+from shared.errors import ConfigError, Fault, StoreDownError, StoreError
+from shared.settings import FILE, Settings, load
+from shared.store.redis import answering, check_settings, connect
+from shared.store.workers import HEARTBEAT
+from shared.telemetry import configure, logger
+from worker.plant import consumer_name
+
+SOCKET = "unix:"
+
+_CHECK_TIMEOUT_S = 2.0
+_RETRY_S = 1.0
+
+NameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        help="of this worker: the same after a restart, no other's [env SITEMAPD_CONSUMER; else "
+        "the host's name]",
+    ),
+]
+
+app = typer.Typer(
+    help="One part in the foreground, for systemd, containers and other supervisors.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def web(
+    listen: Annotated[
+        str, typer.Option("--listen", help="HOST:PORT, or unix:PATH")
+    ] = "127.0.0.1:8080",
+    processes: Annotated[int, typer.Option(min=1, max=64, help="web processes")] = 1,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
+    ] = False,
+    home: HomeOption = None,
+) -> None:
+    """Serve the webhook until SIGTERM; published files are the web server's in front of it.
+
+    It starts without Redis too, and answers 503 until there is one.
+    """
+    from deploy.web import read_to_the_end, serve
+    from webhook.wsgi import app as webhook
+
+    config, _ = _configured(home)
+    where: Path | tuple[str, int] = (
+        Path(listen.removeprefix(SOCKET))
+        if listen.startswith(SOCKET)
+        else parse_listen(listen, behind_proxy=behind_proxy)
+    )
+    os.environ["SITEMAPD_CONFIG"] = str(config)
+    _log_to_stdout()
+    serve(partial(read_to_the_end, webhook), where, processes=processes)
+
+
+@app.command()
+def worker(
+    name: NameOption = None,
+    threads: Annotated[int, typer.Option(min=1, help="sites worked on at once")] = 4,
+    reconcile: Annotated[
+        bool, typer.Option(help="also answer resyncs, from the sites' sources")
+    ] = True,
+    notify: Annotated[
+        bool, typer.Option(help="also tell search engines of what is published")
+    ] = True,
+    home: HomeOption = None,
+) -> None:
+    """Apply events and publish files until SIGTERM; what is at hand is finished first."""
+    config, settings = _configured(home)
+    if name:
+        os.environ["SITEMAPD_CONSUMER"] = name
+    _log_to_stdout()
+    _await_redis(settings)
+    leave = ["--no-reconcile"] * (not reconcile) + ["--no-notify"] * (not notify)
+    _become("worker.main", "--config", config, "--threads", str(threads), *leave)
+
+
+@app.command()
+def schedule(home: HomeOption = None) -> None:
+    """Send the wake-ups that are due, until SIGTERM; two at once do no harm."""
+    config, settings = _configured(home)
+    _log_to_stdout()
+    _await_redis(settings)
+    _become("worker.main", "--config", config, "--schedule")
+
+
+@app.command()
+def alive(name: NameOption = None, home: HomeOption = None) -> None:
+    """Whether the worker of that name has spoken within the last seconds; else exit code 1."""
+    _, settings = _configured(home)
+    who = name or consumer_name()
+    with connect(settings.redis_url, _CHECK_TIMEOUT_S) as client, answering():
+        heard = client.exists(HEARTBEAT + who)
+    if not heard:
+        raise StoreError(f"the worker {who} has not been heard of")
+
+
+def _configured(home: Path | None) -> tuple[Path, Settings]:
+    """The configuration file and what it says; ConfigError without a Redis of the supervisor's."""
+    config = (find_home(home) / FILE).resolve()
+    settings = load(config)
+    if not settings.redis_url:
+        detail = (
+            "is empty, and the embedded server belongs to `sitemapd up`: name a running Redis "
+            "here, or in SITEMAPD_REDIS_URL"
+        )
+        raise ConfigError(Fault("redis_url", "config", detail))
+    if not settings.sites:
+        raise ConfigError(Fault("sites", "config", "no site is configured"))
+    return config, settings
+
+
+def _log_to_stdout() -> None:
+    """Every line from here on, tracebacks of libraries too, goes to one stream in its order."""
+    sys.stderr.flush()
+    os.dup2(sys.stdout.fileno(), sys.stderr.fileno())
+    configure()
+
+
+def _await_redis(settings: Settings) -> None:
+    """Return once Redis answers and may be trusted; UnsafeStoreError if it may lose events.
+
+    A signal that says stop ends the process here, as nothing is at hand yet.
+    """
+    log = logger("run")
+    with connect(settings.redis_url, _CHECK_TIMEOUT_S) as client, Signals() as signals:
+        while not signals.stopping:
+            try:
+                if not settings.allow_loss:
+                    check_settings(client)
+                with answering():
+                    client.ping()
+            except StoreDownError as error:
+                log.warning("waiting for Redis", reason=str(error))
+                signals.wait(_RETRY_S)
+                continue
+            return
+    raise typer.Exit
+
+
+def _become(module: str, *arguments: str | Path) -> None:
+    """Replace this process by `module`: signals reach it, and nothing of this one stays."""
+    sys.stdout.flush()
+    # -P: a folder named `worker` or `shared` where the user happens to be is none of ours
+    command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
+    os.execv(sys.executable, command)  # noqa: S606  # the very point

@@ -1,0 +1,226 @@
+"""Commands about what is published: status, entry, confirm, publish, verify, rebuild."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from deploy.commands.admin import recorded
+from deploy.commands.reconcile import (
+    AgainstOption,
+    IntoOption,
+    KeyOption,
+    PrefixOption,
+    QueryOption,
+    SectionOption,
+    known_section,
+    scope_of,
+    source_of,
+    verify_against,
+)
+from deploy.commands.watch import watch as look_again
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from shared.admin.outcomes import counted
+from shared.errors import ConfigError, Fault, InvalidError, PublishError
+from shared.inspector import Inspector
+from shared.shards import Shard
+from shared.store.holds import Hold, Holds
+from worker.audit import Audit, raise_damaged
+from worker.publisher import Publisher
+
+PUBLISH_DEADLINE_S = 60
+
+
+def _audit(place: Place) -> Audit:
+    return Audit(place.client(), place.name, place.site, f"cli-{os.getpid()}")
+
+
+def status(
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="look again and again, until Ctrl-C")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="seconds between two looks")] = 1.0,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="look so often, then end; default: for ever")
+    ] = None,
+) -> None:
+    """How each site is doing: pages, files, what waits and for how long. With --watch also how fast
+    events come in and files go out, and the workers.
+    """
+    place = find(home, site)
+    names = [name for name in place.settings.sites if site is None or name == site]
+    if watch:
+        look_again(place, names, interval=interval, looks=count, as_json=as_json)
+        return
+    client = place.client()
+    answers = [Inspector(client, name, place.settings.sites[name]).status() for name in names]
+    if as_json:
+        answer(answers, as_json=True)
+        return
+    for each in answers:
+        held = [_held(hold) for hold in each["held"]]
+        asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
+        answer(each | {"held": held, "resync": asked}, as_json=False)
+        if held:
+            command = f"sitemapd confirm --site {each['site']}"
+            out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
+        if asked:
+            source = place.settings.sites[each["site"]].source.get_secret_value()
+            command = f"sitemapd reconcile --site {each['site']}"
+            command += "" if source else " --against SOURCE"
+            out.print(f"to answer the resyncs: {command}", soft_wrap=True, highlight=False)
+
+
+def _held(hold: Mapping[str, object]) -> str:
+    return f"{hold['shard']}  {hold['from']} -> {hold['to']} pages  since {hold['since']}"
+
+
+def entry(
+    url: Annotated[str, typer.Argument(help="the page")],
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Where is my page, and why: its file, its values, what was decided lately."""
+    place = find(home, site)
+    found = Inspector(place.client(), place.name, place.site).entry(url)
+    held = {"held": _held(found["held"])} if "held" in found and not as_json else {}
+    answer(found | held, as_json=as_json)
+    raise typer.Exit(0 if found["listed"] else 1)
+
+
+def confirm(
+    shard: Annotated[
+        list[str] | None, typer.Argument(help="as `status` shows it, posts/1; none: all held")
+    ] = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let files shrink that the shrink guard holds, to the number of pages it shows. To reject the
+    deletions instead, send the pages again (sitemapd import).
+    """
+    place = find(home, site)
+    client = place.client()
+    with recorded(client, "confirm", place.name, " ".join(shard or ())) as said:
+        chosen = _let_go(Holds(client, place.name), shard)
+        for name, hold in chosen:
+            said(f"{name} may shrink from {hold.reference:,} to {hold.urls:,} pages")
+        if not chosen:
+            said("nothing is held")
+    let_go = [
+        {"shard": str(name), "from": hold.reference, "to": hold.urls} for name, hold in chosen
+    ]
+    if as_json:
+        answer({"confirmed": let_go}, as_json=True)
+        return
+    for each in let_go:
+        out.print(f"{each['shard']}  {each['from']} -> {each['to']} pages", highlight=False)
+    out.print("published within seconds" if let_go else "nothing is held")
+
+
+def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
+    """Confirm `shards`, by default all that are held; InvalidError if one of them is not."""
+    held = {str(name): (name, hold) for name, hold in holds.held().items()}
+    if unknown := [name for name in shards or () if name not in held]:
+        detail = f"not held; held are: {', '.join(held) or 'none'}"
+        raise InvalidError(Fault(", ".join(unknown), "held", detail))
+    chosen = [held[name] for name in dict.fromkeys(shards or held)]
+    holds.confirm({name: hold.urls for name, hold in chosen})
+    return chosen
+
+
+def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+    """Write what waits now, without minding the publish interval."""
+    place = find(home, site)
+    with recorded(place.client(), "publish", place.name) as said:
+        touched = _publish(_audit(place).publisher)
+        said(f"{counted(len(touched), 'file')} written or removed")
+    answer({"touched": touched}, as_json=as_json)
+
+
+def _publish(publisher: Publisher) -> list[str]:
+    """Write what waits; the files that were written or removed."""
+    touched: list[str] = []
+    deadline = time.monotonic() + PUBLISH_DEADLINE_S
+    while publisher.state.dirty(1):
+        done = publisher.publish()
+        if done is not None and (done.shards or done.held):
+            touched += done.written + done.removed
+        elif publisher.state.dirty() and set(publisher.state.dirty()) <= publisher.damaged.keys():
+            raise_damaged(publisher.damaged)
+        elif time.monotonic() > deadline:
+            raise PublishError("not all could be written: see the worker's log, or try again")
+        else:
+            time.sleep(0.02)
+    return touched
+
+
+def verify(
+    against: AgainstOption = None,
+    section: SectionOption = None,
+    prefix: PrefixOption = None,
+    into: IntoOption = None,
+    query: QueryOption = "",
+    key: KeyOption = "",
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold every published file against the state, byte for byte. Exit code 1 on a difference.
+
+    With --against: hold what is listed against a source, page by page. Nothing is written but what
+    it came to, for `sitemapd check`.
+    """
+    place = find(home, site)
+    scope = scope_of(place, section, prefix)
+    if against is not None:
+        if into is not None:
+            known_section(place, "--into", into)
+        source = source_of(place, against, key, query)
+        equal = verify_against(place, source, scope, into, as_json=as_json)
+        raise typer.Exit(0 if equal else 1)
+    if not scope.whole or into or query:
+        raise ConfigError(Fault("--against", "config", "the other options limit a comparison"))
+    audit = _audit(place)
+    total = audit.files()
+    with progress("comparing", total, quiet=as_json) as seen:
+        differences = list(audit.verify(seen))
+    if as_json:
+        found = [difference._asdict() for difference in differences]
+        answer({"equal": not found, "files": total, "differences": found}, as_json=True)
+    elif differences:
+        for difference in differences:
+            out.print(f"{difference.what:10} {difference.name}", highlight=False)
+    else:
+        out.print(f"equal: {total} files")
+    raise typer.Exit(1 if differences else 0)
+
+
+def rebuild(
+    home: HomeOption = None,
+    site: SiteOption = None,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="take over files that another state wrote")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write every file that differs from the state anew, beside the old one, and swap it in."""
+    place = find(home, site)
+    audit = _audit(place)
+    with recorded(place.client(), "rebuild", place.name) as said:
+        if adopt:
+            audit.publisher.adopt()
+            said("files of another state taken over")
+        with progress("rebuilding", audit.files(), quiet=as_json) as seen:
+            touched = audit.rebuild(seen)
+        said(f"{counted(len(touched), 'file')} written or removed")
+    held = [str(shard) for shard in audit.publisher.state.shrink.held()]
+    answer({"touched": touched} | ({"still_held": held} if held else {}), as_json=as_json)

@@ -1,0 +1,141 @@
+"""`sitemapd status --watch`: a live view of the sites and their workers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count as numbers
+from typing import Any, NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from deploy.commands.workers import described, show, table
+from deploy.terminal import Place, out
+from shared.errors import StoreError
+from shared.inspector import Inspector
+from shared.store.workers import Worker, Workers
+
+_COLUMNS = (
+    "site", "pages", "waiting", "oldest", "in flight", "accepted/s", "published/s", "dirty", "for",
+    "failed", "held", "last publish",
+)  # fmt: skip
+
+
+class Look(NamedTuple):
+    """What was seen at one moment (monotonic s); `error` if the store did not answer."""
+
+    at: float
+    sites: list[dict[str, Any]]
+    workers: list[Worker]
+    error: str = ""
+
+
+class Rates(NamedTuple):
+    """Of one site between two looks, each second; None where there is nothing to compare."""
+
+    accepted: float | None
+    publishes: float | None
+
+
+def watch(
+    place: Place, names: list[str], *, interval: float, looks: int | None, as_json: bool
+) -> None:
+    """Look every `interval` seconds, `looks` times or until Ctrl-C, and show it.
+
+    On a terminal one view is drawn over and over; elsewhere each look is a block of its own, or
+    with `as_json` a line.
+    """
+    seen = _looks(place, names, interval, looks)
+    with contextlib.suppress(KeyboardInterrupt):
+        if as_json:
+            _each(seen, lambda before, look: print(json.dumps(_as_json(before, look)), flush=True))
+        elif out.is_terminal:
+            with Live(console=out, auto_refresh=False) as live:
+                _each(seen, lambda before, look: live.update(view(before, look), refresh=True))
+        else:
+            _each(seen, lambda before, look: show(view(before, look)))
+
+
+def _each(seen: Iterator[Look], show: Callable[[Look | None, Look], None]) -> None:
+    before: Look | None = None
+    for look in seen:
+        show(before, look)
+        before = before if look.error else look
+
+
+def _looks(place: Place, names: list[str], interval: float, most: int | None) -> Iterator[Look]:
+    client = place.client()
+    inspectors = [Inspector(client, name, place.settings.sites[name]) for name in names]
+    workers = Workers(client, place.settings.sites)
+    for number in numbers(1):
+        begun = time.monotonic()
+        try:
+            yield Look(begun, [each.status() for each in inspectors], workers.list())
+        except StoreError as error:  # it is a view of what goes wrong, too
+            yield Look(begun, [], [], str(error))
+        if number == most:
+            return
+        time.sleep(max(0.0, interval - (time.monotonic() - begun)))
+
+
+def rates(before: Look | None, look: Look, at: int) -> Rates:
+    """How fast events come in and files go out at site number `at`."""
+    if before is None or look.at <= before.at:
+        return Rates(None, None)
+    old, new, seconds = before.sites[at], look.sites[at], look.at - before.at
+
+    def rate(name: str) -> float:
+        # Less than before: the state was restored, or begun anew.
+        return float(max(0, new[name] - old[name]) / seconds)
+
+    return Rates(rate("accepted_events"), rate("publishes"))
+
+
+def view(before: Look | None, look: Look) -> RenderableType:
+    """One look for people."""
+    if look.error:
+        return Text(f"no answer: {look.error}", style="red")
+    sites = Table(box=None, pad_edge=False)
+    for column in _COLUMNS:
+        sites.add_column(column, overflow="fold")
+    for at, status in enumerate(look.sites):
+        sites.add_row(*_row(status, rates(before, look, at)))
+    workers = table(look.workers) if look.workers else Text("no worker", style="red")
+    return Group(sites, Text(), workers, Text())
+
+
+def _row(status: Mapping[str, Any], rates: Rates) -> list[str]:
+    return [
+        status["site"], str(status["urls"]), str(status["waiting_events"]),
+        _seconds(status["oldest_s"]), str(status["in_flight"]), _rate(rates.accepted),
+        _rate(rates.publishes), str(status["dirty_files"]),
+        _seconds(status["dirty_for_s"] if status["dirty_files"] else None),
+        str(status["dead_events"]), str(len(status["held"])), status["last_publish"] or "never",
+    ]  # fmt: skip
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f} s"
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _as_json(before: Look | None, look: Look) -> dict[str, Any]:
+    if look.error:
+        return {"error": look.error}
+    sites = [
+        status
+        | {
+            f"{name}_per_s": value and round(value, 2)
+            for name, value in rates(before, look, at)._asdict().items()
+        }
+        for at, status in enumerate(look.sites)
+    ]
+    return {"sites": sites, "workers": [described(worker) for worker in look.workers]}

@@ -1,0 +1,98 @@
+"""The commands `websub list|subscribe|unsubscribe`: the feeds whose hubs send to a site."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from deploy.commands.admin import actor
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find
+from shared import w3c
+from shared.admin.outcomes import Outcome, command
+from shared.errors import ConfigError, Fault
+from shared.notify import hubs
+from shared.store.subscriptions import Subscription
+from worker.settling import now_ms
+from worker.subscribing import NAME, SiteHubs
+
+app = typer.Typer(help="Feeds whose hubs send what changed.", no_args_is_help=True)
+
+FeedsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[FEED]...", help="which; none: all of the site")
+]
+
+
+@app.command("list")
+def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+    """Every feed: its hub, how far the subscription is, until when it lasts, what went wrong."""
+    place = find(home, site)
+    desk, now = _desk(place), now_ms()
+    known = {one.topic: one for one in desk.subscriptions.all()}
+    feeds = [*desk.connection.topics, *sorted(known.keys() - set(desk.connection.topics))]
+    answer([_row(known.get(feed, Subscription(feed)), now) for feed in feeds], as_json=as_json)
+
+
+@app.command()
+def subscribe(
+    feeds: FeedsArgument = None, home: HomeOption = None, site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Ask the hubs now, whatever they said before. Exit code 1 if one does not take it."""
+    _ask(find(home, site), hubs.SUBSCRIBE, feeds, as_json=as_json)
+
+
+@app.command()
+def unsubscribe(
+    feeds: FeedsArgument = None, home: HomeOption = None, site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Ask the hubs to stop; what they still send is ignored, until `subscribe`."""
+    _ask(find(home, site), hubs.UNSUBSCRIBE, feeds, as_json=as_json)
+
+
+def _ask(place: Place, mode: str, feeds: list[str] | None, *, as_json: bool) -> None:
+    desk = _desk(place)
+    configured = desk.connection.topics
+    if unknown := [feed for feed in feeds or () if feed not in configured]:
+        detail = f"no feed of sources.{NAME}; there are: {', '.join(configured)}"
+        raise ConfigError(Fault(", ".join(unknown), "config", detail))
+    desk.subscriptions.add(configured, now_ms())
+    me = actor(place.client())
+    rows, failed = [], False
+    for feed in feeds or configured:
+        desk.want(feed, mode)
+        outcome = desk.ask(feed)
+        said = "the worker is asking the hub" if outcome is None else (
+            f"{outcome.verdict} {outcome.detail}".strip()
+        )  # fmt: skip
+        failed |= outcome is not None and not outcome.told
+        line = command(NAME, mode, feed, site=place.name)
+        me.record(Outcome(f"{NAME} {mode}", place.name, feed, said, line))
+        rows.append({"feed": feed, "mode": mode, "outcome": said})
+    answer(rows, as_json=as_json)
+    raise typer.Exit(1 if failed else 0)
+
+
+def _desk(place: Place) -> SiteHubs:
+    if NAME not in place.site.sources:
+        detail = f"is not configured; `sitemapd connect {NAME} {place.name}` says how"
+        raise ConfigError(Fault(f"sites.{place.name}.sources.{NAME}", "config", detail))
+    return SiteHubs(place.client(), place.name, place.site)
+
+
+def _row(one: Subscription, now: int) -> dict[str, Any]:
+    lapsed = one.mode == hubs.SUBSCRIBE and 0 < one.until <= now
+    return {
+        "feed": one.topic,
+        "hub": one.hub or None,
+        "mode": one.mode,
+        "state": "lapsed" if lapsed else one.state,
+        "until": _time(one.until),
+        "next": _time(one.due),
+        "why": one.why or None,
+    }
+
+
+def _time(at: int) -> str | None:
+    return w3c.from_epoch_s(at // 1000) if at else None

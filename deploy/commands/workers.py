@@ -1,0 +1,190 @@
+"""The commands `workers` and `workers quiet|resume|stop`: who works, and who is to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from deploy.commands.admin import recorded
+from deploy.terminal import HomeOption, JsonOption, Place, answer, find, out
+from shared import w3c
+from shared.store.workers import HEARTBEAT_S, Beat, Wish, Worker, Workers
+
+WAIT_S = 2 * HEARTBEAT_S
+
+_LOOK_S = 0.1
+_MB = 1024 * 1024
+_WIDE = 1000
+_COMMANDS: Mapping[Wish, str] = {"quiet": "quiet", "work": "resume", "stop": "stop"}
+
+NameArgument = Annotated[str, typer.Argument(help="as `sitemapd workers` lists it")]
+WaitOption = Annotated[
+    float,
+    typer.Option("--wait", min=0, help="seconds until it must have done so; else exit code 1"),
+]
+
+app = typer.Typer(help="Who works, and who is to be quiet or to stop.")
+
+
+@app.callback(invoke_without_command=True)
+def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """The workers that live, or did within a day: version, what they are at, memory, heartbeat."""
+    if context.invoked_subcommand is not None:
+        return
+    place = find(home)
+    found = Workers(place.client(), place.settings.sites).list()
+    if as_json:
+        answer([described(worker) for worker in found], as_json=True)
+    elif found:
+        show(table(found))
+    else:
+        out.print("no worker has been heard of within a day")
+
+
+@app.command()
+def quiet(
+    name: NameArgument,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    wait: WaitOption = WAIT_S,
+) -> None:
+    """Have a worker finish what is at hand and take no more, for a week at most.
+
+    A restart does not change that; `resume` does. What waits is left to the other workers, and
+    waits on if there is none.
+    """
+    _ask(find(home), name, "quiet", _is_quiet, wait, as_json=as_json)
+
+
+@app.command()
+def resume(
+    name: NameArgument,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    wait: WaitOption = WAIT_S,
+) -> None:
+    """Have a quiet worker work again."""
+    _ask(find(home), name, "work", _works, wait, as_json=as_json)
+
+
+@app.command()
+def stop(
+    name: NameArgument,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    wait: WaitOption = WAIT_S,
+) -> None:
+    """Have a worker finish what is at hand and end, as SIGTERM does.
+
+    Its supervisor (`sitemapd up`, systemd, a container engine) starts it again: this restarts it.
+    To have it stay away, stop it there; to have it idle, `quiet` it.
+    """
+    _ask(find(home), name, "stop", _is_another, wait, as_json=as_json)
+
+
+def described(worker: Worker) -> dict[str, Any]:
+    """One worker as JSON has it; times in seconds, memory in bytes."""
+    said = worker.beat.model_dump(mode="json") if worker.beat else {}
+    known = {"name": worker.name, "alive": worker.alive, "state": _state(worker)}
+    return known | {"seen_s": round(worker.seen, 1), "wanted": worker.wanted} | said
+
+
+def show(what: RenderableType) -> None:
+    """Print tables; where nobody draws them in a window, no line is folded."""
+    (out if out.is_terminal else Console(width=_WIDE)).print(what)
+
+
+def table(found: list[Worker]) -> Table:
+    """The workers for people."""
+    shown = Table(box=None, pad_edge=False)
+    for column in (
+        "worker", "state", "version", "busy with", "memory", "heartbeat", "started", "events",
+        "files", "clock",
+    ):  # fmt: skip
+        shown.add_column(column, overflow="fold")
+    for worker in found:
+        shown.add_row(worker.name, _wished(worker), *_told(worker))
+    return shown
+
+
+def _told(worker: Worker) -> list[str]:
+    seen, beat = f"{worker.seen:.0f} s ago", worker.beat
+    if beat is None:
+        older = "older" if worker.alive else ""
+        return [older, "", "", seen, "", "", "", ""]
+    memory = "" if beat.memory is None else f"{beat.memory / _MB:.0f} MB"
+    offset = "" if beat.clock_offset is None else f"{beat.clock_offset:+.1f} s"
+    return [
+        beat.version, _busy(beat), memory, seen, w3c.from_epoch_s(int(beat.started)),
+        str(beat.events), str(beat.files), offset,
+    ]  # fmt: skip
+
+
+def _busy(beat: Beat) -> str:
+    now = time.time() + (beat.clock_offset or 0)
+    each = (f"{busy.site} {max(0.0, now - busy.since):.0f} s" for busy in beat.busy)
+    return f"{len(beat.busy)} of {beat.threads}" + "".join(f", {one}" for one in each)
+
+
+def _state(worker: Worker) -> str:
+    if not worker.alive:
+        return "gone"
+    return worker.beat.state if worker.beat else "alive"
+
+
+def _wished(worker: Worker) -> str:
+    state = _state(worker)
+    if worker.wanted == "quiet" and state != "quiet":
+        return f"{state}, to be quiet"
+    return f"{state}, to stop" if worker.wanted == "stop" else state
+
+
+def _ask(
+    place: Place, name: str, wish: Wish, done: Callable[[Worker, Worker | None], bool], wait: float,
+    *, as_json: bool,
+) -> None:  # fmt: skip
+    """Say what is wanted of a worker, and wait until it is so."""
+    client = place.client()
+    workers = Workers(client, place.settings.sites)
+    with recorded(client, f"workers {_COMMANDS[wish]}", "", name) as said:
+        before = workers.ask(name, wish)
+        said(f"asked to {'be quiet' if wish == 'quiet' else wish}")
+    deadline = time.monotonic() + wait
+    while not (reached := done(before, after := _one(workers, name))):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_LOOK_S)
+    state = "gone" if after is None else _state(after)
+    if as_json:
+        answer({"worker": name, "wanted": wish, "reached": reached, "state": state}, as_json=True)
+    else:
+        ended = "ended; its supervisor starts it again" if wish == "stop" else state
+        out.print(f"{name}: {ended}" if reached else f"{name}: asked, but still {state}")
+    raise typer.Exit(0 if reached else 1)
+
+
+def _one(workers: Workers, name: str) -> Worker | None:
+    return next((each for each in workers.list() if each.name == name), None)
+
+
+def _is_quiet(_before: Worker, now: Worker | None) -> bool:
+    """Quiet, with nothing at hand; one that is gone will be when it starts."""
+    if now is None or not now.alive:
+        return True
+    return now.beat is not None and now.beat.state == "quiet" and not now.beat.busy
+
+
+def _works(_before: Worker, now: Worker | None) -> bool:
+    return now is None or not now.alive or (now.beat is not None and now.beat.state == "working")
+
+
+def _is_another(before: Worker, now: Worker | None) -> bool:
+    """Gone, or started again since."""
+    if now is None or now.beat is None or before.beat is None:
+        return True
+    return (now.beat.pid, now.beat.started) != (before.beat.pid, before.beat.started)

@@ -1,0 +1,1 @@
+"""What `sitemapd doctor` looks at."""

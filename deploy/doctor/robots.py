@@ -1,0 +1,108 @@
+"""Checks of robots.txt: our lines are there, and nothing keeps crawlers from what we publish."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import closing
+from io import BytesIO
+from itertools import islice
+
+from lxml import etree
+from protego import Protego
+
+from deploy.doctor.contract import Case, Check, Finding, fail, ok, skip, warn
+from deploy.doctor.root import index_names, listed, opened
+from shared import robots, shards
+from shared.errors import RobotsError
+from shared.store.publishing import Publishing
+from worker.files import WebRoot
+from worker.indexes import named
+
+AGENT = "Googlebot"
+FILES, PAGES, MOST = 10, 500, 16 * 2**20
+"""How many files are looked into, how many pages of each are tried, and how many bytes of it."""
+
+
+def _robots(case: Case) -> Finding:
+    site = case.site
+    with closing(opened(case)) as root:
+        content = root.read("robots.txt")
+        ours = named(Publishing(case.client, case.name), site)
+        if content is None:
+            return _absent(case, ours)
+        try:
+            edited = robots.edit(content, ours)
+        except RobotsError as error:
+            todo = "mend robots.txt by hand: it is left alone as it is"
+            return fail(str(error), todo) if site.robots != "off" else warn(str(error), todo)
+        parsed = Protego.parse(content.decode("utf-8-sig"))
+        missing = [url for url in ours if url not in set(parsed.sitemaps)]
+        if blocked := [url for url in ours if not parsed.can_fetch(url, AGENT)]:
+            todo = "remove the Disallow that matches it from robots.txt"
+            return fail(f"{AGENT} may not fetch {blocked[0]}", todo)
+        if site.robots != "off" and edited != content:
+            return fail(
+                "our lines in robots.txt are not as they should be",
+                f"start a worker, which mends them; or run: sitemapd rebuild --site {case.name}",
+            )
+        pages = [*_pages(case, root)]
+        hidden = [url for url in pages if not parsed.can_fetch(url, AGENT)]
+    if hidden:
+        said = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} pages tried: {hidden[0]}"
+        return warn(said, "allow them in robots.txt, or take them out by events of type delete")
+    if missing:
+        todo = 'name it in robots.txt (robots = "edit"), or submit it to each search engine'
+        return warn(f"robots.txt does not name {missing[0]}", todo)
+    return ok(f"names {len(ours)} sitemaps; {AGENT} may fetch them and {len(pages)} pages tried")
+
+
+def _absent(case: Case, ours: list[str]) -> Finding:
+    if case.site.robots == "create" and ours:
+        todo = f"start a worker, which makes it; or run: sitemapd rebuild --site {case.name}"
+        return fail("there is no robots.txt", todo)
+    if case.site.robots == "edit":
+        todo = 'write one, and ours will be added to it; or say robots = "create"'
+        return warn("there is no robots.txt to edit", todo)
+    if case.site.robots == "off":
+        return skip('robots = "off", and no file: see that your robots.txt names the sitemap')
+    return ok("nothing is published that it could name")
+
+
+def _pages(case: Case, root: WebRoot) -> Iterator[str]:
+    """Some of the pages that some of the files list."""
+    site = case.site
+    urls = [
+        url
+        for index in (index_names(case, root) if site.index else ())
+        for url in listed(root, index)
+    ]
+    # The newest pages are in the last files.
+    for url in urls[-FILES:]:
+        name = shards.on_disk(url.removeprefix(site.base.prefix), site.form)
+        packed = root.read_own(name) or b""
+        with gzip.open(BytesIO(packed)) if name.endswith(".gz") else BytesIO(packed) as file:
+            content = file.read(MOST)
+        yield from islice(_locs(content, site.form), PAGES)
+
+
+def _locs(content: bytes, form: str) -> Iterator[str]:
+    if form == "txt":
+        yield from content.decode().splitlines()
+        return
+    parser = etree.XMLPullParser(("end",), tag=_LOC, resolve_entities=False, no_network=True)
+    parser.feed(content)
+    for _, element in parser.read_events():
+        if element.getparent().tag == _URL:
+            yield element.text
+
+
+_URL = "{http://www.sitemaps.org/schemas/sitemap/0.9}url"
+_LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+
+CHECKS = (
+    Check(
+        "robots.txt", "our lines in it, and whether it keeps Google from pages we list", _robots,
+        "see that robots.txt can be read, and is no link", store=True,
+    ),
+)  # fmt: skip

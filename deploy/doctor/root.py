@@ -1,0 +1,192 @@
+"""Checks of a web root: the directory, whose state its files are, and that they are whole."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import secrets
+import stat
+import time
+from contextlib import closing, suppress
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
+from shared import shards
+from shared.errors import PublishError, StoreError
+from shared.store.contract import Keys
+from shared.store.publishing import Publishing
+from shared.store.redis import answering
+from shared.store.work import Run
+from worker import marker
+from worker.checking import STALE_S
+from worker.files import TEMP, WebRoot
+
+BYTES_WARN, BYTES_FAIL = 500 * 2**20, 20 * 2**20
+INODES_WARN, INODES_FAIL = 1_000, 50
+MOST_NAMED = 5
+
+_TRIES = 2
+_AGAIN_S = 0.2
+_INDEX = re.compile(r"sitemap(?:-[0-9]+)?\.xml")
+_LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+
+
+def opened(case: Case) -> WebRoot:
+    """The web root, which is not made where there is none; PublishError."""
+    if not case.site.web_root.is_dir():
+        raise PublishError(f"{case.site.web_root} is no directory")
+    return WebRoot(case.site.web_root)
+
+
+def _web_root(case: Case) -> Finding:
+    path = case.site.web_root
+    try:
+        found = path.stat()
+    except OSError as error:
+        return fail(f"{path}: {error.strerror}", "create it, owned by the user of the worker")
+    said = f"{path} of {_owner(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):04o}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+        return fail(f"{said}: others can swap files under us", f"run: chmod go-w {path}")
+    name = f"{TEMP}doctor-{secrets.token_hex(8)}"
+    with closing(opened(case)) as root:
+        try:
+            root.place(root.stage(name, [b"\n"]))
+            root.sync()
+        finally:
+            with suppress(PublishError):
+                root.remove(name)
+    return ok(f"{said}, written to and synced by {_owner(os.geteuid())}")
+
+
+def _owner(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _space(case: Case) -> Finding:
+    found = os.statvfs(case.site.web_root)
+    free, inodes = found.f_bavail * found.f_frsize, found.f_favail
+    said = f"{free / 2**20:.0f} MB free"
+    if found.f_files:  # some file systems make them as they are needed, and count none
+        said += f", {inodes} inodes"
+    todo = "make room: a full disk keeps the old files, and events wait"
+    few = found.f_files > 0 and inodes < INODES_WARN
+    if free < BYTES_FAIL or (few and inodes < INODES_FAIL):
+        return fail(said, todo)
+    return warn(said, todo) if free < BYTES_WARN or few else ok(said)
+
+
+def _leftovers(case: Case) -> Finding:
+    with closing(opened(case)) as root:
+        found = [
+            name
+            for name in root.names()
+            if name.startswith(TEMP)
+            and (look := root.look(name)) is not None
+            and case.now() - look.ctime_ns / 1e9 > STALE_S
+        ]
+    if found:
+        named = ", ".join(sorted(found)[:MOST_NAMED])
+        todo = "start a worker: it removes them with the next look at the files"
+        return warn(f"{len(found)} half-written files of a publisher that died: {named}", todo)
+    return ok("no half-written files")
+
+
+def _state(case: Case) -> Finding:
+    keys = Keys(case.name)
+    with answering():
+        found: Any = case.client.hmget(keys.counters, "run", "publishes")
+    run = Run((found[0] or b"").decode(), int(found[1] or 0))
+    with closing(opened(case)) as root:
+        if root.read(marker.NAME) is None and not run.publishes:
+            return ok("nothing has been published yet")
+        try:
+            belongs = marker.belongs(root, run, case.name)
+        except PublishError as error:
+            said, _, todo = str(error).partition(". ")
+            return fail(said, todo)
+    if not belongs:
+        todo = "nothing: the worker puts them back; do so now with: sitemapd rebuild"
+        return warn(f"nothing says that the files are of this state ({marker.NAME})", todo)
+    return ok(f"the files are of this state, after {run.publishes} publishes")
+
+
+def index_names(case: Case, root: WebRoot) -> list[str]:
+    """The index files that should be there; without Redis, those that are."""
+    try:
+        pages = Publishing(case.client, case.name).pages(case.site.index_shards)
+        return [shards.index_name(page) for page in pages]
+    except StoreError:
+        return [name for name in sorted(root.names()) if _INDEX.fullmatch(name)]
+
+
+def listed(root: WebRoot, index: str) -> list[str]:
+    """The addresses of the files that `index` names, none if it is not there; PublishError if it is
+    not whole.
+    """
+    content = root.read(index)
+    if content is None:
+        return []
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+    try:
+        return [loc.text or "" for loc in etree.fromstring(content, parser).iter(_LOC)]
+    except etree.XMLSyntaxError as error:
+        raise PublishError(f"{index} is no XML: {error}") from None
+
+
+class _Seen(NamedTuple):
+    indexes: int
+    files: int
+    missing: list[str]
+
+
+def _files(case: Case) -> Finding:
+    rebuild = f"run: sitemapd rebuild --site {case.name}"
+    with closing(opened(case)) as root:
+        seen = _look(case, root)
+        for _ in range(_TRIES):
+            if seen.missing:  # or removed since the index was read
+                time.sleep(_AGAIN_S)
+                seen = _look(case, root)
+    if seen.missing:
+        named = ", ".join(seen.missing[:MOST_NAMED])
+        return fail(f"{len(seen.missing)} files are missing: {named}", rebuild)
+    if not seen.files:
+        return ok("nothing is published yet")
+    return ok(f"{seen.indexes} index files, and all {seen.files} files that are published")
+
+
+def _look(case: Case, root: WebRoot) -> _Seen:
+    site, missing = case.site, []
+    if site.index:
+        indexes, names = index_names(case, root), []
+        for index in indexes:
+            if root.look(index) is None:
+                missing.append(index)
+            names += [url.removeprefix(site.base.prefix) for url in listed(root, index)]
+    else:
+        state = Publishing(case.client, case.name)
+        indexes = []
+        names = [shards.file_name(each, site.form) for each in state.files(state.sections())]
+    missing += [name for name in names if root.look(shards.on_disk(name, site.form)) is None]
+    return _Seen(len(indexes), len(names), missing)
+
+
+CHECKS = (
+    Check(
+        "web root", "its owner and mode, and whether files can be replaced in it", _web_root,
+        "let the user of the worker write there; as a mount, it has to be writable",
+    ),
+    Check("web root space", "free bytes and inodes", _space, "create the web root"),
+    Check("web root leftovers", "half-written files", _leftovers, "create the web root"),
+    Check(
+        "state", "whether Redis and the files belong together", _state, "create the web root",
+        store=True,
+    ),
+    Check("files", "the index, and every file that it names", _files, "run: sitemapd rebuild"),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""Checks of the machine: the configuration's file, Redis, the clock."""
+
+from __future__ import annotations
+
+import stat
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from redis.exceptions import NoPermissionError
+
+from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
+from shared.errors import StoreError, UnsafeStoreError
+from shared.store.redis import answering, check_settings
+
+PINGS = 20
+SLOW_S = 0.02
+SKEW_WARN_S = 1.0
+SKEW_FAIL_S = 60.0
+FULL = 0.9
+
+_KEY = "{sitemapd}:doctor"
+_GROUP = "doctor"
+_SHA = "0" * 40
+HARMLESS: tuple[tuple[str | int | float, ...], ...] = (
+    # No such key exists and none of these makes it: an error of any kind but NOPERM is leave.
+    ("XADD", _KEY, "NOMKSTREAM", "*", "e", ""), ("XRANGE", _KEY, "-", "+"), ("XLEN", _KEY),
+    ("XREADGROUP", "GROUP", _GROUP, _GROUP, "STREAMS", _KEY, ">"), ("XDEL", _KEY, "0-1"),
+    ("XGROUP", "CREATE", _KEY, _GROUP, "0"), ("XCLAIM", _KEY, _GROUP, _GROUP, 0, "0-1"),
+    ("XPENDING", _KEY, _GROUP), ("XINFO", "STREAM", _KEY), ("XINFO", "CONSUMERS", _KEY, _GROUP),
+    ("GET", _KEY), ("SET", _KEY, "", "XX", "PX", 1), ("DEL", _KEY), ("EXISTS", _KEY),
+    ("PEXPIRE", _KEY, 1), ("PTTL", _KEY), ("HGETALL", _KEY), ("HDEL", _KEY, "f"),
+    ("ZADD", _KEY, "XX", 1, "m"), ("ZRANGE", _KEY, 0, -1), ("ZREM", _KEY, "m"),
+    ("LPUSHX", _KEY, ""), ("BRPOP", _KEY, 0.001), ("SMEMBERS", _KEY), ("SREM", _KEY, "m"),
+    ("SCAN", 0, "COUNT", 1), ("EVALSHA", _SHA, 0), ("SCRIPT", "LOAD", "return 1"),
+    ("PUBLISH", _KEY, ""), ("UNWATCH",), ("TIME",), ("INFO", "server"),
+    ("CONFIG", "GET", "appendfsync"),
+)  # fmt: skip
+
+
+def secrets_file(path: Path) -> Callable[[Case], Finding]:
+    """The check that the configuration in `path` is nobody else's to read: it holds secrets."""
+
+    def look(_case: Case) -> Finding:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        said = f"{path} has mode {mode:04o}"
+        if mode & stat.S_IROTH:
+            return warn(f"{said}: everybody here can read its secrets", f"run: chmod o-rwx {path}")
+        if mode & stat.S_IWOTH:
+            return fail(f"{said}: everybody here can change it", f"run: chmod o-rwx {path}")
+        return ok(said)
+
+    return look
+
+
+def _answers(case: Case) -> Finding:
+    with answering():
+        info: Any = case.client.info("server") | case.client.info("memory")
+    name = "valkey" if "valkey_version" in info else "redis"
+    version = info.get("valkey_version") or info["redis_version"]
+    used, most = int(info["used_memory"]), int(info["maxmemory"])
+    said = f"{name} {version}, {used / 2**20:.1f} MB of "
+    said += f"{most / 2**20:.0f} MB" if most else "no limit"
+    if most and used > FULL * most:
+        return warn(said, "raise maxmemory: when it is full, events are refused with 503")
+    return ok(said)
+
+
+def _settings(case: Case) -> Finding:
+    try:
+        check_settings(case.client)
+    except UnsafeStoreError as error:
+        todo = (
+            "set them so in the configuration of Redis, and with CONFIG SET until it is restarted"
+        )
+        said = str(error).partition(". Mend ")[0]
+        return warn(f"{said}; allow_loss is set", todo) if case.settings.allow_loss else (
+            fail(said, todo)
+        )  # fmt: skip
+    except StoreError as error:
+        if not isinstance(error.__cause__, NoPermissionError):
+            raise
+        return warn("this user may not read them", "allow it +config|get and +info")
+    return ok("appendonly yes, appendfsync always, noeviction")
+
+
+def _log(case: Case) -> Finding:
+    with answering():
+        info: Any = case.client.info("persistence")
+    if int(info.get("loading", 0)):
+        return warn("Redis is still loading its log", "wait until it has")
+    bad = [
+        name
+        for name in ("aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status")
+        if info.get(name, "ok") != "ok"
+    ]
+    if bad:
+        return fail(f"{', '.join(bad)}: failed", "look into the log of Redis: its disk may be full")
+    return ok("the last write of the log succeeded")
+
+
+def _latency(case: Case) -> Finding:
+    took = []
+    with answering():
+        for _ in range(PINGS):
+            begun = time.perf_counter()
+            case.client.ping()
+            took.append(time.perf_counter() - begun)
+    median = statistics.median(took)
+    said = f"{PINGS} PINGs: median {median * 1e3:.2f} ms, slowest {max(took) * 1e3:.1f} ms"
+    if median > SLOW_S:
+        return warn(said, "run Redis on this machine, or find out what keeps it busy")
+    return ok(said)
+
+
+def _rights(case: Case) -> Finding:
+    with answering():
+        pipe = case.client.pipeline(transaction=False)
+        for command in HARMLESS:
+            pipe.execute_command(*command)  # type: ignore[no-untyped-call]
+        replies = pipe.execute(raise_on_error=False)
+    refused = [
+        " ".join(map(str, command[: 2 if command[0] in {"CONFIG", "SCRIPT", "XINFO"} else 1]))
+        for command, reply in zip(HARMLESS, replies, strict=True)
+        if isinstance(reply, NoPermissionError)
+    ]
+    if refused:
+        todo = "give this user the rights that deploy/redis/sitemapd.acl lists"
+        return fail(f"this user may not: {', '.join(refused)}", todo)
+    return ok("this user may do what is needed")
+
+
+def _clock(case: Case) -> Finding:
+    with answering():
+        before = case.now()
+        found: Any = case.client.time()
+        middle = (before + case.now()) / 2
+    offset = found[0] + found[1] / 1e6 - middle
+    said = f"the clock of Redis is {abs(offset):.1f} s {'ahead' if offset > 0 else 'behind'}"
+    todo = "set both clocks by NTP: signatures older than 5 minutes are refused, lastmod is dated"
+    if abs(offset) > SKEW_FAIL_S:
+        return fail(said, todo)
+    return warn(said, todo) if abs(offset) > SKEW_WARN_S else ok(said)
+
+
+def checks(config: Path) -> tuple[Check, ...]:
+    """The checks of the machine, for the configuration in the file `config`."""
+    see = "look into the log of Redis"
+    return (
+        Check(
+            "secrets", "who can read sitemapd.toml", secrets_file(config),
+            "see that this user may look at the file", once=True,
+        ),
+        Check("redis", "whether Redis answers, its memory", _answers, see, once=True, store=True),
+        Check(
+            "redis settings", "whether it may lose acknowledged events", _settings, see,
+            once=True, store=True,
+        ),
+        Check("redis log", "whether its last write succeeded", _log, see, once=True, store=True),
+        Check("redis latency", "how fast it answers", _latency, see, once=True, store=True),
+        Check("redis rights", "whether we may do what we do", _rights, see, once=True, store=True),
+        Check("clock", "this clock against that of Redis", _clock, see, once=True, store=True),
+    )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Checks of the work: who does it, what waits for too long, what failed, is held or paused."""
+
+from __future__ import annotations
+
+from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
+from shared.admin.outcomes import command
+from shared.inspector import Inspector
+from shared.store.contract import Keys
+from shared.store.queues import Queues
+from shared.store.redis import answering
+from shared.store.workers import Worker, Workers
+from worker.heart import own_version
+
+STUCK_S = 60.0
+FULL = 0.8
+
+_START = "start one: sitemapd up, or sitemapd run worker"
+
+
+def _living(case: Case) -> list[Worker]:
+    found = Workers(case.client, case.settings.sites).list()
+    return [worker for worker in found if worker.alive]
+
+
+def _at_work(case: Case) -> bool:
+    """Whether somebody should be working on the site."""
+    return any(worker.works_on(case.name) for worker in _living(case))
+
+
+def _workers(case: Case) -> Finding:
+    living = _living(case)
+    if not living:
+        return fail("no worker lives: events are accepted, and wait", _START)
+    own, names = own_version(), ", ".join(worker.name for worker in living)
+    if not any(each.beat is None or each.beat.state == "working" for each in living):
+        first = living[0].name
+        return warn(
+            f"none of these takes anything: {names}", f"run: sitemapd workers resume {first}"
+        )
+    if other := [each for each in living if each.beat is None or each.beat.version != own]:
+        said = ", ".join(f"{e.name} {e.beat.version if e.beat else '(older)'}" for e in other)
+        return warn(f"not of version {own}: {said}", "restart them, once the new one is installed")
+    sites = set(case.settings.sites)
+    if unknown := [each.name for each in living if each.beat and sites - set(each.beat.sites)]:
+        said = f"these do not know each site that is configured: {', '.join(unknown)}"
+        return warn(said, "restart them: the configuration is read at start")
+    return ok(f"{names}, of version {own}")
+
+
+def _inbox(case: Case) -> Finding:
+    status = Inspector(case.client, case.name, case.site).status()
+    waiting, oldest = status["waiting_events"], status["oldest_s"] or 0.0
+    said = f"{waiting} events wait, the oldest for {oldest:.0f} s" if waiting else "nothing waits"
+    if oldest > STUCK_S and _at_work(case):
+        return fail(said, "look into the worker's log for why it does not settle them")
+    if oldest > STUCK_S:
+        return warn(said, f"nobody works on this site: {_START}")
+    if case.settings.inbox_limit and waiting > FULL * case.settings.inbox_limit:
+        said += f"; more than {case.settings.inbox_limit} are refused"
+        return warn(said, "start more workers, or raise inbox_limit")
+    return ok(said)
+
+
+def _files_behind(case: Case) -> Finding:
+    status = Inspector(case.client, case.name, case.site).status()
+    dirty, since = status["dirty_files"], status["dirty_for_s"]
+    said = f"{dirty} files are behind, for {since:.0f} s" if dirty else "no file is behind"
+    if dirty and since > STUCK_S + 2 * case.site.publish_interval:
+        if _at_work(case):
+            return fail(said, "look into the worker's log for why it cannot write them")
+        return warn(said, f"nobody works on this site: {_START}")
+    return ok(said)
+
+
+def _dead_letters(case: Case) -> Finding:
+    with answering():
+        found = case.client.xlen(Keys(case.name).dead)
+    if found:
+        todo = (
+            f"run: {command('dead', 'list', site=case.name)}; when the cause is mended: "
+            f"{command('dead', 'retry', '--all', site=case.name)}"
+        )
+        return warn(f"{found} events failed for good", todo)
+    return ok("no event failed for good")
+
+
+def _held(case: Case) -> Finding:
+    held = Inspector(case.client, case.name, case.site).status()["held"]
+    if held:
+        named = ", ".join(f"{each['shard']} ({each['from']} -> {each['to']})" for each in held)
+        todo = f"if that is meant, run: sitemapd confirm --site {case.name}; else send them again"
+        return warn(f"the shrink guard holds {named}", todo)
+    return ok("nothing is held")
+
+
+def _paused(case: Case) -> Finding:
+    paused = Queues(case.client, case.name).paused()
+    if paused:
+        said = ", ".join(f"{queue} by {pause.by}" for queue, pause in paused.items())
+        lines = "; ".join(command("queue", "resume", queue, site=case.name) for queue in paused)
+        return warn(f"paused: {said}", f"when it is time, run: {lines}")
+    return ok("nothing is paused")
+
+
+CHECKS = (
+    Check(
+        "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True
+    ),
+    Check("paused", "whether somebody has paused a queue", _paused, _START, store=True),
+    Check("inbox", "how long the oldest event waits", _inbox, _START, store=True),
+    Check("publishing", "how long files are behind", _files_behind, _START, store=True),
+    Check("dead letters", "events that failed for good", _dead_letters, _START, store=True),
+    Check("held", "files that the shrink guard holds", _held, _START, store=True),
+)  # fmt: skip

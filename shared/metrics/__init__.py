@@ -1,0 +1,1 @@
+"""Every metric, declared once, and where its value comes from."""

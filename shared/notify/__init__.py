@@ -1,0 +1,1 @@
+"""Which search engines a site tells of changes, and which hubs tell it."""

@@ -1,0 +1,207 @@
+"""The search engines that can be told of changes, each with what it has to be given."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from shared.errors import CredentialError
+from shared.notify import pings
+
+KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
+"""What may be an IndexNow key (PROTOCOL U4)."""
+
+SITEMAP = "{sitemap}"
+
+
+def _address(text: str) -> str:
+    parts = urlsplit(text)
+    try:
+        port = parts.port or 1
+    except ValueError:
+        port = 0
+    plain = text.isascii() and text.isprintable() and not set(" \\@?#") & set(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not port or not plain:
+        raise ValueError("write an address: https://host/path, and nothing behind it")
+    if instead := pings.retired(parts.hostname, parts.path):
+        raise ValueError(instead)
+    return text
+
+
+def _template(text: str) -> str:
+    if text.count(SITEMAP) != 1 or SITEMAP not in text.partition("?")[2] or "#" in text:
+        raise ValueError(f"put {SITEMAP} once behind the question mark: ...?sitemap={SITEMAP}")
+    _address(text.partition("?")[0])
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Template = Annotated[str, AfterValidator(_template)]
+
+
+def secret_of(given: SecretStr) -> str:
+    """The secret that is meant: itself, or what `env:NAME` or `file:/path` names.
+
+    Read when it is used, by whoever uses it: the web process need not be able to. Raises
+    CredentialError without repeating anything that is secret.
+    """
+    kind, _, rest = given.get_secret_value().partition(":")
+    if kind == "env":
+        found = os.environ.get(rest, "")
+    elif kind == "file":
+        try:
+            found = Path(rest).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise CredentialError(f"the credentials in {rest} cannot be read: {reason}") from None
+    else:
+        found = given.get_secret_value()
+    if not found.strip():
+        where = f"{kind}:{rest}" if kind in {"env", "file"} else "the configuration"
+        raise CredentialError(f"the credentials in {where} are empty")
+    return found.strip()
+
+
+class Engine(BaseModel):
+    """What every engine has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    daily: int = Field(10_000, ge=1, description="URLs a day at most (UTC); others: requests")
+    debounce_minutes: float = Field(
+        10, ge=0, le=10_080, description="between two notices about one URL (PROTOCOL U7)"
+    )
+    allow_private: bool = Field(
+        False, description="its host may have an address of a private network, without TLS too"
+    )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Everything that may be asked."""
+        return ()
+
+    @property
+    def allow_http(self) -> bool:
+        """Whether it may be asked over the open internet without TLS."""
+        return False
+
+
+class IndexNow(Engine):
+    """IndexNow: Bing, Yandex, Seznam, Naver, Yep, Amazon (PROTOCOL U3-U8)."""
+
+    key: str = Field(description="8 to 128 of [A-Za-z0-9-]: `sitemapd notify key` makes one")
+    key_location: Address | None = Field(
+        None, description="URL of the key's file if you serve it yourself"
+    )
+    endpoints: tuple[Address, ...] = Field(
+        ("https://api.indexnow.org/indexnow",), min_length=1,
+        description="the first; the next where that fails: they share what they get",
+    )  # fmt: skip
+
+    @field_validator("key")
+    @classmethod
+    def _key(cls, key: str) -> str:
+        if not KEY.fullmatch(key):
+            raise ValueError("8 to 128 of [A-Za-z0-9-] (PROTOCOL U4): `sitemapd notify key`")
+        return key
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return self.endpoints
+
+
+class Bing(Engine):
+    """Bing Webmaster: SubmitUrlBatch."""
+
+    key: SecretStr = Field(description="API key of Bing Webmaster Tools")
+    site: str = Field("", description="as it is verified there; empty: the origin of base_url")
+    endpoint: Address = "https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlbatch"
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+
+class Yandex(Engine):
+    """Yandex Webmaster: the recrawl queue, one URL a request."""
+
+    token: SecretStr = Field(description="OAuth token with the right to manage sites")
+    user_id: int = Field(ge=1, description="number of the user whose token it is")
+    host_id: str = Field(pattern=r"^https?:[a-z0-9.-]+:[0-9]+$", description="https:HOST:443")
+    endpoint: Address = "https://api.webmaster.yandex.net/v4"
+    daily: int = Field(100, ge=1)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+
+class Baidu(Engine):
+    """Baidu's push interface: added and changed pages."""
+
+    token: SecretStr = Field(description="of the push interface")
+    site: str = Field("", description="as it is verified there; empty: the origin of base_url")
+    endpoint: Address = "http://data.zz.baidu.com/urls"
+    plain_http: bool = Field(False, description="send the token without TLS: Baidu names no other")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+    @property
+    def allow_http(self) -> bool:
+        return self.plain_http
+
+
+class Google(Engine):
+    """What both interfaces of Google need."""
+
+    credentials: SecretStr = Field(description="the service account's JSON: file:/path, env:NAME")
+    token_endpoint: Address = "https://oauth2.googleapis.com/token"  # noqa: S105  # an address
+    endpoint: Address
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint, self.token_endpoint)
+
+
+class SearchConsole(Google):
+    """Google Search Console: sitemaps.submit."""
+
+    property: str = Field("", description="sc-domain:example.com or a URL; empty: base_url")
+    endpoint: Address = "https://www.googleapis.com/webmasters/v3"
+    daily: int = Field(50, ge=1)
+    debounce_minutes: float = Field(60, ge=0, le=10_080)
+
+
+class GoogleIndexing(Google):
+    """Google Indexing API: job postings and livestreams, nothing else."""
+
+    sections: dict[str, Literal["JobPosting", "BroadcastEvent"]] = Field(
+        min_length=1, description="section -> what its pages are; Google takes no others"
+    )
+    endpoint: Address = "https://indexing.googleapis.com/v3/urlNotifications:publish"
+    daily: int = Field(200, ge=1)
+
+
+class WebSub(Engine):
+    """WebSub: the site's `hub` is told that the feeds changed."""
+
+    daily: int = Field(1_000, ge=1)
+    debounce_minutes: float = Field(1, ge=0, le=10_080)
+
+
+class Crawler(Engine):
+    """A crawler of one's own: GET of an address that holds the sitemap's."""
+
+    url: Template = Field(description=f"https://crawler.example/?sitemap={SITEMAP}")
+    daily: int = Field(1_000, ge=1)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.url,)
