@@ -26,6 +26,8 @@ _CONFIG = Template("""\
 # body_limit = 1048576      # bytes of one request's body
 # inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit
 # linger = 0.02             # seconds between two looks at the inbox under load
+# history_mb = 16.0         # megabytes of Redis for a site's latest events, and again for the lines
+#                             they changed: what the console shows, replays and takes back
 # checks_hours = 24.0       # hours between two checks of what is listed (sitemapd check); 0: only
 #                             when somebody asks for one
 # metrics_token = ""        # Bearer token that shows /metrics of all sites and of Redis; a site's

@@ -55,6 +55,10 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug: a line for each decision with its reason"
     )
+    history_mb: float = Field(
+        16, ge=0.1, le=4096, allow_inf_nan=False,
+        description="megabytes kept of a site's latest events, and again of its changed lines",
+    )  # fmt: skip
     checks_hours: float = Field(
         24, ge=0, le=8_784, allow_inf_nan=False,
         description="hours between two checks of what is listed; 0: only when somebody asks",

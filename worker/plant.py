@@ -76,7 +76,7 @@ class Plant:
         this worker tells them.
         """
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
-        self._consumer = consumer
+        self._consumer, self._history = consumer, int(settings.history_mb * 1024 * 1024)
         self._answerer = (
             Answerer(settings, self._client, consumer, self.wake, self.quiet)
             if reconciles
@@ -180,7 +180,7 @@ class Plant:
         for name, pump in self._pumps.items():
             try:
                 self._adopt(pump)
-                trim(self._client, name)
+                trim(self._client, name, self._history)
                 if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
                     with self._heart.at(name):
                         busy |= pump.run(SLICE_S)

@@ -9,12 +9,9 @@ import redis
 from shared.store.contract import Keys
 from shared.store.redis import answering
 
-MOST_BYTES = 16 * 1024 * 1024
-"""Of each of the two: 20,000 events sent one by one take 10 MB."""
 
-
-def trim(client: redis.Redis, site: str, most: int = MOST_BYTES) -> int:
-    """Let the oldest go where it is more than that; how many entries went.
+def trim(client: redis.Redis, site: str, most: int) -> int:
+    """Let the oldest of each go where it takes more than `most` bytes; how many entries went.
 
     Their sizes are taken for equal, so it may need to be asked again: a sweep does.
     """
