@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -36,6 +37,8 @@ def connect(url: str, timeout: float) -> redis.Redis:
         retry=Retry(NoBackoff(), 0),
         protocol=2,
     )
+    # Among garbage in a circle a socket may go before its connection, and says that it was open.
+    weakref.finalize(client, client.connection_pool.disconnect).atexit = False
     return client
 
 

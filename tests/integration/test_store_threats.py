@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
 from worker.settling import MAX_TRIES
 
+ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "/v1/sites/demo/events"
 UPSERT = json.dumps({"type": "upsert", "loc": "https://www.example.com/a"}).encode()
 
@@ -61,3 +64,28 @@ def test_t24_a_server_that_may_lose_events_is_refused_by_name(
 
         with pytest.raises(UnsafeStoreError, match=f"{name} is '{value}': set it to"):
             check_settings(client)
+
+
+CIRCLES = """
+import gc, sys
+from shared.store.redis import connect
+class Holder: pass
+for _ in range(30):
+    holder = Holder()
+    holder.me, holder.client = holder, connect(sys.argv[1], 1.0)
+    holder.client.ping()
+    del holder
+    gc.collect()
+"""
+
+
+def test_clients_that_go_with_a_circle_of_garbage_leave_no_connection_open(
+    redis_server: RedisServer,
+) -> None:
+    """In a process of its own: which of them goes first differs once memory was in use."""
+    said = subprocess.run(
+        [sys.executable, "-W", "always", "-c", CIRCLES, redis_server.url],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+
+    assert "unclosed" not in said.stderr
