@@ -88,10 +88,12 @@ class Web:
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def state(self) -> set[bytes]:
-        """The keys of all sites but for counts, which refusals raise; the wake-up of an earlier
-        test may still come in beside them.
+        """The keys of all sites but for counts and notes of refusals (webhook/refusals.py), which
+        decide nothing; the wake-up of an earlier test may still come in beside them.
         """
-        return {key for key in self.store.keys("{*") if not key.endswith((b":stats", b":counts"))}
+        told = (b":stats", b":counts", b":refused")
+        keys = (key for key in self.store.keys("{*") if b":pulse:" not in key)
+        return {key for key in keys if not key.endswith(told)}
 
     def stop(self) -> None:
         self.process.terminate()
