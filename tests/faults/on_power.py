@@ -44,8 +44,8 @@ def _settle(redis: Part, disk: Path) -> None:
     directory then.
     """
     redis.end(signal.SIGTERM)
-    for folder in (*disk.rglob("*/"), disk):
-        descriptor = os.open(folder, os.O_RDONLY)
+    for made in (*disk.rglob("robots.txt"), *disk.rglob("*/"), disk):
+        descriptor = os.open(made, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
     redis.wanted = True
