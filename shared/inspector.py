@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -10,32 +9,27 @@ import redis
 
 from shared import fragments, shards, urls, w3c
 from shared.entries import Entry
-from shared.known import NEWS, Arrival
+from shared.known import NEWS
 from shared.locator import Located, digest_of
 from shared.shards import Shard
 from shared.sites import Site
-from shared.store.contract import GROUP, Keys
+from shared.store.contract import Keys
 from shared.store.history import History
 from shared.store.holds import Hold
 from shared.store.lookup import Lookup, loc_of
 from shared.store.publishing import Publishing
+from shared.store.queues import Queues
 from shared.store.redis import answering
 from shared.store.resyncs import Resyncs
 from shared.store.sections import Sections
 
 LATELY = 5_000
 """Among how many of the last decisions those about one page are looked for."""
-_ABSENT = ("no such key", "NOGROUP")
 
 
-class _Flow(NamedTuple):
-    """What goes through a site: events that wait, the oldest for so long (s), handed out and not
-    settled, ever accepted; publishes; events that failed for good; what is paused.
-    """
+class _Counted(NamedTuple):
+    """Events ever accepted, publishes, events that failed for good, what is paused."""
 
-    waiting: int
-    oldest_s: float | None
-    in_flight: int
     accepted: int
     publishes: int
     dead: int
@@ -51,14 +45,14 @@ class Inspector:
         self._name, self._site = name, site
         self._lookup = Lookup(client, name, Sections(client, name, site.limits))
         self._publishing = Publishing(client, name)
-        self._history = History(client, name)
+        self._history, self._queues = History(client, name), Queues(client, name)
 
     def status(self) -> dict[str, Any]:
         """Counts, what waits and for how long (s), what was published when."""
         files = self._publishing.files(self._publishing.sections())
-        since, news = self._publishing.dirty_since(), self._site.routing.news
+        news, waiting = self._site.routing.news, self._queues.waiting()
         latest = max((file.lastmod for file in files.values()), default=None)
-        flow = self._flow()
+        counted = self._counted()
         return {
             "site": self._name,
             "base_url": self._site.base_url,
@@ -68,15 +62,15 @@ class Inspector:
                 file.urls for shard, file in files.items() if shard.section not in news
             ),
             "last_publish": None if latest is None else w3c.from_epoch_s(latest),
-            "waiting_events": flow.waiting,
-            "oldest_s": flow.oldest_s,
-            "in_flight": flow.in_flight,
-            "accepted_events": flow.accepted,
-            "dirty_files": len(self._publishing.dirty()),
-            "dirty_for_s": 0.0 if since is None else round(max(0.0, time.time() - since), 1),
-            "publishes": flow.publishes,
-            "dead_events": flow.dead,
-            "paused": flow.paused,
+            "waiting_events": waiting.events,
+            "oldest_s": waiting.age_s(waiting.oldest_ms),
+            "in_flight": waiting.in_flight,
+            "accepted_events": counted.accepted,
+            "dirty_files": waiting.files,
+            "dirty_for_s": waiting.age_s(waiting.files_since_ms) or 0.0,
+            "publishes": counted.publishes,
+            "dead_events": counted.dead,
+            "paused": counted.paused,
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
             "resync": [
                 {"scope": str(scope), "since": w3c.from_epoch_s(when // 1000)}
@@ -84,35 +78,24 @@ class Inspector:
             ],
         }
 
-    def _flow(self) -> _Flow:
+    def _counted(self) -> _Counted:
         keys = self._keys
         with answering():
             pipe = self._client.pipeline(transaction=False)
-            pipe.time()
-            pipe.xrange(keys.inbox, count=1)
             pipe.xinfo_stream(keys.inbox)
-            pipe.xpending(keys.inbox, GROUP)
             pipe.hget(keys.counters, "publishes")
             pipe.xlen(keys.dead)
             pipe.hkeys(keys.paused)
-            (seconds, micros), *replies = pipe.execute(raise_on_error=False)
-            for reply in replies:
-                # There is no inbox before the first event, no group before a worker has read it.
-                if isinstance(reply, Exception) and not str(reply).startswith(_ABSENT):
+            inbox, *rest = pipe.execute(raise_on_error=False)
+            for reply in (inbox, *rest):
+                # There is no inbox before the first event.
+                if isinstance(reply, Exception) and not str(reply).startswith("no such key"):
                     raise reply
-        oldest, inbox, pending, publishes, dead, paused = (
-            None if isinstance(reply, Exception) else reply for reply in replies
+        publishes, dead, paused = rest
+        accepted = 0 if isinstance(inbox, Exception) else inbox["entries-added"]
+        return _Counted(
+            accepted, int(publishes or 0), int(dead), sorted(queue.decode() for queue in paused)
         )
-        age = None
-        if oldest:
-            age = round(
-                max(0.0, seconds + micros / 1e6 - Arrival.of(oldest[0][0].decode()).ms / 1000), 1
-            )
-        return _Flow(
-            inbox["length"] if inbox else 0, age, pending["pending"] if pending else 0,
-            inbox["entries-added"] if inbox else 0, int(publishes or 0), int(dead or 0),
-            sorted(queue.decode() for queue in paused or ()),
-        )  # fmt: skip
 
     def entry(self, loc: str) -> dict[str, Any]:
         """Where the page `loc` is, or why it is nowhere. UrlError if it cannot be on this site."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import redis
 
+from shared.known import Arrival
 from shared.store.contract import Keys
 from shared.store.redis import Scripts, answering
 from shared.store.streams import Entry, backwards, forwards
@@ -28,7 +29,7 @@ class Letter(NamedTuple):
     @property
     def since_ms(self) -> int:
         """When it was given up (ms since 1970)."""
-        return int(self.id.partition("-")[0])
+        return Arrival.of(self.id).ms
 
 
 class Dead:

@@ -15,6 +15,7 @@ import redis
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
+from shared.known import Arrival
 from shared.store.contract import Keys
 from shared.store.streams import backwards, forwards
 
@@ -44,7 +45,7 @@ class Past(NamedTuple):
     @property
     def at_ms(self) -> int:
         """When it happened (ms since 1970)."""
-        return int(self.at.partition("-")[0])
+        return Arrival.of(self.at).ms
 
 
 def pack(decisions: Sequence[Decision], payloads: Sequence[bytes]) -> bytes:
@@ -74,7 +75,7 @@ class History:
         """
         streams = (self._keys.recent, self._keys.refused)
         rows = (backwards(self._client, stream, before=before) for stream in streams)
-        for at, fields in heapq.merge(*rows, key=lambda row: _place(row[0]), reverse=True):
+        for at, fields in heapq.merge(*rows, key=lambda row: Arrival.of(row[0]), reverse=True):
             yield from reversed(list(_pasts(at, fields)))
 
     def of_event(self, ident: str) -> list[Past]:
@@ -100,12 +101,7 @@ class History:
         """Publishes, oldest first: when (ms since 1970), and what was written and removed."""
         for at, fields in forwards(self._client, self._keys.recent):
             if said := fields.get(PUBLISHED.encode()):
-                yield int(at.partition("-")[0]), json.loads(said)
-
-
-def _place(at: str) -> tuple[int, int]:
-    ms, _, number = at.partition("-")
-    return int(ms), int(number)
+                yield Arrival.of(at).ms, json.loads(said)
 
 
 def _pasts(at: str, fields: dict[bytes, bytes]) -> Iterator[Past]:

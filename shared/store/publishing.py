@@ -46,12 +46,6 @@ class Publishing:
             members: Any = self._client.zrange(self._keys.dirty, 0, most - 1 if most > 0 else -1)
         return [Shard.of(member.decode()) for member in members]
 
-    def dirty_since(self) -> float | None:
-        """When (s since 1970) the longest waiting shard became dirty; None if none is."""
-        with answering():
-            first: Any = self._client.zrange(self._keys.dirty, 0, 0, withscores=True)
-        return float(first[0][1]) / 1000 if first else None
-
     def errand(
         self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1,
         aside: Iterable[Shard] = (),

@@ -15,6 +15,7 @@ from redis.exceptions import ResponseError
 
 from shared.errors import Fault, InvalidError
 from shared.inbox import Received
+from shared.known import Arrival
 from shared.store.contract import GROUP, Keys
 from shared.store.redis import Scripts, answering
 
@@ -50,6 +51,10 @@ class Waiting(NamedTuple):
     files: int
     files_since_ms: int | None
     now_ms: int
+
+    def age_s(self, since_ms: int | None) -> float | None:
+        """How long ago that was (s, to a tenth)."""
+        return None if since_ms is None else round(max(0, self.now_ms - since_ms) / 1000, 1)
 
 
 class Queued(NamedTuple):
@@ -105,13 +110,13 @@ class Queues:
             pipe.zrange(keys.dirty, 0, 0, withscores=True)
             pipe.time()
             events, first, pending, files, dirty, now = pipe.execute(raise_on_error=False)
-            for reply in (events, first, files, dirty, now):
-                if isinstance(reply, Exception):
+            for reply in (events, first, pending, files, dirty, now):
+                # Without a group nobody has ever read this inbox.
+                if isinstance(reply, Exception) and not str(reply).startswith("NOGROUP"):
                     raise reply
-        # Without a group nobody has ever read this inbox.
         in_flight = 0 if isinstance(pending, Exception) else int(pending["pending"])
         return Waiting(
-            events, in_flight, int(first[0][0].partition(b"-")[0]) if first else None,
+            events, in_flight, Arrival.of(first[0][0].decode()).ms if first else None,
             files, int(dirty[0][1]) if dirty else None, now[0] * 1000 + now[1] // 1000,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from shared import fragments
+from shared.known import Arrival
 from shared.shards import Shard
 from shared.store.contract import Keys, PublishedFile
 from shared.store.redis import answering
@@ -56,7 +57,7 @@ class Revision(NamedTuple):
     @property
     def at_ms(self) -> int:
         """When it was published (ms since 1970)."""
-        return int(self.at.partition("-")[0])
+        return Arrival.of(self.at).ms
 
 
 def pack(lines: Sequence[Line]) -> bytes:
