@@ -10,14 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 import redis
 
 from shared.errors import StoreError
 from shared.messages import SWEEP_S
-from shared.store.workers import Beat, Busy, State, Wish, Workers
+from shared.store.workers import Beat, Busy, State, Wish, Workers, own_version
 from shared.telemetry import logger
 
 REST_S = 2.0
@@ -146,14 +145,6 @@ class Heart:
             if last:
                 return
             self._stopping.wait(SWEEP_S)
-
-
-def own_version() -> str:
-    """The version of sitemapd that runs here."""
-    try:
-        return version("sitemapd")
-    except PackageNotFoundError:
-        return "unknown"  # run from a directory that was never installed
 
 
 def _resident() -> int | None:

@@ -8,8 +8,7 @@ from shared.inspector import Inspector
 from shared.store.contract import Keys
 from shared.store.queues import Queues
 from shared.store.redis import answering
-from shared.store.workers import Worker, Workers
-from worker.heart import own_version
+from shared.store.workers import Worker, Workers, own_version
 
 STUCK_S = 60.0
 FULL = 0.8

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 import redis
 
@@ -23,9 +21,7 @@ from shared.store.resyncs import Resyncs
 from shared.store.sections import Sections
 from shared.store.stats import Stats
 from shared.store.tally import NOWHERE
-
-_WORKERS = "{sitemapd}:workers"
-_HEARTBEAT = b"{sitemapd}:worker:"
+from shared.store.workers import HEARTBEAT, NAMES, own_version
 
 
 class Collector:
@@ -90,7 +86,7 @@ def of_process(*, up: bool) -> list[Sample]:
     """What is known without Redis, and whether it answers."""
     return [
         Sample(DECLARED["sitemapd_up"], (), float(up)),
-        Sample(DECLARED["sitemapd_build_info"], (_version(),), 1.0),
+        Sample(DECLARED["sitemapd_build_info"], (own_version(),), 1.0),
     ]
 
 
@@ -124,18 +120,10 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[Sample]:
 def _workers(client: redis.Redis, sites: Sequence[str]) -> int:
     """How many of those that were ever heard of give signs of life now."""
     pipe = client.pipeline(transaction=False)
-    pipe.zrange(_WORKERS, 0, -1)
+    pipe.zrange(NAMES, 0, -1)
     for site in sites:
         pipe.xinfo_consumers(Keys(site).inbox, GROUP)
     told, *readers = pipe.execute(raise_on_error=False)  # an inbox nobody has read has no group
     names = set(told) if isinstance(told, list) else set()
     names |= {row["name"] for rows in readers if isinstance(rows, list) for row in rows}
-    return int(client.exists(*(_HEARTBEAT + name for name in names))) if names else 0
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("sitemapd")
-    except PackageNotFoundError:
-        return "unknown"
+    return int(client.exists(*(HEARTBEAT.encode() + name for name in names))) if names else 0

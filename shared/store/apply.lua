@@ -35,6 +35,7 @@ local SHARDS = 1048576
 
 -- include count
 -- include beside
+-- include told
 
 local conflicts = 0
 for i, page in ipairs(a.pages) do
@@ -234,9 +235,9 @@ for _, shard in ipairs(touched) do
       local pending, patches = a.prefix .. name .. ':pending:' .. shard.number, shard.patches
       for j = 1, a.tells * #patches, 2 do
         -- What comes after a change that is to be told of, before it is published, unsays nothing.
-        local waits, new = redis.call('HGET', pending, patches[j]), patches[j + 1]
-        if waits and string.byte(waits, 3) >= 97 then
-          patches[j + 1] = string.sub(new, 1, 2) .. string.lower(string.sub(new, 3, 3)) .. string.sub(new, 4)
+        local waits = redis.call('HGET', pending, patches[j])
+        if waits and to_be_told(waits) then
+          patches[j + 1] = telling(patches[j + 1])
         end
       end
       redis.call('HSET', pending, unpack(patches))

@@ -19,6 +19,7 @@ local time = redis.call('TIME')
 local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- include count
+-- include told
 
 -- What was taken waits again, under what came in since: the same page's later patch counts.
 local function give_back(taking, pending)
@@ -34,10 +35,8 @@ local function give_back(taking, pending)
     local newer = redis.call('HGET', pending, patches[j])
     if not newer then
       redis.call('HSET', pending, patches[j], patches[j + 1])
-    elseif string.byte(patches[j + 1], 3) >= 97 then
-      -- Search engines are still to be told of it: lower case.
-      newer = string.sub(newer, 1, 2) .. string.lower(string.sub(newer, 3, 3)) .. string.sub(newer, 4)
-      redis.call('HSET', pending, patches[j], newer)
+    elseif to_be_told(patches[j + 1]) then
+      redis.call('HSET', pending, patches[j], telling(newer))
     end
   end
   redis.call('DEL', taking)

@@ -16,9 +16,12 @@ def trim(client: redis.Redis, site: str, most: int) -> int:
     Their sizes are taken for equal, so it may need to be asked again: a sweep does.
     """
     keys, gone = Keys(site), 0
+    streams = keys.recent, keys.revisions
     with answering():
-        for stream in (keys.recent, keys.revisions):
-            used: Any = client.memory_usage(stream)
+        pipe = client.pipeline(transaction=False)
+        for stream in streams:
+            pipe.memory_usage(stream)
+        for stream, used in zip(streams, pipe.execute(), strict=True):
             if used and used > most:
                 count: Any = client.xlen(stream)
                 gone += int(client.xtrim(stream, maxlen=count * most // used, approximate=True))

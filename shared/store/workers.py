@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import redis
@@ -25,11 +27,21 @@ STOP_S = 60
 KEPT_S = 24 * 3600
 """For how long a worker that is gone is listed."""
 
-_NAMES = "{sitemapd}:workers"
+NAMES = "{sitemapd}:workers"
+"""The workers that were heard of, each with when (s since 1970)."""
 _WANTED = "{sitemapd}:wanted:"
 
 Wish = Literal["work", "quiet", "stop"]
 State = Literal["working", "quiet", "stopping"]
+
+
+@cache
+def own_version() -> str:
+    """The version of sitemapd that runs here."""
+    try:
+        return version("sitemapd")
+    except PackageNotFoundError:
+        return "unknown"  # run from a directory that was never installed
 
 
 class Busy(BaseModel):
@@ -107,9 +119,9 @@ class Workers:
             pipe = self._client.pipeline(transaction=False)
             pipe.time()
             pipe.set(HEARTBEAT + name, beat.model_dump_json(), ex=HEARTBEAT_S)
-            pipe.zadd(_NAMES, {name: now})
-            pipe.zremrangebyscore(_NAMES, "-inf", now - KEPT_S)
-            pipe.expire(_NAMES, KEPT_S)
+            pipe.zadd(NAMES, {name: now})
+            pipe.zremrangebyscore(NAMES, "-inf", now - KEPT_S)
+            pipe.expire(NAMES, KEPT_S)
             pipe.get(_WANTED + name)
             (seconds, micros), *_, wanted = pipe.execute()
         middle = (begun + time.time()) / 2
@@ -154,7 +166,7 @@ class Workers:
     def list(self) -> list[Worker]:
         """Who lives or did a day ago, by name."""
         with answering():
-            known: Any = self._client.zrange(_NAMES, 0, -1, withscores=True)
+            known: Any = self._client.zrange(NAMES, 0, -1, withscores=True)
         last = {name.decode(errors="replace"): score for name, score in known}
         names = sorted({*last, *self._readers()})
         with answering():
