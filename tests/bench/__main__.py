@@ -12,9 +12,9 @@ from tests.bench import http, latency, rates
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.report import Report
+from tests.bench.scale import FULL, TINY, Scale
 
 NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http")
-SMALL = 10_000
 
 
 def main() -> int:
@@ -22,55 +22,60 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
-    parser.add_argument("--urls", type=int, default=1_000_000, help="size of the large site")
+    parser.add_argument("--urls", type=int, help="size of the large site")
+    parser.add_argument("--tiny", action="store_true", help="every row of 1,000 URLs: no figures")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a promise was not kept")
     options = parser.parse_args()
+    scale = TINY if options.tiny else FULL
+    scale = scale._replace(urls=options.urls or scale.urls)
     names = set(options.names or NAMES)
     if unknown := names - set(NAMES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
     telemetry.configure(level="error")
     report, began = Report(), time.monotonic()
     if names & {"latency", "cost", "memory"}:
-        large(report, names, options.urls)
+        large(report, names, scale)
     if "shards" in names:
-        shards(report, options.urls)
+        shards(report, scale)
     if "rerender" in names:
-        latency.rerender(report, Corpus())
+        latency.rerender(report, Corpus(), scale)
     if "rates" in names:
         with server() as client, bed(client, "rates", interval=1.0) as site:
-            rates.rates(report, site, Corpus())
+            rates.rates(report, site, Corpus(), scale)
     if "http" in names:
-        http.over_http(report, Corpus())
+        http.over_http(report, Corpus(), scale)
     report.show()
     report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")
     return 1 if options.strict and report.broken else 0
 
 
-def large(report: Report, names: set[str], urls: int) -> None:
-    """What is measured in one site of `urls` pages in shards of 10,000."""
+def large(report: Report, names: set[str], scale: Scale) -> None:
+    """Measure in one large site in shards of 10,000."""
     corpus = Corpus()
     with server() as client, bed(client, "large") as site, bed(client, "small") as little:
         empty = int(client.info("memory")["used_memory"])
-        pages = site.load(corpus.pages(urls))
+        pages = site.load(corpus.pages(scale.urls))
         if "memory" in names:
             latency.memory(report, site, empty)
         if "latency" in names:
-            what = f"{urls:,} URLs, shards of 10,000"
-            latency.latency(report, site, pages, corpus, what)
+            what = f"{scale.urls:,} URLs, shards of 10,000"
+            latency.latency(report, site, pages, corpus, scale, what)
         if "cost" in names:
-            few = little.load(corpus.pages(SMALL))
-            latency.cost(report, (site, pages), (little, few), corpus)
+            few = little.load(corpus.pages(scale.small))
+            latency.cost(report, (site, pages), (little, few), corpus, scale)
 
 
-def shards(report: Report, urls: int) -> None:
+def shards(report: Report, scale: Scale) -> None:
     """Event to visible with other sizes of shards, and in the gzip form."""
     for size, form in ((2_000, "xml"), (50_000, "xml"), (10_000, "xml.gz")):
         corpus = Corpus()
         with server() as client, bed(client, "large", shard_urls=size, form=form) as site:
-            pages = site.load(corpus.pages(urls))
-            what = f"{urls:,} URLs, shards of {size:,}" + (f", {form}" if form != "xml" else "")
-            latency.latency(report, site, pages, corpus, what)
+            pages = site.load(corpus.pages(scale.urls))
+            what = f"{scale.urls:,} URLs, shards of {size:,}" + (
+                f", {form}" if form != "xml" else ""
+            )
+            latency.latency(report, site, pages, corpus, scale, what)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,10 @@ from tests.bench.bed import Bare
 from tests.bench.corpus import BASE, Corpus
 from tests.bench.rates import batches
 from tests.bench.report import Figure, Report, compared
+from tests.bench.scale import Scale
 
-EVENTS = 100_000
 BATCH = 1_000
 CONNECTIONS = 8
-SINGLES = 4_000
-ROUNDS = 120
 INTERVAL_S = 0.1
 ROOT = Path(__file__).resolve().parents[2]
 _WAIT_S = 60.0
@@ -127,14 +125,14 @@ def until(condition: Callable[[], object], pause: float = 0.05) -> None:
         time.sleep(pause)
 
 
-def over_http(report: Report, corpus: Corpus) -> None:
+def over_http(report: Report, corpus: Corpus, scale: Scale) -> None:
     """Everything that goes through the service, in one of them."""
-    pages = list(corpus.pages(EVENTS))
+    pages = list(corpus.pages(scale.events))
     with service() as running:
         accepted(report, running, pages)
-        until(lambda: running.listed() == EVENTS)
-        singles(report, running, [corpus.changed(page) for page in pages[:SINGLES]])
-        visible(report, running, [corpus.changed(page) for page in pages[:: EVENTS // ROUNDS]])
+        until(lambda: running.listed() == len(pages))
+        singles(report, running, [corpus.changed(page) for page in pages[: scale.singles]])
+        visible(report, running, [corpus.changed(page) for page in pages], scale)
 
 
 def accepted(report: Report, running: Service, pages: Sequence[Event]) -> None:
@@ -144,9 +142,9 @@ def accepted(report: Report, running: Service, pages: Sequence[Event]) -> None:
     began = time.perf_counter()
     for delivery in deliveries:
         post(connection, delivery)
-    whole = EVENTS / (time.perf_counter() - began)
-    until(lambda: running.listed() == EVENTS)
-    listed = EVENTS / (time.perf_counter() - began)
+    whole = len(pages) / (time.perf_counter() - began)
+    until(lambda: running.listed() == len(pages))
+    listed = len(pages) / (time.perf_counter() - began)
     name = f"accepted over HTTP, signed batches of {BATCH:,}, all processes at work"
     report.add(Figure(name, "/s", whole, hold=">= 15,000", holds=whole >= 15_000))
     report.add(Figure("the same, until the last page was in its file", "/s", listed))
@@ -172,11 +170,11 @@ def singles(report: Report, running: Service, pages: Sequence[Event]) -> None:
     report.add(Figure(f"accepted over HTTP, single events, {CONNECTIONS} connections", "/s", rate))
 
 
-def visible(report: Report, running: Service, pages: Sequence[Event]) -> None:
+def visible(report: Report, running: Service, pages: Sequence[Event], scale: Scale) -> None:
     """From the first byte of a signed POST until shard and index are replaced, worker asleep."""
     connection, bare, pairs = running.connect(), Bare(running.root.parent), []
     index = running.root / "sitemap.xml"
-    for number, page in enumerate(pages[:ROUNDS]):
+    for number, page in enumerate(pages[:: len(pages) // scale.rounds][: scale.rounds]):
         # Longer than the publish interval: what is measured is the leading edge.
         time.sleep(3 * INTERVAL_S)
         before = {path.name: path.stat().st_ino for path in running.root.glob("*.xml")}
@@ -194,5 +192,7 @@ def visible(report: Report, running: Service, pages: Sequence[Event]) -> None:
         assert len(files) == 2
         assert str(page.lastmod).encode() in files[0][1] + files[1][1]
         pairs.append((took * 1e3, bare.write(files) * 1e3))
-    name = f"POST to visible, {EVENTS:,} URLs, shards of 10,000, idle"
-    report.add(compared(name, "ms", pairs[5:], "bare durable write of both files", at_most=4))
+    name = f"POST to visible, {len(pages):,} URLs, shards of 10,000, idle"
+    report.add(
+        compared(name, "ms", pairs[scale.warm :], "bare durable write of both files", at_most=4)
+    )

@@ -12,13 +12,13 @@ from shared import blocks, fragments
 from shared.entries import Entry
 from shared.events import Event
 from shared.shards import Shard, ShardState
+from shared.sites import Site
 from shared.store.work import Taken
 from tests.bench.bed import Bare, Bed
-from tests.bench.corpus import Corpus
+from tests.bench.corpus import BASE, Corpus
 from tests.bench.report import Figure, Report, compared
+from tests.bench.scale import Scale
 from worker.merging import check, merge, render
-
-ROUNDS = 120
 
 
 def one_event(bed: Bed, event: Event) -> tuple[float, float, list[tuple[str, bytes]]]:
@@ -40,46 +40,52 @@ def one_event(bed: Bed, event: Event) -> tuple[float, float, list[tuple[str, byt
     return bed.publisher.visible_at - began, done - began, files
 
 
-def latency(report: Report, bed: Bed, pages: Sequence[Event], corpus: Corpus, what: str) -> None:
+def latency(
+    report: Report, bed: Bed, pages: Sequence[Event], corpus: Corpus, scale: Scale, what: str
+) -> None:
     """Event to visible, next to the bare write of the same bytes."""
     bare = Bare(bed.site.web_root)
     pairs = []
-    for page in pages[:ROUNDS]:
+    for page in pages[: scale.rounds]:
         visible, _, files = one_event(bed, corpus.changed(page))
         pairs.append((visible * 1e3, bare.write(files) * 1e3))
     bound = 2.5 if (bed.site.shard_urls, bed.site.form) == (10_000, "xml") else None
     report.add(
         compared(
-            f"event to visible, {what}", "ms", pairs[5:], "bare durable write of both files",
-            at_most=bound,
+            f"event to visible, {what}", "ms", pairs[scale.warm :],
+            "bare durable write of both files", at_most=bound,
         )
     )  # fmt: skip
 
 
 def cost(
     report: Report, large: tuple[Bed, Sequence[Event]], small: tuple[Bed, Sequence[Event]],
-    corpus: Corpus,
+    corpus: Corpus, scale: Scale,
 ) -> None:  # fmt: skip
     """All work for one event, in a site of a million pages next to one of ten thousand."""
     pairs = []
-    for one, other in list(zip(large[1][ROUNDS:], small[1], strict=False))[:ROUNDS]:
+    some = zip(large[1][scale.rounds :], small[1], strict=False)
+    for one, other in list(some)[: scale.rounds]:
         _, much, _ = one_event(large[0], corpus.changed(one))
         _, little, _ = one_event(small[0], corpus.changed(other))
         pairs.append((much * 1e3, little * 1e3))
     name = f"cost of one event, {large[0].pages.lookup.count():,} URLs"
     against = f"{small[0].pages.lookup.count():,} URLs"
-    report.add(compared(name, "ms", pairs[5:], against, at_most=1.25))
+    report.add(compared(name, "ms", pairs[scale.warm :], against, at_most=1.25))
 
 
-def rerender(report: Report, corpus: Corpus) -> None:
-    """One changed URL in a full shard of 50,000, next to rendering and deflating all of it."""
-    entries = [fragments.parse(_fragment(page)) for page in corpus.pages(50_000)]
+def rerender(report: Report, corpus: Corpus, scale: Scale) -> None:
+    """One changed URL in a full shard, next to rendering and deflating all of it."""
+    entries = [fragments.parse(_fragment(page)) for page in corpus.pages(scale.shard)]
     lines = [fragments.render(entry) for entry in entries]
     whole = {
         number: blocks.deflate(b"".join(sorted(part)), len(part))
-        for number, part in enumerate(lines[at : at + 500] for at in range(0, 50_000, 500))
+        for number, part in enumerate(lines[at : at + 500] for at in range(0, scale.shard, 500))
     }
-    shard, state = Shard("pages", 1), ShardState(1, 50_000, sum(map(len, lines)), 0)
+    shard, state = Shard("pages", 1), ShardState(1, scale.shard, sum(map(len, lines)), 0)
+    site = Site.model_validate(
+        {"base_url": BASE, "web_root": "/", "tokens": ["sixteen characters"], "form": "xml.gz"}
+    )
     pairs = []
     for turn in range(3):
         began = time.perf_counter()
@@ -94,10 +100,12 @@ def rerender(report: Report, corpus: Corpus) -> None:
             patch = {fragments.key(entries[page].loc): lines[page].replace(b"Z<", b"z<")}
             began = time.perf_counter()
             merged = merge(Taken(shard, state, {0: patch}, whole, None))
-            render(merged, "xml.gz")
+            render(merged, site)
             check(merged)
             pairs.append(((time.perf_counter() - began) * 1e3, full * 1e3))
-    report.add(compared("one URL of 50,000 edited, gzip", "ms", pairs, "lxml + zlib 6 of all"))
+    report.add(
+        compared(f"one URL of {scale.shard:,} edited, gzip", "ms", pairs, "lxml + zlib 6 of all")
+    )
 
 
 def _fragment(page: Event) -> bytes:

@@ -17,24 +17,23 @@ from shared.routing import Routing
 from tests.bench.bed import LOAD, Bed
 from tests.bench.corpus import Corpus
 from tests.bench.report import Figure, Report, compared
+from tests.bench.scale import Scale
 
-EVENTS = 100_000
 APPLIED = 100
-ROUNDS = 100
 
 
-def rates(report: Report, bed: Bed, corpus: Corpus) -> None:
-    """All rates, over the same EVENTS pages in shards of 10,000."""
-    pages = list(corpus.pages(EVENTS))
+def rates(report: Report, bed: Bed, corpus: Corpus, scale: Scale) -> None:
+    """All rates, over the same pages in shards of 10,000."""
+    pages = list(corpus.pages(scale.events))
     bed.load(pages)
-    applied(report, bed, [corpus.changed(page) for page in pages[: APPLIED * ROUNDS]])
+    applied(report, bed, [corpus.changed(page) for page in pages[: scale.events // 10]])
     for what, step in (("drained (read, decide, apply)", drain), ("published", publish)):
         for batch in batches([corpus.changed(page) for page in pages], LOAD):
             bed.pump.inbox.accept(batch)
         began = time.perf_counter()
         step(bed)
-        rate = EVENTS / (time.perf_counter() - began)
-        report.add(Figure(f"{what}, {EVENTS:,} events over as many URLs", "/s", rate))
+        rate = scale.events / (time.perf_counter() - began)
+        report.add(Figure(f"{what}, {scale.events:,} events over as many URLs", "/s", rate))
 
 
 def batches(events: Sequence[Event], size: int) -> Iterator[list[Event]]:

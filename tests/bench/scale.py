@@ -1,0 +1,26 @@
+"""Sizes of a benchmark run: the full form for figures, a tiny one that shows that every row runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Scale(NamedTuple):
+    """Sizes of one run.
+
+    `urls` is the large site and `small` the one beside it, `shard` the full shard of which one URL
+    is edited; `events` go through rates and HTTP, `singles` of them one by one; `rounds` are the
+    interleaved pairs of a row, of which `warm` are not counted.
+    """
+
+    urls: int = 1_000_000
+    small: int = 10_000
+    shard: int = 50_000
+    events: int = 100_000
+    singles: int = 4_000
+    rounds: int = 120
+    warm: int = 5
+
+
+FULL = Scale()
+TINY = Scale(urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1)

@@ -1,0 +1,38 @@
+"""`make bench` in its tiny form: every row runs and is printed; how fast is not looked at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROWS = (
+    "bytes of Redis per URL", "of these: locators", "of these: blocks",
+    "event to visible, 1,000 URLs, shards of 10,000", "cost of one event",
+    "event to visible, 1,000 URLs, shards of 2,000",
+    "event to visible, 1,000 URLs, shards of 50,000",
+    "event to visible, 1,000 URLs, shards of 10,000, xml.gz", "one URL of 1,000 edited",
+    "applied, batches of 100", "drained", "published", "accepted over HTTP, signed batches",
+    "the same, until the last page was in its file", "accepted over HTTP, single events",
+    "POST to visible",
+)  # fmt: skip
+
+
+@pytest.mark.timeout(300)
+def test_every_row_of_the_benchmark_runs_and_is_printed(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "tests.bench", "--tiny", "--json", tmp_path / "figures.json"],
+        capture_output=True, text=True, timeout=280, check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )  # fmt: skip
+
+    assert said.returncode == 0, said.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert len(figures) == len(ROWS)
+    for row, figure in zip(ROWS, figures, strict=True):
+        assert figure["name"].startswith(row)
+        assert figure["value"] > 0
+        assert f"  {figure['name']}: " in said.stdout.replace("\n", " ") + " "
