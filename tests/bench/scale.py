@@ -1,4 +1,4 @@
-"""Sizes of a benchmark run: the full form for figures, a tiny one that shows that every row runs."""
+"""Sizes of a run: the full form for figures, a tiny one that shows that every row runs."""
 
 from __future__ import annotations
 
