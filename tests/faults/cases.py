@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.faults import (
+    on_bursts,
     on_calls,
     on_files,
     on_links,
@@ -18,6 +19,7 @@ CASES: list[Case] = [
     *on_calls.CASES,
     *on_store.CASES,
     *on_workers.CASES,
+    *on_bursts.CASES,
     *on_files.CASES,
     *on_time.CASES,
     *on_links.CASES,

@@ -40,6 +40,10 @@ index_shards = 4
 {site}
 [sites.demo.sections.posts]
 [sites.demo.sections.products]
+[sites.demo.sections.seen]
+[sites.demo.sections.inbox]
+[sites.demo.sections.news]
+news = true
 """
 
 ROBOTS = b"User-agent: *\r\nDisallow: /private \xc3\xa9\n\n# ours, to the last byte"
@@ -56,8 +60,9 @@ class Options(NamedTuple):
     `interval` is the publish interval (s), `form` that of the files. `env` is added to each
     environment. `root` is the web root and `data` where Redis keeps its files, if not in the home.
     `store` adds settings of Redis, `site` lines to the site's configuration, `redis` is the address
-    at which the parts find Redis. `address` is where the web server listens; `before` gives what
-    the command of a part is preceded by. `tool` is what the case breaks things with.
+    at which the parts find Redis. Unless `timed`, the senders tell no news and no videos, which
+    leave by the clock. `address` is where the web server listens; `before` gives what the command
+    of a part is preceded by. `tool` is what the case breaks things with.
     """
 
     interval: float = 0.2
@@ -68,6 +73,7 @@ class Options(NamedTuple):
     store: Mapping[str, str] = {}
     site: str = ""
     redis: str = ""
+    timed: bool = True
     address: str = "127.0.0.1"
     before: Callable[[str], list[str]] = lambda _part: []
     tool: Any = None
@@ -198,6 +204,15 @@ class Deployment:
             waiting = self.redis("XLEN", "{demo}:inbox")
             return not waiting and not self.redis("ZCARD", "{demo}:dirty")
         except Exception:  # noqa: BLE001  # down, loading, out of memory: not quiet yet
+            return False
+
+    def in_flight(self) -> bool:
+        """Whether events were handed to a worker that has not settled them."""
+        try:
+            (group,) = self.redis("XINFO", "GROUPS", "{demo}:inbox")
+            known = dict(zip(group[::2], group[1::2], strict=True))
+            return int(self.redis("XLEN", "{demo}:inbox")) > int(known[b"lag"] or 0)
+        except Exception:  # noqa: BLE001  # down, loading, no group yet: nobody was given anything
             return False
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,8 @@ from tests.faults.run import Run
 
 SHARES = {"worker": 0.4, "web": 0.2, "publisher": 0.2, "redis": 0.15, "schedule": 0.05}
 """RELIABILITY N1: of 1,000 kills."""
+IN_FLIGHT = 0.25
+"""How many of the kills of a worker wait until events are in its hands."""
 
 
 def victims(kills: int) -> list[str]:
@@ -21,7 +23,9 @@ def victims(kills: int) -> list[str]:
 
 
 def kill_all_kinds(run: Run, kills: int) -> None:
-    """So many kills over all kinds, each between 20 and 120 events after the one before."""
+    """So many kills over all kinds, each between 20 and 120 events after the one before; a quarter
+    of those of a worker while it holds events (IN_FLIGHT).
+    """
     order = victims(kills)
     run.chance.shuffle(order)
     for kind in order:
@@ -29,6 +33,17 @@ def kill_all_kinds(run: Run, kills: int) -> None:
         _KILL[kind](run)
         run.injected += 1
     run.notes.append(", ".join(f"{kind} {order.count(kind)}" for kind in SHARES))
+
+
+def kill_in_flight(run: Run) -> bool:
+    """Kill all workers while one of them holds events that it was given and has not settled.
+
+    False if none was seen to hold any: all that was accepted is settled.
+    """
+    held = run.waits_for(run.system.in_flight)
+    for name in WORKERS if held else ():
+        run.system.parts[name].kill()
+    return held
 
 
 def kill_workers(run: Run, kills: int) -> None:
@@ -41,6 +56,8 @@ def kill_workers(run: Run, kills: int) -> None:
 
 def _worker(run: Run) -> None:
     """The one that has been up longest, so that it is at work and not only starting."""
+    if run.chance.random() < IN_FLIGHT and kill_in_flight(run):
+        return
     workers = [run.system.parts[name] for name in WORKERS]
     until(min(workers, key=lambda part: part.since).kill, "a worker runs and can be killed")
 

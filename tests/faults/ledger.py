@@ -14,11 +14,21 @@ EPOCH = 1_700_000_000
 
 
 class Sent(NamedTuple):
-    """One event: a page, its version and whether it says that the page is gone."""
+    """One event: a page, its version and whether it says that the page is gone.
+
+    `group` and `lang` are its translation group, `ident` the sender's id of the page; empty: none.
+    `news_until` and `video_until` say when (s since 1970) it is news no more, and its video over;
+    0: it is no news, has no video.
+    """
 
     loc: str
     version: int
     gone: bool
+    group: str = ""
+    lang: str = ""
+    ident: str = ""
+    news_until: int = 0
+    video_until: int = 0
 
 
 def lastmod_of(version: int) -> str:
@@ -48,6 +58,8 @@ class Ledger:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.statuses: Counter[int] = Counter()
+        self.refusals: Counter[str] = Counter()
+        """Events refused, by status and code of the answer."""
         self._lock = threading.Lock()
         self._version = 0
         self._acked: dict[str, Sent] = {}
@@ -59,12 +71,14 @@ class Ledger:
             self._version += 1
             return self._version
 
-    def note(self, events: list[Sent], outcome: str, status: int = 0) -> None:
-        """Enter what became of a delivery."""
+    def note(self, events: list[Sent], outcome: str, status: int = 0, code: str = "") -> None:
+        """Enter what became of a delivery; `code` is that of the problem it was answered with."""
         with self._lock:
             self.counts[outcome] += len(events)
             if status:
                 self.statuses[status] += 1
+            if outcome == "refused":
+                self.refusals[f"{status} {code}" if status else "no listener"] += len(events)
             for sent in events:
                 if outcome == "acked":
                     known = self._acked.get(sent.loc)
@@ -88,6 +102,19 @@ class Ledger:
         """Forget what was entered since `book`: the state was set back to then."""
         with self._lock:
             self._acked, self._unknown = book
+
+    def told(self, published: Mapping[str, str | None]) -> dict[str, Sent]:
+        """The events that `published`, lastmods by loc, shows; without those nobody sent."""
+        acked, unknown = self.book()
+        found = {}
+        for loc, lastmod in published.items():
+            version = version_of(lastmod) if lastmod else 0
+            newest = acked.get(loc)
+            sent = newest if newest and newest.version == version else None
+            sent = sent or unknown.get(loc, {}).get(version)
+            if sent:
+                found[loc] = sent
+        return found
 
     def lost(self, published: Mapping[str, str | None]) -> list[str]:
         """Pages that the files tell otherwise than the newest acknowledged event or an unknown,

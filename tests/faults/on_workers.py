@@ -1,21 +1,17 @@
-"""Faults of workers, schedule and messages: F4, F14, F15, F16, F17, F21, F26."""
+"""Faults of workers, schedule and messages: F4, F14, F16, F17, F21, F26."""
 
 from __future__ import annotations
 
 import resource
 import signal
 import time
-from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
-from tests.faults.deployment import BASE, WORKERS, Options
-from tests.faults.ledger import Sent
+from tests.faults.deployment import WORKERS
 from tests.faults.parts import Part, until
 from tests.faults.planted import NEXT_SCHEMA, checkout
 from tests.faults.run import Case, Run
 from tests.faults.tools.wakeups import Mode, Wakeups
-from tests.faults.traffic import Sender, delivery
 
 LEASE_S = 10.0
 
@@ -83,28 +79,6 @@ def _poison(run: Run) -> None:
     until(lambda: dead("XLEN", "{demo}:dead") == run.injected, "they are dead letters", 60)
 
 
-def _burst(run: Run) -> None:
-    """100,000 events for workers that are stopped: 503 at the high water, then all are done."""
-    run.rest()
-    for name in WORKERS:
-        run.system.parts[name].tell(signal.SIGSTOP)
-    run.injected += 1
-    sender = Sender(run.system, run.ledger, 7, 0)
-    full = 0
-    for batch in range(200):
-        events = [
-            Sent(f"{BASE}/pages/burst/{batch * 500 + n}", run.ledger.next_version(), gone=False)
-            for n in range(500)
-        ]
-        full += sender.send(delivery(events, "pages")) == 503
-    used = int(run.system.redis("MEMORY", "USAGE", "{demo}:inbox", "SAMPLES", "0"))
-    waiting = int(run.system.redis("XLEN", "{demo}:inbox"))
-    run.expect(full and waiting <= 60_000, f"{waiting} events wait, {full} batches were refused")
-    run.notes.append(f"{waiting:,} waited in {used / 1e6:.0f} MB, {full} of 200 batches 503")
-    for name in WORKERS:
-        run.system.parts[name].tell(signal.SIGCONT)
-
-
 def _restarts(run: Run) -> None:
     """20 rolling restarts, each part in turn, as at a deployment: nobody is refused."""
     run.rest()
@@ -155,15 +129,10 @@ def _few_files(run: Run) -> None:
             resource.prlimit(part.pid, limit, before)
 
 
-def _no_rate(_directory: Path, _stack: ExitStack) -> Options:
-    return Options(site="rate = 0")
-
-
 CASES = [
     Case("F4", "two schedules", _two_schedules),
     Case("F4", "no schedule", _no_schedule),
     Case("F14", "a worker stopped past its lease", _old_lease),
-    Case("F15", "100,000 events, workers stopped", _burst, _no_rate, within=120),
     Case("F16", "poison events", _poison),
     Case("F17", "every wake-up lost", partial(_wakeups, mode="drop")),
     Case("F17", "every wake-up doubled", partial(_wakeups, mode="double")),

@@ -1,28 +1,44 @@
-"""What must hold once everything is quiet: RELIABILITY 3, (a) to (g)."""
+"""What must hold once everything is quiet: RELIABILITY 3, (a) to (g), and groups and expiry."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lxml import etree
 
 from tests.faults.deployment import ROBOTS, Deployment
-from tests.faults.ledger import Ledger
+from tests.faults.ledger import Ledger, Sent
 from tests.faults.watcher import NS, seconds_of
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
 MOST_URLS, MOST_BYTES = 50_000, 52_428_800
 BEGIN, END = b"# BEGIN sitemapd", b"# END sitemapd"
+LINK = "{http://www.w3.org/1999/xhtml}link"
+VIDEO = "{http://www.google.com/schemas/sitemap-video/1.1}video"
+LATE_S, EARLY_S = 15, 3
+"""How long after its time news or a video may still be listed, how long before it may be gone."""
+
+
+class Page(NamedTuple):
+    """What a file says of one page: `links` is the set it lists, of (hreflang, href)."""
+
+    lastmod: str | None
+    links: frozenset[tuple[str, str]]
+    videos: int
 
 
 class Files:
     """The files of a web root as a crawler finds them: from index to shard to page."""
 
     def __init__(self, root: Path) -> None:
-        self.pages: dict[str, str | None] = {}
+        self.pages: dict[str, Page] = {}
+        self.news: dict[str, str | None] = {}
         self.wrong: list[str] = []
         self._root = root
         self._named: set[str] = set()
@@ -53,10 +69,14 @@ class Files:
         if len(root) > MOST_URLS:
             self.wrong.append(f"(a) {path.name} lists {len(root)} URLs")
         for url in root:
-            page = str(url.findtext(f"{NS}loc"))
-            if page in self.pages:
+            page, lastmod = str(url.findtext(f"{NS}loc")), url.findtext(f"{NS}lastmod")
+            if page in (self.news if path.name.startswith("news-") else self.pages):
                 self.wrong.append(f"(d) {page} is listed twice")
-            self.pages[page] = url.findtext(f"{NS}lastmod")
+            if path.name.startswith("news-"):
+                self.news[page] = lastmod
+                continue
+            links = frozenset((link.get("hreflang"), link.get("href")) for link in url.iter(LINK))
+            self.pages[page] = Page(lastmod, links, len(url.findall(VIDEO)))
 
     def _parsed(self, path: Path, schema: str) -> etree._Element:
         content = path.read_bytes()
@@ -81,16 +101,61 @@ class Files:
             if path.name not in known:
                 yield f"(b) {path.name} is named by nothing"
 
+    @property
+    def lastmods(self) -> dict[str, str | None]:
+        """The lastmod of each page."""
+        return {loc: page.lastmod for loc, page in self.pages.items()}
+
 
 def lost(system: Deployment, ledger: Ledger) -> list[str]:
     """What the files say otherwise than the ledger (c)."""
-    return ledger.lost(Files(system.root).pages)
+    return ledger.lost(Files(system.root).lastmods)
+
+
+def disagreeing(system: Deployment, ledger: Ledger) -> list[str]:
+    """Pages whose translation group, news or videos are not those of the event they show."""
+    files = Files(system.root)
+    told = ledger.told(files.lastmods)
+    now, found = time.time(), []
+    sets = _sets(told)
+    for loc, sent in told.items():
+        listed, due = files.pages[loc].links, sets.get(sent.group, frozenset())
+        due = due if any(href == loc for _, href in due) else frozenset()
+        if listed != due:
+            amiss = sorted(listed ^ due)
+            found.append(f"(h) {loc} of {sent.group!r}: {len(amiss)} links differ, as {amiss[:2]}")
+        if _late(sent.video_until, now, shown=files.pages[loc].videos > 0):
+            found.append(f"(i) {loc}: its video is over at {sent.video_until}, now is {now:.0f}")
+        if _late(sent.news_until, now, shown=loc in files.news):
+            found.append(f"(i) {loc}: it is news until {sent.news_until}, now is {now:.0f}")
+    found += [f"(i) {loc} is news and no page" for loc in files.news.keys() - files.pages.keys()]
+    return sorted(found)
+
+
+def _sets(told: Mapping[str, Sent]) -> dict[str, frozenset[tuple[str, str]]]:
+    """What every member of each group lists; of two pages for one code the later event counts."""
+    best: dict[str, dict[str, Sent]] = defaultdict(dict)
+    for sent in told.values():
+        if sent.group:
+            rival = best[sent.group].get(sent.lang)
+            if rival is None or rival.version < sent.version:
+                best[sent.group][sent.lang] = sent
+    return {
+        group: frozenset((code, sent.loc) for code, sent in codes.items())
+        for group, codes in best.items()
+        if len(codes) > 1
+    }
+
+
+def _late(until: int, now: float, *, shown: bool) -> bool:
+    """Whether what ends at `until` (0: never was) is shown too long, or not long enough."""
+    return (now > until + LATE_S) if shown else (now < until - EARLY_S)
 
 
 def wrong(system: Deployment, ledger: Ledger) -> list[str]:
     """Everything that does not hold of a quiet system."""
     files = Files(system.root)
-    found = [*files.wrong, *files.stray(), *(f"(c) {each}" for each in ledger.lost(files.pages))]
+    found = [*files.wrong, *files.stray(), *(f"(c) {each}" for each in ledger.lost(files.lastmods))]
     verified = system.command("verify")
     if verified.returncode:
         found.append(f"(f) verify: {verified.stdout[-500:]}{verified.stderr[-500:]}")

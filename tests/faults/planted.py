@@ -14,11 +14,14 @@ PACKAGES = ("shared", "webhook", "worker", "deploy")
 
 
 class Mistake(NamedTuple):
-    """A text in a file of the checkout and what it is replaced with."""
+    """A text in a file of the checkout and what it is replaced with; `shows` is a pattern of what
+    the driver says of it.
+    """
 
     file: str
     right: str
     wrong: str
+    shows: str = ""
 
 
 MISTAKES: Mapping[str, Mistake] = {
@@ -29,12 +32,14 @@ MISTAKES: Mapping[str, Mistake] = {
         "            GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True\n"
         "        )\n"
         "        __import__('time').sleep(0.3)\n",
+        r"\(c\)",
     ),
     # What comes in during a publish counts as published.
     "no-generation": Mistake(
         "shared/store/commit.lua",
         "    if clean then\n      redis.call('ZREM', KEYS[2], shard)\n",
         "    if stored then\n      redis.call('ZREM', KEYS[2], shard)\n",
+        r"\(c\)",
     ),
     # The index names versions that the shards have yet to reach.
     "index-first": Mistake(
@@ -43,6 +48,7 @@ MISTAKES: Mapping[str, Mistake] = {
         "        staged, indexes = indexes, staged\n"
         "        for file in staged:\n            root.place(file)\n"
         "        __import__('time').sleep(0.05)\n",
+        "is ahead|is not there",
     ),
     # Files are written where they stand: a reader sees halves.
     "in-place": Mistake(
@@ -51,6 +57,7 @@ MISTAKES: Mapping[str, Mistake] = {
         "            new = open(f'{self.path}/{temp}', 'rb').read()\n"
         "            open(f'{self.path}/{name}', 'wb', 0).writelines([new[:2000], new[2000:]])\n"
         "            self._unlink(temp)\n",
+        "is torn",
     ),
 }
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.faults.run import Row
 
 HEAD = (
-    "| Fault | What is done | Injected | Acked | Refused | Unknown | Lost | Torn | Reads "
-    "| Right again (s) | Besides |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"
+    "| Fault | What is done | Injected | Acked | Refused | Unknown | Lost | Torn | Disagreeing "
+    "| Reads | Right again (s) | Besides |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
 )
 
 
@@ -20,7 +20,7 @@ def line(row: Row) -> str:
     seconds = f"{row.seconds:.1f}" if math.isfinite(row.seconds) else "never"
     cells = [
         row.fault, row.name, row.injected, row.acked, row.refused, row.unknown, row.lost, row.torn,
-        row.reads, seconds, row.note,
+        row.disagreeing, row.reads, seconds, row.note,
     ]  # fmt: skip
     return (
         "| "
@@ -31,13 +31,15 @@ def line(row: Row) -> str:
 
 def total(rows: Sequence[Row]) -> str:
     """The last line: all together."""
-    sums = [sum(row[at] for row in rows) for at in range(2, 9)]  # type: ignore[misc]
+    sums = [sum(row[at] for row in rows) for at in range(2, 10)]  # type: ignore[misc]
     return "| | **all** | " + " | ".join(f"{number:,}" for number in sums) + " | | |"
 
 
 def failed(row: Row) -> bool:
     """Whether anything was lost, torn, late or otherwise wrong."""
-    return bool(row.lost or row.torn or row.wrong or not math.isfinite(row.seconds))
+    return bool(
+        row.lost or row.torn or row.disagreeing or row.wrong or not math.isfinite(row.seconds)
+    )
 
 
 def save(path: Path, seed: int, rows: Sequence[Row]) -> None:

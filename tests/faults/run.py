@@ -24,6 +24,7 @@ class Row(NamedTuple):
     """One line of the report.
 
     `lost` counts pages that are not as acknowledged, `torn` what the reader must not have seen,
+    `disagreeing` pages whose translation group, news or videos are not as told,
     `seconds` is the time from the end of the last injection until everything was right, `wrong`
     says what was not; `note` what this fault is measured by besides.
     """
@@ -36,6 +37,7 @@ class Row(NamedTuple):
     unknown: int
     lost: int
     torn: int
+    disagreeing: int
     reads: int
     seconds: float
     wrong: list[str]
@@ -116,9 +118,22 @@ class Run:
     def converge(self, seconds: float = 30) -> float:
         """Wait until the files say what was acknowledged and nothing is left to do."""
         return until(
-            lambda: self.system.quiet() and not oracle.lost(self.system, self.ledger),
+            lambda: self.system.quiet() and not self._amiss(),
             "the files say what was acknowledged", seconds,
         )  # fmt: skip
+
+    def _amiss(self) -> bool:
+        return bool(
+            oracle.lost(self.system, self.ledger) or oracle.disagreeing(self.system, self.ledger)
+        )
+
+    def waits_for(self, holds: Callable[[], bool], seconds: float = 10) -> bool:
+        """Whether `holds` comes true, looked at without a pause: it may be so for a moment only."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline:
+                return False
+        return True
 
     def expect(self, holds: object, what: str) -> None:
         """Note it as wrong if something else than the ledger shows does not hold."""
@@ -150,6 +165,7 @@ def perform(case: Case, seed: int) -> Row:
         stack.callback(run.look_away)
         run.watch()
         lost: list[str] = []
+        disagreeing: list[str] = []
         try:
             run.send()
             case.inject(run)
@@ -164,10 +180,13 @@ def perform(case: Case, seed: int) -> Row:
         run.look_away()
         if run.system.quiet() or seconds == float("inf"):
             lost = oracle.lost(run.system, run.ledger)
-            run.wrong += oracle.wrong(run.system, run.ledger)
+            disagreeing = oracle.disagreeing(run.system, run.ledger)
+            run.wrong += [*oracle.wrong(run.system, run.ledger), *disagreeing[:20]]
         counts = run.ledger.counts
+        run.notes += [f"{number:,} refused: {why}" for why, number in run.ledger.refusals.items()]
+        run.expect(not run.ledger.statuses[422], "the senders' own events were answered 422")
         return Row(
             case.fault, case.name, run.injected, counts["acked"], counts["refused"],
-            counts["unknown"], len(lost), run.reads["faults"], run.reads["shard"],
-            seconds, [*run.wrong, *run.torn], "; ".join(run.notes),
+            counts["unknown"], len(lost), run.reads["faults"], len(disagreeing),
+            run.reads["shard"], seconds, [*run.wrong, *run.torn], "; ".join(run.notes),
         )  # fmt: skip

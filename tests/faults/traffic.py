@@ -1,4 +1,4 @@
-"""Senders: upserts and deletes, doubled, late and in batches, as real systems send them."""
+"""Senders: what is told, doubled, late and in batches, as real systems send it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import hmac
 import http.client
 import json
 import random
-import secrets
 import threading
 import time
 from collections import deque
 from typing import NamedTuple
 
-from tests.faults.deployment import BASE, Deployment
-from tests.faults.ledger import EPOCH, Ledger, Sent, lastmod_of
+from tests.faults.contents import Contents, event_of
+from tests.faults.deployment import Deployment
+from tests.faults.ledger import Ledger, Sent
 
-SECTIONS = ("pages", "posts", "products")
 SENDERS = 2
-HOT, COLD = 200, 20_000
-"""Pages of a section: half of the events are of a few that change all the time, half of many, where
-no later event covers up that one was lost.
-"""
 NOTHING_STORED = {"inbox-full", "rate-limited"}
 
 
@@ -33,20 +28,10 @@ class Delivery(NamedTuple):
     events: list[Sent]
 
 
-def delivery(events: list[Sent], section: str) -> Delivery:
+def delivery(events: list[Sent], section: str, ident: str) -> Delivery:
     """The request that tells `events`, in the native form."""
-    told = []
-    for sent in events:
-        event: dict[str, object] = {
-            "type": "delete" if sent.gone else "upsert",
-            "loc": sent.loc,
-            "section": section,
-            "version": (EPOCH + sent.version) * 1000,
-        }
-        if not sent.gone:
-            event["lastmod"] = lastmod_of(sent.version)
-        told.append(event)
-    return Delivery(f"msg_{secrets.token_hex(8)}", json.dumps(told).encode(), events)
+    told = [event_of(sent, section) for sent in events]
+    return Delivery(ident, json.dumps(told).encode(), events)
 
 
 class Sender(threading.Thread):
@@ -61,6 +46,7 @@ class Sender(threading.Thread):
         """Seconds that the slowest answer took."""
         self._system, self._ledger, self._pace, self._fresh = system, ledger, pace, fresh
         self._chance = random.Random(seed)
+        self.contents = Contents(self._chance, ledger.next_version, timed=system.options.timed)
         self._stopping = threading.Event()
         self._again: deque[Delivery] = deque(maxlen=100)
         self._late: deque[Delivery] = deque()
@@ -82,19 +68,12 @@ class Sender(threading.Thread):
             return chance.choice(self._again)
         if len(self._late) > 5:
             return self._late.popleft()
-        section = chance.choice(SECTIONS)
-        fresh = delivery(
-            [self._event(section) for _ in range(chance.choice((1, 1, 3, 8)))], section
-        )
+        section, events = self.contents.request()
+        fresh = delivery(events, section, self.contents.ident())
         if chance.random() < 0.05:
             self._late.append(fresh)
             return self._next()
         return fresh
-
-    def _event(self, section: str) -> Sent:
-        chance = self._chance
-        loc = f"{BASE}/{section}/{chance.randrange(chance.choice((HOT, COLD)))}"
-        return Sent(loc, self._ledger.next_version(), gone=chance.random() < 0.15)
 
     def send(self, message: Delivery) -> int:
         """Send one delivery and enter what became of it: the status, 0 without an answer."""
@@ -113,7 +92,7 @@ class Sender(threading.Thread):
             return 0
         finally:
             self.longest = max(self.longest, time.monotonic() - begun)
-        self._ledger.note(message.events, _outcome(status, code), status)
+        self._ledger.note(message.events, _outcome(status, code), status, code)
         self._again.append(message)
         return status
 

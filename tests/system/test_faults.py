@@ -13,7 +13,7 @@ import pytest
 def faults(*arguments: str) -> subprocess.CompletedProcess[str]:
     said = subprocess.run(
         [sys.executable, "-m", "tests.faults", *arguments],
-        capture_output=True, text=True, timeout=580, check=False,
+        capture_output=True, text=True, timeout=1180, check=False,
         cwd=Path(__file__).resolve().parents[2],
     )  # fmt: skip
     print(said.stdout)
@@ -27,7 +27,7 @@ def test_nothing_acknowledged_is_lost_in_a_hundred_kills() -> None:
     assert said.returncode == 0, said.stdout + said.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("mistake", "shown"), [("early-ack", r"\(c\)"), ("index-first", "is ahead|is not there")]
 )
