@@ -133,7 +133,8 @@ def digest_of(loc: str) -> bytes:
 
 def owner_of(source: str, kind: str, ident: str, locale: str) -> bytes:
     """The eight bytes that stand for one page of one sender, whatever its URL (WEBHOOKS 5.2)."""
-    joined = f"{source}\0{kind}\0{ident}\0{locale}".encode()
+    # With the lengths no text of a sender can be taken for a part of another one's.
+    joined = f"{len(kind)} {len(locale)} {source} {kind}{locale}{ident}".encode()
     return blake2b(joined, digest_size=8, person=b"owner").digest()
 
 

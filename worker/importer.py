@@ -64,7 +64,7 @@ class Importer:
         self._client, self._section, self._quiet = client, section, not notify
         self._translator = Translator(site.rules, section, now_ms)
         self._inbox = Inbox(client, name)
-        self._prefix = Keys(name).prefix
+        self._keys = Keys(name)
 
     def run(
         self,
@@ -80,7 +80,7 @@ class Importer:
         `report` is told of progress after each batch; `drain` is called while too many events
         wait. Raises StoreError, and SourceError from `items`.
         """
-        mark = _Mark(self._client, f"{self._prefix}import:{self._name(source)}")
+        mark = _Mark(self._client, self._keys.importing(self._name(source)))
         done = Progress()
         for batch in batches(items, BATCH):
             skip = mark.passes(batch)

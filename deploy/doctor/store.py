@@ -13,6 +13,7 @@ from redis.exceptions import NoPermissionError
 
 from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
 from shared.errors import StoreError, UnsafeStoreError
+from shared.store.contract import EVERYWHERE
 from shared.store.redis import answering, check_settings
 
 PINGS = 20
@@ -21,7 +22,7 @@ SKEW_WARN_S = 1.0
 SKEW_FAIL_S = 60.0
 FULL = 0.9
 
-_KEY = "{sitemapd}:doctor"
+_KEY = EVERYWHERE + "doctor"
 _GROUP = "doctor"
 _SHA = "0" * 40
 HARMLESS: tuple[tuple[str | int | float, ...], ...] = (

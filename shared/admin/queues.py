@@ -97,9 +97,9 @@ class QueueActions:
         with answering():
             pipe = self._client.pipeline(transaction=False)
             for engine in self._engines:
-                queue = f"{self._keys.prefix}notify:{engine}"
+                queue = self._keys.notify(engine)
                 pipe.zcard(queue)
-                pipe.zcard(f"{queue}:sending")
+                pipe.zcard(self._keys.sending(engine))
                 pipe.zrange(queue, 0, 0, withscores=True)
             replies = pipe.execute()
         scores = [int(first[0][1]) for first in replies[2::3] if first]

@@ -198,10 +198,10 @@ class Timelines:
         engines = tuple(self._site.notify.engines)
         paused = self._queues.paused().get(NOTIFY) if engines else None
         for engine in engines:
-            queue, told = f"{self._keys.prefix}notify:{engine}", f"{self._keys.prefix}told:{engine}"
+            queue, told = self._keys.notify(engine), self._keys.told(engine)
             with answering():
                 pipe = self._client.pipeline(transaction=False)
-                for key in (queue, f"{queue}:sending"):
+                for key in (queue, self._keys.sending(engine)):
                     pipe.zscore(key, loc)
                 pipe.zmscore(told, [loc, ""])  # the empty one: of the site as a whole
                 waits, sending, times = pipe.execute()

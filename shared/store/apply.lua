@@ -10,8 +10,8 @@
 --      5 tails     hash    section -> shard, block, fragments and bytes in the block
 --      6 recent    stream  what was decided, for people
 --      7..         hashes  the bucket of each page, then of each claim
--- further keys of the same site are named in the contract: <section>:shards, <section>:pending:<n>,
--- <section>:taking:<n>, held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
+-- further keys of the same site are named in the contract: of section:<section>: shards, pending:<n>,
+-- taking:<n>; held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
 -- ARGV 1 cmsgpack of {prefix, group, now, since (arrival of the oldest, ms), forget, recent_most,
 --        recent (empty: nothing to say), counted = {[name in stats] = number}, tells (0, 1),
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
@@ -64,7 +64,7 @@ local touched = {}
 local function shard_of(section, number)
   local id = section .. '/' .. number
   if not shards[id] then
-    local stored = redis.call('HGET', a.prefix .. a.sections[section][1] .. ':shards', number)
+    local stored = redis.call('HGET', a.prefix .. 'section:' .. a.sections[section][1] .. ':shards', number)
     local shard = {section = section, number = number, known = stored and true or false,
                    generation = 0, count = 0, size = 0, ordinal = 0, moved = 0, patches = {}}
     if stored then
@@ -137,7 +137,7 @@ end
 
 -- Whether the page was taken out of `shard` and is still in its file.
 local function still_published(shard, block, digest)
-  local name, patched = a.prefix .. a.sections[shard.section][1], digest .. struct.pack('>I2', block)
+  local name, patched = a.prefix .. 'section:' .. a.sections[shard.section][1], digest .. struct.pack('>I2', block)
   return redis.call('HEXISTS', name .. ':pending:' .. shard.number, patched) == 1
     or redis.call('HEXISTS', name .. ':taking:' .. shard.number, patched) == 1
 end
@@ -232,7 +232,7 @@ for _, shard in ipairs(touched) do
       shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
     end
     if #shard.patches > 0 then
-      local pending, patches = a.prefix .. name .. ':pending:' .. shard.number, shard.patches
+      local pending, patches = a.prefix .. 'section:' .. name .. ':pending:' .. shard.number, shard.patches
       for j = 1, a.tells * #patches, 2 do
         -- What comes after a change that is to be told of, before it is published, unsays nothing.
         local waits = redis.call('HGET', pending, patches[j])
@@ -242,7 +242,7 @@ for _, shard in ipairs(touched) do
       end
       redis.call('HSET', pending, unpack(patches))
     end
-    redis.call('HSET', a.prefix .. name .. ':shards', shard.number,
+    redis.call('HSET', a.prefix .. 'section:' .. name .. ':shards', shard.number,
       struct.pack('>I8I4I8I4', shard.generation + 1, shard.count, shard.size, shard.ordinal))
     redis.call('ZADD', KEYS[2], 'LT', a.since, name .. '/' .. shard.number)
   end

@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import redis
 
+from shared.store.contract import EVERYWHERE
 from shared.store.redis import answering
 
-KEY = "{sitemapd}:audit"
+KEY = EVERYWHERE + "audit"
 MOST = 10_000
 """Entries kept, and some more: the oldest go a node of the stream at a time."""
 

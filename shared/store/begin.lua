@@ -36,7 +36,7 @@ redis.call('HSETNX', KEYS[3], 'run', ARGV[4])
 local reply = redis.call('HMGET', KEYS[3], 'run', 'publishes')
 reply[2] = reply[2] or '0'
 for _, shard in ipairs(chosen) do
-  local section, number = ARGV[3] .. shard[1], shard[2]
+  local section, number = ARGV[3] .. 'section:' .. shard[1], shard[2]
   local taking, pending = section .. ':taking:' .. number, section .. ':pending:' .. number
   if redis.call('EXISTS', taking) == 0 and redis.call('EXISTS', pending) == 1 then
     redis.call('RENAME', pending, taking)

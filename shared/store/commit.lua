@@ -2,7 +2,7 @@
 --
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
 --      7 revisions stream
--- further keys of the same site: <section>:..., notify:<engine> (zset: loc -> now), stats, pulse:
+-- further keys of the same site: section:<section>:..., notify:<engine> (zset: loc -> now), stats, pulse:
 -- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, 6 ms since the
 --      patches were taken, 7 most revisions, 8 names of the engines to be told, each with a space
 --      behind it, 9 upper bounds of how long an event waited (ms), likewise, then of each shard:
@@ -85,7 +85,7 @@ while i <= #ARGV do
   local changed, lines, told, blocks = tonumber(ARGV[i + 10]), ARGV[i + 11], tonumber(ARGV[i + 12]), tonumber(ARGV[i + 13])
   local locs = i + 14
   i = locs + told
-  local name, shard = ARGV[2] .. section, section .. '/' .. number
+  local name, shard = ARGV[2] .. 'section:' .. section, section .. '/' .. number
   local pending, taking = name .. ':pending:' .. number, name .. ':taking:' .. number
   local stored = redis.call('HGET', name .. ':shards', number)
   if mine then

@@ -1,6 +1,8 @@
 """What is kept in Redis: every key, its type, who writes it and how long it lives.
 
 All keys of a site share the hash tag `{site}`, so that a site lives in one slot of a Redis Cluster.
+Names that users choose, of sections, deliveries and engines, each stand behind a word of their own
+that is nothing else's, so that no name can make one key another (RELIABILITY T36).
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ RECENT = 20_000
 REFUSED = 1_000
 """Entries of `refused`, a stream of its own: whoever attacks must not push out what was decided."""
 
+EVERYWHERE = "{_sitemapd}:"
+"""Begins the keys that belong to no site: the name of a site has no underscore."""
+
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
     "loc:",  # hash per bucket: digest -> Located; apply.lua, forget.lua
@@ -30,11 +35,12 @@ PERMANENT = (
     # `form`, `sections`; store/sections.py. `reconciled` (ms); store/resyncs.py
     "sections",  # hash: name -> number; store/pages.py
     "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
-    ":shards",  # hash: number -> ShardState, pending patches included; apply.lua
-    ":pending:",  # hash: digest, block -> block, op, fragment: what is not published; apply.lua
-    ":taking:",  # hash: the same, moved aside by a publisher at work; begin.lua, commit.lua
-    ":blocks:",  # hash: number -> Block; commit.lua
-    ":files",  # hash: number -> PublishedFile, as on disk; commit.lua
+    "section:",  # of each section, `section:<name>:` and then
+    # `shards` hash: number -> ShardState, pending patches included; apply.lua
+    # `pending:<shard>` hash: digest, block -> block, op, fragment: not published; apply.lua
+    # `taking:<shard>` hash: the same, moved aside by a publisher at work; begin.lua, commit.lua
+    # `blocks:<shard>` hash: number -> Block; commit.lua
+    # `files` hash: number -> PublishedFile, as on disk; commit.lua
     "index:",  # hash per index file: ordinal -> `<sitemap>` line; commit.lua
     "dirty",  # zset: shard -> since when it has unpublished patches (ms); apply.lua, commit.lua
     "held",  # hash: shard -> since (s), pages it would list, pages before; commit.lua (T32)
@@ -43,8 +49,8 @@ PERMANENT = (
     "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
     "cluster:",  # hash per translation group: loc -> Member, `` -> a number that grows with each
     # change, from `counters` `clusters`; apply.lua
-    "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua. And `feed:items`,
-    # hash: loc -> Item; apply.lua. Both go when feeds are switched off; worker/feeds.py
+    "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua. And
+    "feed:items",  # hash: loc -> Item; apply.lua. Both go when feeds are off; worker/feeds.py
     "resync",  # zset: scope -> when somebody asked last to have it compared with its source (ms);
     # apply.lua, answered.lua
     "dead",  # stream: events that failed five times; bury.lua, revive.lua
@@ -53,25 +59,27 @@ PERMANENT = (
     "revisions",  # stream: which lines each publish changed (store/revisions.py); commit.lua
     "stats",  # hash: what was counted (store/stats.py); the scripts,
     # webhook/refusals.py, store/tally.py
-    "counts",  # hash under `{sitemapd}`: what was counted and belongs to no site; store/tally.py
+    "counts",  # hash, of EVERYWHERE: what was counted and belongs to no site; store/tally.py
     "paused",  # hash: queue -> since (ms), by whom; store/queues.py
     "purges",  # zset: name of a purge -> when (ms); purge.lua
     "notify:",  # of each engine that is told of changes, all but the first by store/notices.py:
     # `notify:<engine>` zset: loc -> when it may be told (ms); commit.lua.
     # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
-    # often in vain. `breakers` hash: engine and endpoint -> Breaker. `dead` stream: given up
+    # often in vain
     "notices",  # stream: the fate of the latest requests to engines; store/notices.py
+    "notices:breakers",  # hash: engine and endpoint -> Breaker; store/notices.py
+    "notices:dead",  # stream: what was given up; store/turns.py, store/notices.py
     "websub",  # hash: feed -> Subscription; store/subscriptions.py
-    "audit",  # stream, of all sites: who did what, the newest 10,000; store/audit.py
-    "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/checks.py. And
-    # `checks:asked`, zset: who wants a check -> since when (ms); store/checks.py, answered.lua
+    "audit",  # stream, of EVERYWHERE: who did what, the newest 10,000; store/audit.py
+    "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/checks.py
+    "checks:asked",  # zset: who wants a check -> since when (ms); store/checks.py, answered.lua
 )
-"""Parts of the names of keys that live for ever; `seen:`, `awake`, `rate`, `lease`, `reconcile`,
-`resync-alarm`, `crawl`, `told:`, `spent:`, `telling:`, `checking` and `checking:progress`, `pulse:`
-(counts of one minute) and `purged:` (what a purge took out) have a TTL, and of all sites
-`session:`, `once:`, `tries:`.
+"""Keys that live for ever, without the prefix: whole names, and beginnings that end in a colon.
 
-Of all sites together, all with a TTL: `{sitemapd}:worker:`, `workers`, `wanted:`; store/workers.py.
+With a TTL: `seen:`, `awake`, `rate`, `lease`, `reconcile`, `resync-alarm`, `crawl`, `told:`,
+`spent:`, `telling:`, `checking` and `checking:progress`, `import:` (an import that was cut off),
+`pulse:` (counts of one minute) and `purged:` (what a purge took out); of EVERYWHERE `session:`,
+`once:`, `tries:`, `doctor`, and of store/workers.py `worker:`, `workers`, `wanted:`.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """
@@ -107,8 +115,8 @@ class Keys:
         self.paused = self.prefix + "paused"
         self.purges = self.prefix + "purges"
         self.notices = self.prefix + "notices"
-        self.notice_dead = self.prefix + "notify:dead"
-        self.breakers = self.prefix + "notify:breakers"
+        self.notice_dead = self.prefix + "notices:dead"
+        self.breakers = self.prefix + "notices:breakers"
         self.crawl = self.prefix + "crawl"
         self.checks = self.prefix + "checks"
         self.checks_asked = self.prefix + "checks:asked"
@@ -131,6 +139,14 @@ class Keys:
     def notify(self, engine: str) -> str:
         """The locs of which `engine` is to be told."""
         return f"{self.prefix}notify:{engine}"
+
+    def sending(self, engine: str) -> str:
+        """The locs in the request to `engine` that is under way."""
+        return f"{self.notify(engine)}:sending"
+
+    def tries(self, engine: str) -> str:
+        """How often `engine` was told of locs in vain."""
+        return f"{self.notify(engine)}:tries"
 
     def told(self, engine: str) -> str:
         """The locs of which `engine` was told lately."""
@@ -156,25 +172,29 @@ class Keys:
         """The members of a translation group."""
         return f"{self.prefix}cluster:{group.hex()}"
 
+    def importing(self, source: str) -> str:
+        """How far the import from `source`, a digest, has come."""
+        return f"{self.prefix}import:{source}"
+
     def shards(self, section: str) -> str:
         """The states of a section's shards."""
-        return f"{self.prefix}{section}:shards"
+        return f"{self.prefix}section:{section}:shards"
 
     def files(self, section: str) -> str:
         """The published files of a section."""
-        return f"{self.prefix}{section}:files"
+        return f"{self.prefix}section:{section}:files"
 
     def pending(self, shard: Shard) -> str:
         """Patches to `shard` that no publisher has seen."""
-        return f"{self.prefix}{shard.section}:pending:{shard.number}"
+        return f"{self.prefix}section:{shard.section}:pending:{shard.number}"
 
     def taking(self, shard: Shard) -> str:
         """Patches to `shard` that a publisher is merging."""
-        return f"{self.prefix}{shard.section}:taking:{shard.number}"
+        return f"{self.prefix}section:{shard.section}:taking:{shard.number}"
 
     def blocks(self, shard: Shard) -> str:
         """The merged content of `shard`."""
-        return f"{self.prefix}{shard.section}:blocks:{shard.number}"
+        return f"{self.prefix}section:{shard.section}:blocks:{shard.number}"
 
     def index(self, page: int) -> str:
         """The lines of one index file."""

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import redis
 
+from shared.store.contract import EVERYWHERE
 from shared.store.redis import answering
 
 LINK_S = 600
 """How long a one-time link can be used."""
 TRIES_S = 60
 
-_SESSION = "{sitemapd}:session:"
-_ONCE = "{sitemapd}:once:"
-_TRIES = "{sitemapd}:tries:"
+_SESSION = EVERYWHERE + "session:"
+_ONCE = EVERYWHERE + "once:"
+_TRIES = EVERYWHERE + "tries:"
 _BYTES = 32
 _LONGEST = 64
 

@@ -214,7 +214,7 @@ class Notices:
         }
 
     def _sending(self, engine: str) -> str:
-        return f"{self._keys.notify(engine)}:sending"
+        return self._keys.sending(engine)
 
 
 def _day(now: int) -> str:

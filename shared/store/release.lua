@@ -8,7 +8,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])
 end
 for i = 4, #ARGV, 2 do
-  local shards = ARGV[2] .. ARGV[i] .. ':shards'
+  local shards = ARGV[2] .. 'section:' .. ARGV[i] .. ':shards'
   local stored = redis.call('HGET', shards, ARGV[i + 1])
   if stored then
     local generation, rest = struct.unpack('>I8', stored), string.sub(stored, 9)

@@ -12,8 +12,10 @@ from shared.locator import MAX_SECTIONS
 from shared.store.contract import Keys
 from shared.store.redis import answering
 
-FORM = 2
-"""Of the records of pages: 1 had sections of 8 bits and shards of 24."""
+FORM = 3
+"""Of the state: 1 had sections of 8 bits and shards of 24, 2 the keys of a section beside those of
+everything else (`{site}:<section>:shards`).
+"""
 
 
 class Sections:
@@ -51,9 +53,11 @@ class Sections:
         with answering():
             known: Any = self._client.hgetall(self._keys.sections)
             form: Any = self._client.hget(self._keys.counters, "form")
-        if known and form != str(FORM).encode():
+        if form != str(FORM).encode() and (known or form is not None):
+            found = "1" if form is None else form.decode(errors="replace")
             raise StoreError(
-                f"this state is of an older version of sitemapd (form {FORM} is read): keep "
+                f"this state is of another version of sitemapd (form {found}, this one reads form "
+                f"{FORM}): run that version until `sitemapd status` counts no waiting events, keep "
                 "the published files, empty Redis, and `sitemapd import` them"
             )
         self._numbers = {name.decode(): int(number) for name, number in known.items()}
@@ -73,17 +77,6 @@ class Sections:
 
 class Draft(Sections):
     """The numbers as they would be: those that nobody has given yet are given here alone."""
-
-    def _read(self) -> None:
-        with answering():
-            known: Any = self._client.hgetall(self._keys.sections)
-            form: Any = self._client.hget(self._keys.counters, "form")
-        if known and form != str(FORM).encode():
-            raise StoreError(
-                f"this state is of an older version of sitemapd (form {FORM} is read): keep "
-                "the published files, empty Redis, and `sitemapd import` them"
-            )
-        self._numbers = {name.decode(): int(number) for name, number in known.items()}
 
     def _number(self, name: str) -> None:
         self._numbers[name] = max(self._numbers.values(), default=0) + 1

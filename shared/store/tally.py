@@ -11,10 +11,10 @@ from collections import Counter
 
 import redis
 
-from shared.store.contract import Keys
+from shared.store.contract import EVERYWHERE, Keys
 from shared.store.redis import answering
 
-NOWHERE = "{sitemapd}:counts"
+NOWHERE = EVERYWHERE + "counts"
 """The hash of what belongs to no site."""
 
 _tallies: weakref.WeakKeyDictionary[redis.Redis, Tally] = weakref.WeakKeyDictionary()

@@ -42,7 +42,7 @@ class Turn:
         self._scripts = Scripts(client)
         self._queue, self._told = self._keys.notify(engine), self._keys.told(engine)
         self._lease = self._keys.telling(engine)
-        self._sending, self._tries = f"{self._queue}:sending", f"{self._queue}:tries"
+        self._sending, self._tries = self._keys.sending(engine), self._keys.tries(engine)
         self._engine = engine
 
     def keep(self) -> None:

@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.errors import Fault, InvalidError
 from shared.inbox import Inbox
+from shared.store.contract import EVERYWHERE
 from shared.store.redis import answering
 
-HEARTBEAT = "{sitemapd}:worker:"
+HEARTBEAT = EVERYWHERE + "worker:"
 """Begins the key of each worker that lives: a Beat, or `1` from versions that told nothing more."""
 
 HEARTBEAT_S = 10
@@ -27,9 +28,9 @@ STOP_S = 60
 KEPT_S = 24 * 3600
 """For how long a worker that is gone is listed."""
 
-NAMES = "{sitemapd}:workers"
+NAMES = EVERYWHERE + "workers"
 """The workers that were heard of, each with when (s since 1970)."""
-_WANTED = "{sitemapd}:wanted:"
+_WANTED = EVERYWHERE + "wanted:"
 
 Wish = Literal["work", "quiet", "stop"]
 State = Literal["working", "quiet", "stopping"]

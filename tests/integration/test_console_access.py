@@ -31,7 +31,7 @@ def test_without_users_there_is_nothing(configure: Configure, store: redis.Redis
         answer = browser.get(path)
         assert (answer.status_code, answer.json["code"]) == (404, "not-found")  # type: ignore[index]
     assert browser.login("ann").status_code == 404
-    assert not store.keys("{sitemapd}*")
+    assert not store.keys("{_sitemapd}*")
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/admin", "/admin/nothing", "/admin/inspector?loc=x%26y"])
@@ -81,7 +81,7 @@ def test_t26_tries_are_limited_for_one_user_and_a_link_is_still_a_way_in(
 
     assert statuses == [401] * 10 + [429] * 2
     assert (late.status_code, late.headers["Retry-After"]) == (429, "60")
-    assert 0 < store.ttl("{sitemapd}:tries:ann") <= 60
+    assert 0 < store.ttl("{_sitemapd}:tries:ann") <= 60
     assert browser.login("vic").status_code == 303
     link = login_link.make(configure().console, store, HERE, "ann")
     once = parse_qs(urlsplit(link).query)["once"][0]
@@ -124,8 +124,8 @@ def test_the_cookie_is_for_our_own_pages_over_https_only(ann: Browser, store: re
         attributes
     )
     assert len(value) == 43
-    keys = store.keys("{sitemapd}:session:*")
-    assert f"{{sitemapd}}:session:{hashlib.sha256(value.encode()).hexdigest()}".encode() in keys
+    keys = store.keys("{_sitemapd}:session:*")
+    assert f"{{_sitemapd}}:session:{hashlib.sha256(value.encode()).hexdigest()}".encode() in keys
     assert all(0 < store.ttl(key) <= 43_200 for key in keys)
     assert value.encode() not in b"".join(store.dump(key) or b"" for key in store.scan_iter())
 
@@ -140,7 +140,7 @@ def test_over_plain_http_on_this_machine_the_cookie_has_no_prefix(
     assert "Secure" not in cookie
     assert "HttpOnly" in cookie
     assert browser.get("/admin/").status_code == 200
-    assert store.keys("{sitemapd}:session:*")
+    assert store.keys("{_sitemapd}:session:*")
 
 
 def test_a_session_ends_with_its_logout(ann: Browser, store: redis.Redis) -> None:
@@ -151,7 +151,7 @@ def test_a_session_ends_with_its_logout(ann: Browser, store: redis.Redis) -> Non
     assert ann.get("/admin/").status_code == 303
     ann.take(old)
     assert ann.get("/admin/").status_code == 303
-    assert not store.keys("{sitemapd}:session:*")
+    assert not store.keys("{_sitemapd}:session:*")
     assert [outcome[1] for outcome in outcomes(store)] == ["login", "logout"]
 
 
@@ -177,7 +177,7 @@ def test_a_session_ends_when_its_user_is_removed_or_gets_another_token(
 
 
 def test_a_session_ends_by_its_time(ann: Browser, store: redis.Redis) -> None:
-    (key,) = store.keys("{sitemapd}:session:*")
+    (key,) = store.keys("{_sitemapd}:session:*")
     store.pexpire(key, 1)
     while store.exists(key):
         time.sleep(0.001)

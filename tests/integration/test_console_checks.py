@@ -248,7 +248,9 @@ def test_files_say_whether_they_are_served_as_they_were_published(
         later = int(time.time()) + 2
         stored = rig.state.files(["pages"])
         ((shard, file),) = [each for each in stored.items() if each[0].number == 4]
-        store.hset("{demo}:pages:files", str(shard.number), file._replace(lastmod=later).pack())
+        store.hset(
+            "{demo}:section:pages:files", str(shard.number), file._replace(lastmod=later).pack()
+        )
         assert column()[3] == "written since"
 
 

@@ -85,8 +85,8 @@ def test_files_are_paged_and_filtered_by_section(
     file = PublishedFile(1, 1_795_000_000, 1, 100).pack()
     store.hset("{demo}:sections", "posts", 9)
     for n in range(1, 121):
-        store.hset("{demo}:posts:shards", str(n), state)
-        store.hset("{demo}:posts:files", str(n), file)
+        store.hset("{demo}:section:posts:shards", str(n), state)
+        store.hset("{demo}:section:posts:files", str(n), file)
 
     page, seen = ann.get("/admin/files?site=demo&section=posts").text, list[str]()
     while True:
@@ -127,8 +127,8 @@ def test_the_digest_is_that_of_the_file_whatever_its_form(
 
 def test_a_damaged_block_is_pointed_out(ann: Browser, rig: Rig, store: redis.Redis) -> None:
     rig.do(upsert("a"))
-    whole: Any = store.hget("{demo}:pages:blocks:1", "0")
-    store.hset("{demo}:pages:blocks:1", "0", whole[:-12] + b"x" + whole[-11:])
+    whole: Any = store.hget("{demo}:section:pages:blocks:1", "0")
+    store.hset("{demo}:section:pages:blocks:1", "0", whole[:-12] + b"x" + whole[-11:])
 
     shown = text(ann, FILE)
 

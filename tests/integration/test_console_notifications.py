@@ -251,7 +251,7 @@ def test_t28_what_engines_and_logs_say_is_text(
     desk.notices.record(Fate(1, "bing", "https://[broken", 1, (CANARY,), 200, "done", 1, CANARY))
     desk.notices.set_breaker("bing", url, Breaker(1, desk.now + 60_000, CANARY))
     store.xadd(
-        "{demo}:notify:dead",
+        "{demo}:notices:dead",
         {"at": 1, "engine": CANARY, "why": CANARY, "locs": json.dumps([CANARY])},
     )
     Queues(store, "demo").pause("notify", CANARY)

@@ -140,7 +140,7 @@ def test_a_page_that_asks_for_itself_again_is_told_if_nothing_has_changed(
     tag = first.headers["ETag"]
 
     assert ann.get("/admin/sites", X_Live="1", If_None_Match=tag).status_code == 304
-    store.hset("{demo}:pages:files", "1", "1 1 7 900")
+    store.hset("{demo}:section:pages:files", "1", "1 1 7 900")
     store.hset("{demo}:sections", "pages", "0")
     changed = ann.get("/admin/sites", X_Live="1", If_None_Match=tag)
     assert (changed.status_code, changed.headers["ETag"] != tag) == (200, True)
@@ -178,12 +178,12 @@ def test_the_audit_log_stays_small_and_so_does_an_entry(store: redis.Redis) -> N
     ident = audit.write("x" * 5_000, "a", "b", way="cli")
     pipe = store.pipeline(transaction=False)
     for _ in range(10_500):
-        pipe.xadd("{sitemapd}:audit", {"who": "x"})
+        pipe.xadd("{_sitemapd}:audit", {"who": "x"})
     pipe.execute()
     audit.write("last", "a", "b", way="cli")
 
     assert audit.find(ident) is None
-    assert 10_000 <= store.xlen("{sitemapd}:audit") <= 10_200
+    assert 10_000 <= store.xlen("{_sitemapd}:audit") <= 10_200
     assert audit.read("", 1)[0].who == "last"
 
 

@@ -66,8 +66,8 @@ def test_different_versions_are_pointed_out(
 
     workers.beat("w2", beat())
     store.set(HEARTBEAT + "w3", "1", ex=10)
-    store.zadd("{sitemapd}:workers", {"w3": time.time()})
-    store.expire("{sitemapd}:workers", 60)
+    store.zadd("{_sitemapd}:workers", {"w3": time.time()})
+    store.expire("{_sitemapd}:workers", 60)
     shown = text(page(ann))
     assert "Different versions run: 0.1.0, an older one." in shown
     assert "w3 alive, of an older version" in shown
@@ -99,7 +99,7 @@ def test_nobody_is_asked_who_would_not_hear(
 ) -> None:
     store.set(HEARTBEAT + "old", "1", ex=10)
     workers.beat("gone", beat())
-    store.zadd("{sitemapd}:workers", {"old": time.time()})
+    store.zadd("{_sitemapd}:workers", {"old": time.time()})
     workers.forget("gone")
 
     assert "no such worker; there are: gone, old" in act(ann, "quiet", "nobody")

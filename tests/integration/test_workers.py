@@ -37,7 +37,7 @@ web_root = "public"
 tokens = ["0123456789abcdef"]
 publish_interval = 0
 """
-WANTED = "{sitemapd}:wanted:"
+WANTED = "{_sitemapd}:wanted:"
 
 Make = Callable[..., Plant]
 
@@ -195,7 +195,7 @@ def test_who_is_gone_is_listed_for_a_day(store: redis.Redis, workers: Workers, m
     store.delete(f"{HEARTBEAT}gone")
     assert states(workers) == {"gone": "gone", "w1": "working"}
 
-    store.zadd("{sitemapd}:workers", {"gone": time.time() - KEPT_S - 1})
+    store.zadd("{_sitemapd}:workers", {"gone": time.time() - KEPT_S - 1})
     make("w1")._heart.beat()
 
     assert states(workers) == {"w1": "working"}
