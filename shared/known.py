@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from shared import fragments
 from shared.errors import SitemapdError
 from shared.events import Event
+from shared.extensions.alternates import Alternates
 from shared.feeds import Item
 from shared.groups import Member
 from shared.locator import PLACE_BYTES, Claim, Located, digest_of, owner_of
@@ -54,8 +56,10 @@ class Known:
 
     `pages` and `fragments` go by loc; a page's news entry is NEWS + loc there, present (None:
     unknown) if the site lists news. `groups` holds the members of each translation group that
-    these pages are or will be in, by groups.digest_of. `expiry` says when an entry has to be looked
-    at again (ms since 1970, 0: never), `expired` which pages leave because their time is over.
+    these pages are or will be in, by groups.digest_of, `sets` the alternates of each group as the
+    batch was read; a member lists these until `linked` says what it was rendered with since.
+    `expiry` says when an entry has to be looked at again (ms since 1970, 0: never), `expired` which
+    pages leave because their time is over.
     `feed` holds what the feeds say of each page (None: nothing), no page if the site has no feeds.
     `told` are the pages whose change search engines are to be told of.
     """
@@ -66,6 +70,8 @@ class Known:
     fragments: dict[str, bytes] = field(default_factory=dict)
     placed: dict[str, int] = field(default_factory=dict)
     groups: dict[bytes, dict[str, Member]] = field(default_factory=dict)
+    sets: dict[bytes, Alternates] = field(default_factory=dict)
+    linked: dict[str, Alternates] = field(default_factory=dict)
     expiry: dict[str, int] = field(default_factory=dict)
     expired: set[str] = field(default_factory=set)
     names: dict[int, str] = field(default_factory=dict)
@@ -78,6 +84,14 @@ class Known:
             return self.placed[loc]
         page = self.pages.get(loc)
         return page.place.section if page and page.place else None
+
+    def relist(self, key: str, fragment: bytes) -> None:
+        """List the known page `key` as `fragment`, where it is and with the stamp it has."""
+        page = self.pages[key]
+        assert page is not None
+        self.placed.setdefault(key, self.section_of(key) or 0)
+        self.pages[key] = page._replace(length=len(fragment), digest=fragments.digest(fragment))
+        self.fragments[key] = fragment
 
     def number(self, section: str) -> int:
         """The number of `section`; UnknownSectionError if it has none."""

@@ -12,13 +12,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared import feeds, fragments, groups, w3c
+from shared import feeds, fragments, groups, linking, w3c
 from shared.entries import Entry
 from shared.events import Event
 from shared.extensions import news
+from shared.extensions.alternates import Alternates
 from shared.extensions.news import News
-from shared.groups import Member
 from shared.known import NEWS, Arrival, Known, Policy, subjects
+from shared.linking import Links
 from shared.locator import Claim, Located, stamp
 from shared.upkeep import is_over, next_over_ms
 
@@ -100,7 +101,7 @@ def _remove(known: Known, loc: str, owner: bytes, when: int, why: str) -> Decisi
     if page and page.live and owner and page.owner and page.owner != owner:
         return Decision(changed=False, reason="this URL belongs to another page by now")
     if page and page.group:
-        known.groups[page.group].pop(loc, None)
+        linking.leave(known, loc, page.group)
     # A tombstone even for a page never seen: an older event may still be under way.
     known.pages[loc] = Located(page.place if page else None, 0, when, bytes(5), owner)
     known.fragments.pop(loc, None)
@@ -118,9 +119,10 @@ def _put(
     page = known.pages.get(loc)
     if page and when < page.stamp and not _vacated(page, owner):
         return Decision(changed=False, reason="older than what is known of this URL")
-    group = b""
+    group, links = b"", None
     if event.group or (page and page.group):
-        group = _regroup(known, event, loc, page, when)
+        links = linking.of_page(known, loc)
+        group = linking.enter(known, event, when)
     entry = _entry(known, event, loc, group, arrival, policy)
     here = known.section_of(loc)
     name = None if here is None else known.name(here)
@@ -129,10 +131,15 @@ def _put(
         known.expiry[loc] = next_over_ms(entry.videos)
     owner = owner or (page.owner if page and page.live else b"")
     page_is = _list(known, loc, entry, there, when, owner, group)
+    if group:
+        known.linked[loc] = entry.alternates
+    if page and links:
+        same = here == there and _says_the_same(known, entry, page, links, grouped=bool(group))
+        page_is = Decision(not same, "same content" if same else "changed")
     news_is = _news(known, event, entry, when, policy) if policy.routing.news else ""
     if not page_is.changed and news_is:
         return Decision(changed=True, reason=news_is)
-    if loc in known.feed and _feed(known, event, entry, page, when, arrival):
+    if loc in known.feed and _feed(known, event, entry, page, links, when, arrival):
         return page_is if page_is.changed else Decision(changed=True, reason="changed in the feeds")
     return page_is
 
@@ -159,8 +166,34 @@ def _list(
     return Decision(changed=True, reason="changed" if page and page.live else "added")
 
 
+def _says_the_same(
+    known: Known, entry: Entry, before: Located, links: Links, *, grouped: bool
+) -> bool:
+    """Whether `entry` is the page as it was, with the links that were due.
+
+    That is what a batch of this event alone would say. Without a group of its own any more, the
+    page may also state the links that are in its bytes.
+    """
+    alike = entry.alternates == links.due or (not grouped and entry.alternates == links.had)
+    return alike and _rendered(known, entry, links.had) == before.digest
+
+
+def _rendered(known: Known, entry: Entry, links: Alternates) -> bytes:
+    """The digest of `entry`, which has just been listed, with these links instead of its own."""
+    page = known.pages[entry.loc]
+    if links == entry.alternates and page is not None:
+        return page.digest
+    return fragments.digest(fragments.render(replace(entry, alternates=links)))
+
+
 def _feed(
-    known: Known, event: Event, entry: Entry, before: Located | None, when: int, arrival: Arrival
+    known: Known,
+    event: Event,
+    entry: Entry,
+    before: Located | None,
+    links: Links | None,
+    when: int,
+    arrival: Arrival,
 ) -> bool:
     """Put the page on top of the feeds, if the event says anything else than was known of it.
 
@@ -173,8 +206,13 @@ def _feed(
     if said != entry:
         digest = fragments.digest(fragments.render(said))
     if before and before.live:
-        was, now = (listed[1:], (digest, title)) if listed else (before.digest, page.digest)
-        if was == now:
+        if listed:
+            same = listed[1:] == (digest, title)
+        elif links:
+            same = not event.alternates and _rendered(known, entry, links.had) == before.digest
+        else:
+            same = _rendered(known, entry, event.alternates) == before.digest
+        if same:
             return False
     updated = feeds.updated_ms(entry.lastmod, when >> 16, arrival.ms)
     known.feed[entry.loc] = feeds.Item(updated, digest, title)
@@ -187,19 +225,6 @@ def _vacated(page: Located, owner: bytes) -> bool:
     Two pages that swap their URLs leave them at two times, and either may be heard of first.
     """
     return not page.live and bool(owner and page.owner) and page.owner != owner
-
-
-def _regroup(known: Known, event: Event, loc: str, page: Located | None, when: int) -> bytes:
-    """Enter the page into the translation group it names and out of its former one: its group."""
-    group = groups.digest_of(event.group) if event.group else b""
-    if page and page.group and page.group != group:
-        known.groups[page.group].pop(loc, None)
-    if group:
-        members = known.groups[group]
-        if loc not in members and len(members) >= groups.MAX_MEMBERS:
-            raise groups.GroupFullError(f"a group has {groups.MAX_MEMBERS} pages at most")
-        members[loc] = Member(when, event.lang)
-    return group
 
 
 def _news(known: Known, event: Event, entry: Entry, when: int, policy: Policy) -> str:

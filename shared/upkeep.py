@@ -1,18 +1,16 @@
-"""What changes entries besides their own events: time that passes, and other pages of their group.
+"""What changes entries besides their own events: time that passes.
 
 Pure, like shared.patch: recorded in what is known of the pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from shared import fragments, groups
+from shared import fragments
 from shared.extensions import news, videos
-from shared.extensions.alternates import Alternates
 from shared.extensions.videos import Video
-from shared.groups import Member
 from shared.known import Known
 
 
@@ -48,40 +46,4 @@ def expire(known: Known, key: str, fragment: bytes, now_ms: int) -> None:
     shown = tuple(video for video in entry.videos if not is_over(video, now_ms))
     known.expiry[key] = next_over_ms(shown)
     if shown != entry.videos:
-        _relist(known, key, fragments.render(replace(entry, videos=shown)))
-
-
-def outdated(
-    known: Known, before: Mapping[bytes, Mapping[str, Member]]
-) -> dict[str, tuple[bytes, Alternates]]:
-    """The pages whose alternates must change, for the set of their group did: group and new set.
-
-    `before` are the groups as they were stored (PROTOCOL H2, H3).
-    """
-    found = {}
-    for group, members in known.groups.items():
-        now = groups.alternates(members)
-        if now != groups.alternates(before.get(group, {})):
-            for loc in members:
-                found[loc] = group, groups.listed_by(loc, now)
-    return found
-
-
-def relink(known: Known, loc: str, group: bytes, fragment: bytes, linked: Alternates) -> None:
-    """Have the page `loc`, listed as `fragment`, list `linked`. `known` must hold it."""
-    page = known.pages[loc]
-    if page is None or not page.live or page.group != group:
-        known.groups[group].pop(loc, None)  # left without a word: the store was edited
-        return
-    changed = fragments.with_alternates(fragment, linked)
-    if changed != fragment:
-        _relist(known, loc, changed)
-
-
-def _relist(known: Known, key: str, fragment: bytes) -> None:
-    """List the page `key` as `fragment`, where it is and with the stamp it has."""
-    page = known.pages[key]
-    assert page is not None
-    known.placed.setdefault(key, known.section_of(key) or 0)
-    known.pages[key] = page._replace(length=len(fragment), digest=fragments.digest(fragment))
-    known.fragments[key] = fragment
+        known.relist(key, fragments.render(replace(entry, videos=shown)))

@@ -10,7 +10,7 @@ from typing import Any
 import msgpack
 import redis
 
-from shared import fragments, groups, upkeep
+from shared import fragments, groups, linking, upkeep
 from shared.events import Event
 from shared.feeds import RESERVE
 from shared.groups import Member
@@ -87,6 +87,7 @@ class Pages:
         named = {groups.digest_of(event.group) for event in events if event.group}
         stored = self._groups(named | {page.group for page in known.pages.values() if page})
         known.groups = {group: dict(members) for group, (_, members) in stored.items()}
+        known.sets = {group: groups.alternates(members) for group, (_, members) in stored.items()}
         feed = self.lookup.feed(pages) if self._feed_most else {}
         known.feed = dict(feed)
         return Batch(known, pages, claims, stored, feed)
@@ -125,19 +126,20 @@ class Pages:
         Only members whose set changed are read, and their fragments from wherever they are now.
         """
         known = batch.known
-        due = upkeep.outdated(known, {group: of for group, (_, of) in batch.groups.items()})
-        new = self.lookup.records([loc for loc in due if loc not in batch.pages])[0]
-        batch.pages.update(new)
-        known.pages |= unpacked(new)
-        self._learn_sections(known)
-        here = {loc: known.fragments[loc] for loc in due if loc in known.fragments}
-        there = {loc: page for loc in due if loc not in here and (page := known.pages[loc])}
-        here |= self.lookup.current(there)
-        for loc, (group, linked) in due.items():
-            page = known.pages[loc]
-            if page is not None and page.live and loc not in here:
-                return False  # published this moment
-            upkeep.relink(known, loc, group, here.get(loc, b""), linked)
+        # Once; more often where the store was edited and a set names pages that are not there.
+        while due := linking.outdated(known):
+            new = self.lookup.records([loc for loc in due if loc not in batch.pages])[0]
+            batch.pages.update(new)
+            known.pages |= unpacked(new)
+            self._learn_sections(known)
+            here = {loc: known.fragments[loc] for loc in due if loc in known.fragments}
+            there = {loc: page for loc in due if loc not in here and (page := known.pages[loc])}
+            here |= self.lookup.current(there)
+            for loc, (group, linked) in due.items():
+                page = known.pages[loc]
+                if page is not None and page.live and loc not in here:
+                    return False  # published this moment
+                linking.relink(known, loc, group, here.get(loc, b""), linked)
         return True
 
     def due(self, now_ms: int, most: int = 200) -> Batch | None:

@@ -203,6 +203,28 @@ def test_any_order_of_events_ends_in_the_same_sets(store: redis.Redis, tmp_path:
     assert any(links for links in found[0].values())
 
 
+def test_a_language_that_comes_while_the_last_other_goes_lists_no_page_that_is_gone(
+    rig: Rig,
+) -> None:
+    """The set is that of one page before and after; it was another in the middle of the batch."""
+    rig.do(version("fr"))
+
+    rig.do(version("de"), {"type": "delete", "loc": "fr/about"})
+
+    assert linked(rig) == {"de/about": {}}
+
+
+def test_a_language_saved_while_another_is_gone_for_a_moment_lists_it(rig: Rig) -> None:
+    """The set is the same before and after; it was another in the middle of the batch."""
+    rig.do(version("en"), version("fr"))
+
+    rig.do(
+        {"type": "delete", "loc": "fr/about"}, version("en", lastmod="2026-01-02"), version("fr")
+    )
+
+    everybody_lists(rig, ["en", "fr"])
+
+
 def test_workers_that_settle_versions_of_a_page_at_once_agree(rig: Rig) -> None:
     for code in CODES:
         rig.send(version(code))
