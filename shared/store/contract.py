@@ -32,7 +32,7 @@ PERMANENT = (
     "id:",  # hash per bucket: owner -> Claim; apply.lua, forget.lua
     "tombs",  # zset: digest or `i` + owner -> when it may be forgotten (ms); apply.lua, forget.lua
     "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`; commit.lua. `run`
-    # `form`, `sections`; store/sections.py. `reconciled` (ms); store/resyncs.py
+    # `form`, `sections`, `numbering`; store/sections.py. `reconciled` (ms); store/resyncs.py
     "sections",  # hash: name -> number; store/pages.py
     "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
     "section:",  # of each section, `section:<name>:` and then

@@ -2,7 +2,8 @@
 --
 -- KEYS 1 inbox, for the slot of the site; loc:<bucket> and id:<bucket> are of the same
 -- ARGV 1 prefix, 2 digests of pages, 3 digests of owners, 8 bytes each, one after the other
--- Returns the record of each page, then of each claim; empty where nothing is known
+-- Returns the record of each page, then of each claim; empty where nothing is known. Then which
+--         numbering of sections that is, and how many it has
 local found = {}
 for part, kind in ipairs({'loc:', 'id:'}) do
   local digests, prefix = ARGV[part + 1], ARGV[1] .. kind
@@ -12,4 +13,6 @@ for part, kind in ipairs({'loc:', 'id:'}) do
     found[#found + 1] = redis.call('HGET', prefix .. bucket, string.sub(digests, at + 2, at + 7)) or ''
   end
 end
+found[#found + 1] = redis.call('HGET', ARGV[1] .. 'counters', 'numbering') or ''
+found[#found + 1] = redis.call('HLEN', ARGV[1] .. 'sections')
 return found

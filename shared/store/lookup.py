@@ -30,10 +30,11 @@ class Lookup:
         self, keys: Sequence[str], owners: Sequence[bytes] = ()
     ) -> tuple[dict[str, bytes], dict[bytes, bytes]]:
         """The stored records of pages and claims, empty where nothing is known."""
-        replies = self._scripts(
+        *replies, numbering, sections = self._scripts(
             "know", [self._keys.inbox],
             self._keys.prefix, b"".join(map(digest_of, keys)), b"".join(owners),
         )  # fmt: skip
+        self._sections.check(numbering, sections)
         return dict(zip(keys, replies, strict=False)), dict(
             zip(owners, replies[len(keys) :], strict=True)
         )
@@ -46,16 +47,17 @@ class Lookup:
         """The shard that lists `page`."""
         if page.place is None:
             return None
-        return Shard(self._sections.names()[page.place.section], page.place.shard)
+        section = page.place.section
+        return Shard(self._sections.names([section])[section], page.place.shard)
 
     def current(self, pages: Mapping[str, Located]) -> dict[str, bytes]:
         """The fragments of those of `pages` that are listed, waiting patches before what is merged.
 
         One that a publisher is just committing may be missing.
         """
-        names = self._sections.names()
         live = {key: page for key, page in pages.items() if page.live and page.place}
         places = {key: Place(*page.place) for key, page in live.items() if page.place}
+        names = self._sections.names(at.section for at in places.values())
         shards = {key: Shard(names[at.section], at.shard) for key, at in places.items()}
         blocks = list(dict.fromkeys((shards[key], places[key].block) for key in live))
         with answering():

@@ -196,8 +196,8 @@ class Pages:
 
         A page that has changed since it was published stays, and none goes if one changes now.
         """
-        number = self.sections.numbers()[shard.section]
         stored = self.lookup.records([fragments.loc_of(fragment) for fragment in listed])[0]
+        number = self.sections.numbers()[shard.section]
         moved = []
         for fragment, (loc, record) in zip(listed, stored.items(), strict=True):
             place = Located.unpack(record).place if record else None

@@ -126,6 +126,23 @@ def test_a_change_while_its_notice_is_under_way_is_told_again(opened: Open, serv
     assert told(server) == [[A], [A]]
 
 
+def test_the_first_page_of_a_new_month_is_told_by_a_worker_that_runs(
+    opened: Open, server: Engine
+) -> None:
+    """Another thread, or another process, gave the month its number."""
+    split = {"sections": {"posts": {"split": "month"}}}
+    desk = opened(more=split)
+    page = {"type": "upsert", "section": "posts"}
+    desk.change(page | {"loc": "a", "published": "2025-11-03"})
+    desk.tell(A)
+
+    desk.change(page | {"loc": "b", "published": "2025-12-01"})
+    desk.tell(B)
+
+    assert told(server) == [[A], [B]]
+    assert desk.waiting("indexnow") == 0
+
+
 class KilledError(BaseException):
     """As a kill between the request and what is written of it."""
 

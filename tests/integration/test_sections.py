@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 
+from shared.errors import StoreError
+from shared.inspector import Inspector
 from tests.integration.rig import BASE, Rig
 
 SECTIONS: dict[str, Any] = {
@@ -125,3 +128,54 @@ def test_a_text_file_lists_addresses_and_nothing_else(store: redis.Redis, tmp_pa
     (rig.root / "pages-1.txt").write_text("gone")
     rig.audit().rebuild()
     assert rig.files()["pages-1.txt"].content == f"{BASE}b\n".encode()
+
+
+def test_a_reader_that_lives_long_finds_pages_of_a_month_that_another_process_began(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path / "public", sections=SECTIONS)
+    rig.do(upsert("blog/old", published="2025-11-03"))
+    inspector = Inspector(store, rig.name, rig.site)
+    assert inspector.entry(BASE + "blog/old")["section"] == "posts-2025-11"
+
+    rig.do(upsert("blog/new", published="2025-12-01"))
+
+    assert inspector.entry(BASE + "blog/new")["section"] == "posts-2025-12"
+
+
+def test_a_page_in_a_section_that_was_never_given_a_number_is_an_error_of_ours(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path / "public", sections=SECTIONS)
+    rig.do(upsert("blog/a", published="2025-11-03"))
+    inspector = Inspector(store, rig.name, rig.site)
+    store.hdel(rig.keys.sections, "posts-2025-11")
+
+    with pytest.raises(StoreError, match="section"):
+        inspector.entry(BASE + "blog/a")
+
+
+def test_workers_that_outlive_their_state_number_its_sections_anew(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    """Both know the same sections, and the emptied store gives their numbers in another order."""
+    rig = Rig(store, tmp_path / "public", sections=SECTIONS)
+    first, second = rig.pump("w1"), rig.pump("w2")
+    for month in ("2020-02", "2020-01"):
+        rig.send(upsert(f"blog/{month}", published=f"{month}-01"))
+        first.run()
+    rig.send(upsert("about"))
+    second.run()
+    store.flushall()
+    for path in rig.root.iterdir():
+        path.unlink()
+
+    for pump, month in ((first, "2020-01"), (second, "2020-02"), (first, "2020-03")):
+        rig.send(upsert(f"blog/new-{month}", published=f"{month}-01"))
+        pump.run()
+    rig.settle()
+
+    fresh = Inspector(store, rig.name, rig.site)
+    for month in ("2020-01", "2020-02", "2020-03"):
+        assert fresh.entry(f"{BASE}blog/new-{month}")["section"] == f"posts-{month}"
+    rig.check()

@@ -74,12 +74,14 @@ class Telling:
 
     def pages(self, locs: Sequence[str]) -> list[Page]:
         """What is known of `locs` now: this, and not what was when they changed, is told."""
-        found, names = [], self._sections.names() if locs else {}
+        found = []
         for start in range(0, len(locs), CHUNK):
             records, _ = self._lookup.records(locs[start : start + CHUNK])
-            for loc, page in unpacked(records).items():
-                place = page.place if page else None
-                section = names[place.section] if place else ""
+            known = unpacked(records)
+            places = {loc: page.place for loc, page in known.items() if page and page.place}
+            names = self._sections.names(place.section for place in places.values())
+            for loc, page in known.items():
+                section = names[places[loc].section] if loc in places else ""
                 found.append(Page(loc, page is not None and page.live, section))
         return found
 
