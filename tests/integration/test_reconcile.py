@@ -14,7 +14,7 @@ from shared.scopes import Scope
 from tests.integration.conftest import Unchanged
 from tests.integration.reconciled import differences, reconcile, record
 from tests.integration.rig import BASE, Rig
-from worker.sources import Item, Refusal
+from worker.sources import Item, Refusal, read
 from worker.sources.records import EXTENDED, STATED
 
 DAY = "2026-01-01"
@@ -169,6 +169,28 @@ def test_what_may_be_missing_in_the_source_is_not_deleted(rig: Rig, refusal: Ref
     assert refusal.detail in done.incomplete
     assert not done.complete
     assert truth(rig) == {f"p/{n}" for n in range(10)} | {"new"}
+
+
+@pytest.mark.parametrize(
+    "stray", ["<Url><loc>{}p/6</loc></Url>", "<loc>{}p/6</loc>", "<sitemap/>", "p/6"]
+)
+def test_an_entry_that_is_none_leaves_the_source_incomplete(
+    rig: Rig, tmp_path_factory: pytest.TempPathFactory, stray: str
+) -> None:
+    """PROTOCOL F13: its page may have been meant, so none is deleted."""
+    fill(rig)
+    known = "".join(f"<url><loc>{BASE}p/{n}</loc></url>" for n in range(6))
+    path = tmp_path_factory.mktemp("source") / "s.xml"
+    path.write_text(
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        f"{known}{stray.format(BASE)}</urlset>"
+    )
+
+    done = reconcile(rig, read(str(path)))
+
+    assert (done.deleted, done.extra) == (0, 3 if "loc" in stray else 4)
+    assert "outside of <url>" in done.incomplete
+    assert truth(rig) == {f"p/{n}" for n in range(10)}
 
 
 def test_a_page_that_its_source_says_may_not_be_listed_is_deleted(rig: Rig) -> None:

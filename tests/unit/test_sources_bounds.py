@@ -148,12 +148,14 @@ def test_a_reading_can_be_resumed_by_skipping_what_was_counted(tmp_path: Path) -
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64 * 1024])
 def test_where_chunks_end_makes_no_difference(size: int) -> None:
-    from worker.sources.pieces import Cutter
+    from worker.sources.pieces import Cutter, Items
 
-    data = b"<!-- <url> -->" + entry(1) + b"<![CDATA[<url>]]>" + entry(2) + b"</urlset >\n"
+    items = Items(b"url", frozenset({b""}), b"urn:n")
+    own = b"<x:url/><s:url a='>' xmlns:s = 'urn:n'><loc/></s:url>\n"
+    data = b"<!-- <url> -->" + entry(1) + b"<![CDATA[<url>]]>" + entry(2) + own + b"</urlset >\n"
     chunks = (data[at : at + size] for at in range(0, len(data), size))
-    pieces = list(Cutter(b"url", b"urlset", 1, 0).pieces(chunks))
+    pieces = list(Cutter(items, b"urlset", 1, 0).pieces(chunks))
 
-    assert [piece.kind for piece in pieces] == ["head", "entry", "entry", "tail"]
+    assert [piece.kind for piece in pieces] == ["head", "entry", "entry", "entry", "tail"]
     assert data == b"".join(piece.data or b"" for piece in pieces)
-    assert [piece.line for piece in pieces] == [1, 1, 2, 3]
+    assert [piece.line for piece in pieces] == [1, 1, 2, 3, 4]

@@ -2,7 +2,8 @@
 
 Repairs are only those whose meaning is certain, each noted: a bare `&` is read as `&amp;`, a
 missing end tag is supplied where the next entry begins, an undeclared prefix is bound. Everything
-else costs the entry it stands in, with line and column, and no other.
+else costs the entry it stands in, with line and column, and no other. What stands where only
+entries may stand, and could have been one, is refused too (strays.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from lxml import etree
 
 from shared.errors import UnusableSourceError
-from worker.sources.pieces import PIECE_LIMIT, Cutter, Piece, escape_ampersands
+from worker.sources.pieces import PIECE_LIMIT, Cutter, Items, Piece, escape_ampersands
 from worker.sources.records import Refusal, Tally
+from worker.sources.strays import Strays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +28,7 @@ Element = Any  # lxml ships no types
 
 _BATCH = 256 * 1024  # bytes parsed at once: 50,000 URLs in 0.1 s, some 3 MB of tree
 _UNDECLARED = re.compile(r"Namespace prefix (\S+) (?:on|for) ")
+_ENTRY = re.compile(rb"<(?:[\w.-]+:)?(?:url|loc|sitemap|item|entry)[\s>]")
 _UNDEFINED = re.compile(r"&([A-Za-z][A-Za-z0-9]*);")
 
 
@@ -49,6 +52,7 @@ class Markup:
     def __init__(self, name: str, root: Root, tally: Tally) -> None:
         self._name, self._root, self._tally = name, root, tally
         self.count = 0
+        self._strays = Strays(name, root.kind, root.name.decode(), tally)
         self._parser = etree.XMLParser(
             encoding="utf-8",
             resolve_entities=False,
@@ -72,10 +76,13 @@ class Markup:
 
     def entries(self, chunks: Iterable[bytes]) -> Iterator[Entry | Refusal]:
         """Entries in document order; `chunks` begin at the root's `start`."""
-        if self._root.childless:
-            return
         root, batch, size = self._root, list[Piece](), 0
-        for piece in Cutter(root.item, root.end, root.line, root.column).pieces(chunks):
+        if _ENTRY.search(root.skipped):
+            yield Refusal(self._name, "F3", "entries stand before the markup: they were not read")
+        if root.childless:
+            yield from self._behind(chunks)
+            return
+        for piece in Cutter(self._items(), root.end, root.line, root.column).pieces(chunks):
             if piece.kind == "entry" and piece.data is not None and not piece.cut:
                 batch.append(piece)
                 size += len(piece.data)
@@ -86,43 +93,76 @@ class Markup:
                 yield from self._other(piece)
             batch, size = [], 0
 
+    def _items(self) -> Items:
+        """The items by the namespaces that are bound where they stand."""
+        element = self._container(self.root_element())
+        namespace = etree.QName(element).namespace
+        bound = [prefix for prefix, uri in element.nsmap.items() if uri == namespace]
+        prefixes = bound if namespace else [None]
+        self._strays.bind(namespace, prefixes)
+        known = frozenset((prefix or "").encode() for prefix in prefixes)
+        return Items(self._root.name, known, (namespace or "").encode())
+
+    def _behind(self, chunks: Iterable[bytes]) -> Iterator[Refusal]:
+        """What follows a root that holds nothing: no markup may."""
+        data = b""
+        for chunk in chunks:
+            data = (data + chunk)[:PIECE_LIMIT]
+        yield from self._edge(Piece("tail", self._root.line, self._root.column, data), data)
+
     def _batch(self, batch: list[Piece]) -> Iterator[Entry | Refusal]:
         if not batch:
             return
         try:
-            found = self._children(b"".join(piece.data or b"" for piece in batch))
+            container = self._content(b"".join(piece.data or b"" for piece in batch))
+            found = self._strays.entries(container)
         except etree.XMLSyntaxError:
             found = []
         if len(found) == len(batch):
             for element in found:
                 self.count += 1
                 yield Entry(self.count, element)
+            yield from self._strays.refused(container, batch[0].line)
             return
         for piece in batch:
-            yield self._single(piece)
+            yield from self._single(piece)
 
-    def _single(self, piece: Piece) -> Entry | Refusal:
+    def _single(self, piece: Piece) -> Iterator[Entry | Refusal]:
         """The entry of one piece, repaired if that is needed and certain."""
         self.count += 1
         data = piece.data or b""
         try:
-            return Entry(self.count, self._only(data))
+            yield from self._alone(self._content(data), piece)
         except etree.XMLSyntaxError as error:
             fault = error
+        else:
+            return
         mended, ampersands = escape_ampersands(data)
-        ending = b"</%b>" % self._root.item
+        ending = b"</%b>" % data[1:].split(None, 1)[0].split(b">", 1)[0].rstrip(b"/")
         attempts = [(mended, b"")] if ampersands else []
         attempts += [] if piece.cut else [(mended, ending)]
         for content, added in attempts:
             try:
-                element = self._only(content + added)
+                container = self._content(content + added)
             except etree.XMLSyntaxError:
                 continue
-            if added and not len(element):
+            found = self._strays.entries(container)
+            if len(found) != 1 or (added and not len(found[0])):
                 break
             self._note_repairs(ampersands, added)
-            return Entry(self.count, element, repaired=ampersands > 0)
-        return self._refusal(piece, fault, f"{self._name}#{self.count}")
+            yield from self._alone(container, piece, repaired=ampersands > 0)
+            return
+        yield self._refusal(piece, fault, f"{self._name}#{self.count}")
+
+    def _alone(
+        self, container: Element, piece: Piece, *, repaired: bool = False
+    ) -> Iterator[Entry | Refusal]:
+        """The one entry that a piece begins with; XMLSyntaxError if there is another number."""
+        found = self._strays.entries(container)
+        if len(found) != 1:
+            raise etree.XMLSyntaxError("not one entry", 0, 0, 0)
+        yield Entry(self.count, found[0], repaired=repaired)
+        yield from self._strays.refused(container, piece.line)
 
     def _note_repairs(self, ampersands: int, added: bytes) -> None:
         where = f"{self._name}#{self.count}"
@@ -140,9 +180,7 @@ class Markup:
             self.count += piece.kind == "entry"
             yield Refusal(f"{self._name}#{self.count}", "F4", detail)
         elif piece.kind == "entry":
-            entry = self._single(piece)
-            if isinstance(entry, Entry):
-                yield entry
+            yield from (entry for entry in self._single(piece) if isinstance(entry, Entry))
         else:
             yield from self._edge(piece, piece.data)
         if piece.cut:
@@ -152,22 +190,21 @@ class Markup:
 
     def _edge(self, piece: Piece, data: bytes) -> Iterator[Refusal]:
         try:
-            self._parse(data, b"" if piece.kind == "tail" else self._root.closing)
+            found = self._parse(data, b"" if piece.kind == "tail" else self._root.closing)
         except etree.XMLSyntaxError as error:
             yield self._refusal(piece, error, self._name)
+            return
+        if piece.kind == "head":
+            yield from self._strays.refused(self._container(found), piece.line)
+        elif self._root.kind == "rss":
+            yield from self._strays.refused(found, piece.line, skip=1)
 
-    def _only(self, data: bytes) -> Element:
-        found = self._children(data)
-        if len(found) != 1:
-            raise etree.XMLSyntaxError("not one entry", 0, 0, 0)
-        return found[0]
+    def _content(self, data: bytes) -> Element:
+        """The element that holds the entries of `data`."""
+        return self._container(self._parse(data, self._root.closing))
 
-    def _children(self, data: bytes) -> list[Element]:
-        container = self._parse(data, self._root.closing)
-        if self._root.kind == "rss":
-            container = container[0]
-        name = self._root.item.rpartition(b":")[2].decode()
-        return [child for child in container if etree.QName(child).localname == name]
+    def _container(self, root: Element) -> Element:
+        return root[0] if self._root.kind == "rss" and len(root) else root
 
     def _parse(self, data: bytes, closing: bytes) -> Element:
         """Parse content between the open tags; binds undeclared prefixes as they turn up."""

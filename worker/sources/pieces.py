@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PIECE_LIMIT = 2 * 1024 * 1024  # the largest real entry seen is 0.3 MB: 1,000 images
+TAG_LIMIT = 4096
+"""Bytes of a start tag that are looked at for the namespace it declares."""
+
 _CLOSED_BY = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_ATTRIBUTES = re.compile(rb"""(?:[^<>"']+|"[^"<]*"|'[^'<]*')*+>""")
 _STRAY = re.compile(
     rb"(<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z))"
     rb"|&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);)",
@@ -53,16 +57,38 @@ def escape_ampersands(data: bytes) -> tuple[bytes, int]:
     return _STRAY.sub(escaped, data), count
 
 
-class Cutter:
-    """Cuts chunks before each `<item` and before `</end`, in memory bounded by PIECE_LIMIT."""
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items of a document: elements `name` of `namespace`, whatever their prefix.
 
-    def __init__(self, item: bytes, end: bytes, line: int, column: int) -> None:
+    `prefixes` are those that are bound to the namespace where the items stand, b"" for none. An
+    item may also bind its own.
+    """
+
+    name: bytes
+    prefixes: frozenset[bytes]
+    namespace: bytes = b""
+
+    def declared_by(self, prefix: bytes, tag: bytes) -> bool:
+        """Whether the start `tag` itself binds `prefix` to the namespace."""
+        named = rb"xmlns:%b" % re.escape(prefix) if prefix else rb"xmlns"
+        bound = rb"""\s%b\s*=\s*["']%b["']""" % (named, re.escape(self.namespace))
+        return bool(self.namespace) and re.search(bound, tag) is not None
+
+
+class Cutter:
+    """Cuts chunks before each start tag of an item and before `</end`, in memory bounded by
+    PIECE_LIMIT.
+    """
+
+    def __init__(self, items: Items, end: bytes, line: int, column: int) -> None:
+        self._items = items
         self._token = re.compile(
-            rb"<!--|<!\[CDATA\[|<\?|<%b(?=[\s/>])|</%b(?=[\s>])" % (re.escape(item), re.escape(end))
+            rb"<!--|<!\[CDATA\[|<\?|<(?:([A-Za-z_][\w.-]{0,63}):)?(%b)(?=[\s/>])|</%b(?=[\s>])"
+            % (re.escape(items.name), re.escape(end))
         )
-        self._keep = (
-            max(len(item), len(end), 8) + 3
-        )  # a token may begin in one chunk, end in the next
+        # A token may begin in one chunk and end in the next.
+        self._keep = max(len(items.name) + 65, len(end), 8) + 3
         self._end = b"</" + end
         self._line, self._column = line, column
         self._buffer = bytearray()
@@ -90,10 +116,30 @@ class Cutter:
             if found is None:
                 self._scan = max(self._scan, len(self._buffer) - self._keep)
                 return
+            begins = self._begins(found)
+            if begins is None:
+                self._scan = found.start()
+                return
             token, self._scan = bytes(found[0]), found.end()
             self._closer = _CLOSED_BY.get(token)
-            if self._closer is None:
-                yield self._take(found.start(), "tail" if token == self._end else "entry")
+            if begins:
+                yield self._take(found.start(), "entry")
+            elif token == self._end:
+                yield self._take(found.start(), "tail")
+
+    def _begins(self, found: re.Match[bytes]) -> bool | None:
+        """Whether the token begins an item; None if that cannot be told from what is there yet."""
+        if found[2] is None:
+            return False
+        prefix = bytes(found[1] or b"")
+        if prefix in self._items.prefixes:
+            return True
+        start, limit = found.end(), found.end() + TAG_LIMIT
+        tag = _ATTRIBUTES.match(self._buffer, start, limit)
+        if tag is None:
+            open_yet = len(self._buffer) < limit and self._buffer.find(b"<", start) < 0
+            return None if open_yet else False
+        return self._items.declared_by(prefix, bytes(tag[0]))
 
     def _take(self, stop: int, following: str, *, cut: bool = False) -> Piece:
         too_large = self._too_large or stop > PIECE_LIMIT

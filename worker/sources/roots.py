@@ -30,14 +30,15 @@ ITEMS = {"urlset": b"url", "sitemapindex": b"sitemap", "rss": b"item", "feed": b
 
 @dataclass(slots=True)
 class Root:
-    """The start of a document: its `kind`, the tags open where its items stand, and their names.
+    """The start of a document: its `kind`, the tags open where its items stand, and their `name`.
 
     `start` is the offset in the head at which the first item may begin, `line` and `column` its
-    place in the document; `opening` + items + `closing` is a document of its own.
+    place in the document; `opening` + items + `closing` is a document of its own. `skipped` are the
+    bytes before the markup that are no part of it.
     """
 
     kind: str
-    item: bytes
+    name: bytes
     end: bytes
     opening: bytes
     closing: bytes
@@ -45,6 +46,7 @@ class Root:
     line: int
     column: int
     childless: bool
+    skipped: bytes = b""
 
     def may_declare(self, prefix: str) -> bool:
         """Whether `declare` would help: not yet bound here, and not one of very many."""
@@ -71,8 +73,8 @@ def is_text_list(head: bytes) -> bool:
 def find_root(head: bytes, tally: Tally) -> Root:
     """The root of a sitemap or feed; raises UnusableSourceError or SourceError without one.
 
-    Text before the markup (a browser's notice, a PHP warning) is skipped and noted: it holds no
-    page, and every entry behind it is whole. A DOCTYPE is refused (PROTOCOL F3).
+    Text before the markup (a browser's notice, a PHP warning) is skipped and noted: every entry
+    behind it is whole. A DOCTYPE is refused (PROTOCOL F3).
     """
     at = _after_prolog(head)
     if head[:1].isspace() and head.lstrip().startswith(b"<?xml"):
@@ -85,7 +87,9 @@ def find_root(head: bytes, tally: Tally) -> Root:
             _refuse_root(found[0] if found else b"")
         tally.add("F3", f"{known.start() - at} bytes before <{known[2].decode()}> were skipped")
         found = known
-    return _root(head, found)
+    root = _root(head, found)
+    root.skipped = head[at : found.start()]
+    return root
 
 
 def _after_prolog(head: bytes) -> int:
@@ -124,7 +128,7 @@ def _root(head: bytes, tag: re.Match[bytes]) -> Root:
     before = head[:start]
     return Root(
         kind=kind,
-        item=prefix + ITEMS[kind],
+        name=ITEMS[kind],
         end=end,
         opening=re.sub(rb"[\r\n]", b" ", opened),  # one line, so that fault lines can be computed
         closing=closing,
