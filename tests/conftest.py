@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,16 @@ def corpus() -> Path:
     if not (CORPUS / "MANIFEST.tsv").exists():
         pytest.skip("the corpus of real sitemaps is not here: set SITEMAPD_CORPUS to its directory")
     return CORPUS
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what each reason to skip has cost: how many tests did not run for it."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    )
+    if reasons:
+        terminalreporter.section("not run")
+        for reason, tests in reasons.most_common():
+            terminalreporter.line(f"{tests} {'test' if tests == 1 else 'tests'}: {reason}")
