@@ -5,12 +5,14 @@ configuration.
 from __future__ import annotations
 
 import base64
+import os
 import secrets as random
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from deploy.commands import (
     backup,
@@ -89,7 +91,7 @@ def up(
     """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
     from deploy.local import up as run
 
-    telemetry.configure()
+    telemetry.configure(streams=True)
     raise typer.Exit(run(home, http, behind_proxy=behind_proxy, hint=_hint))
 
 
@@ -130,7 +132,18 @@ def main() -> None:
     """Run a command; errors of ours become one line and an exit code."""
     telemetry.configure(level="warning")
     try:
-        app()
+        try:
+            app()
+        finally:
+            # Here, where what fails can be told: at its end the interpreter writes a traceback.
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it has read enough
+        _close_stdout()
+        sys.exit(EXIT_FAILURE)
+    except OSError as error:
+        _close_stdout()
+        err.print(Text(f"error {error}"), soft_wrap=True)
+        sys.exit(EXIT_FAILURE)
     except ConfigError as error:
         for fault in error.faults:
             err.print(f"[red]configuration[/red] {fault}", highlight=False, soft_wrap=True)
@@ -142,3 +155,10 @@ def main() -> None:
     except SitemapdError as error:
         err.print(f"[red]error[/red] {error}", highlight=False, soft_wrap=True)
         sys.exit(EXIT_FAILURE)
+
+
+def _close_stdout() -> None:
+    """Drop what could not be written, or the interpreter tries again at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

@@ -49,7 +49,7 @@ _SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nob
 def from_environment() -> WSGIApplication:
     """The application for the configuration file that SITEMAPD_CONFIG names."""
     settings = load(Path(os.environ["SITEMAPD_CONFIG"]))
-    configure(json_lines=True, level=settings.log_level, traced_as="web")
+    configure(json_lines=True, level=settings.log_level, traced_as="web", streams=True)
     return create(settings, Refusals(settings))
 
 
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--behind-proxy", action="store_true")
     options = parser.parse_args()
+    configure(json_lines=True, streams=True)
     load_app = from_environment
     if options.behind_proxy:
         load_app = partial(read_to_the_end, from_environment)

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from functools import cache
 
 import structlog
 
 from shared import tracing
+from shared.log_writer import LogWriter, have_streams
+
+_OUT, _ERR = 1, 2
 
 
-def configure(*, json_lines: bool | None = None, level: str = "info", traced_as: str = "") -> None:
+def configure(
+    *,
+    json_lines: bool | None = None,
+    level: str = "info",
+    traced_as: str = "",
+    streams: bool = False,
+) -> None:
     """Set up logging of this process; JSON lines unless a person is watching.
 
-    And traces, where the environment asks for them, under the name `traced_as`.
+    And traces, where the environment asks for them, under the name `traced_as`. `streams`: what
+    is printed by any code of this process is written like log lines, for processes that must go
+    on when nobody can be told (RELIABILITY F29).
     """
+    have_streams()
+    if streams:
+        same = os.path.sameopenfile(_OUT, _ERR)
+        sys.stdout = sys.__stdout__ = _writer(_ERR if same else _OUT)  # type: ignore[assignment, misc]
+        sys.stderr = sys.__stderr__ = _writer(_ERR)  # type: ignore[assignment, misc]
     lack = tracing.configure(traced_as) if traced_as else ""
     if json_lines is None:
         json_lines = not sys.stderr.isatty()
@@ -34,11 +52,24 @@ def configure(*, json_lines: bool | None = None, level: str = "info", traced_as:
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=_writer(_ERR)),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
     if lack:
         logger("telemetry").warning("not traced", reason=lack)
+
+
+@cache
+def _writer(descriptor: int) -> LogWriter:
+    return LogWriter(
+        descriptor, lambda lines: logger("telemetry").warning("log lines lost", lines=lines)
+    )
+
+
+def drain() -> None:
+    """Wait until all lines so far are written, for a second at most."""
+    for descriptor in (_OUT, _ERR):
+        _writer(descriptor).drain()
 
 
 def logger(part: str) -> structlog.typing.FilteringBoundLogger:

@@ -28,7 +28,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     settings = load(options.config)
-    telemetry.configure(level=settings.log_level, traced_as="worker")
+    telemetry.configure(level=settings.log_level, traced_as="worker", streams=True)
     app = create_worker_app(settings)
     if options.schedule:
         # Kept in memory: both tasks may run at any time, so nothing is worth remembering.

@@ -21,7 +21,7 @@ from shared.errors import ConfigError, Fault, StoreDownError, StoreError
 from shared.settings import FILE, Settings, load
 from shared.store.redis import answering, check_settings, connect
 from shared.store.workers import HEARTBEAT
-from shared.telemetry import configure, logger
+from shared.telemetry import configure, drain, logger
 from worker.plant import consumer_name
 
 SOCKET = "unix:"
@@ -134,7 +134,7 @@ def _log_to_stdout() -> None:
     """Every line from here on, tracebacks of libraries too, goes to one stream in its order."""
     sys.stderr.flush()
     os.dup2(sys.stdout.fileno(), sys.stderr.fileno())
-    configure()
+    configure(streams=True)
 
 
 def _await_redis(settings: Settings) -> None:
@@ -160,7 +160,7 @@ def _await_redis(settings: Settings) -> None:
 
 def _become(module: str, *arguments: str | Path) -> None:
     """Replace this process by `module`: signals reach it, and nothing of this one stays."""
-    sys.stdout.flush()
+    drain()
     # -P: a folder named `worker` or `shared` where the user happens to be is none of ours
     command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
     os.execv(sys.executable, command)  # noqa: S606  # the very point

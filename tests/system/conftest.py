@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.system.driver import System
 from tests.system.nginx import needs
+from tests.system.parts import Parts, servers
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +33,12 @@ def system(tmp_path: Path) -> Iterator[System]:
     yield system
     if system.process.poll() is None:
         assert system.stop() == 0
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    """The parts one by one, none of them started; those that a test starts end with it."""
+    parts = Parts(tmp_path / "home", servers()[-1])
+    yield parts
+    for name in reversed([*parts.running]):
+        parts.stop(name)

@@ -56,13 +56,14 @@ def test_what_failed_says_why(call: ast.Call) -> None:
 
 @pytest.mark.parametrize(("level", "shown"), [("info", False), ("debug", True)])
 def test_decisions_are_logged_at_debug(
-    level: str, shown: bool, capsys: pytest.CaptureFixture[str]
+    level: str, shown: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = structlog.get_config()
     try:
         telemetry.configure(json_lines=True, level=level)
         telemetry.logger("test").debug("decided", site="demo", reason="new page")
+        telemetry.drain()
     finally:
         structlog.configure(**before)
 
-    assert ('"reason": "new page"' in capsys.readouterr().err) == shown
+    assert ('"reason": "new page"' in capfd.readouterr().err) == shown
