@@ -78,6 +78,7 @@ robots = "create"
 # shard_urls = 10000        # URLs in one file, at most 50000
 # shard_bytes = 52428800    # bytes of one file before compression
 # index_shards = 1000       # files in one index, at most 50000
+# retire_hours = 24.0       # hours that files stay which an earlier form or index named
 # check_interval = 60.0     # seconds between looks for files changed or deleted by hand; 0: never
 # A publish that would take more than this share of a file's pages out within these minutes is
 # held: the old file stays until `sitemapd confirm`. For what a broken CMS or a stolen key deletes.

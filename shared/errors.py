@@ -92,8 +92,24 @@ class PublishError(SitemapdError):
     """Files could not be written; the old ones are untouched and the work stays queued."""
 
 
+class ForeignStateError(PublishError):
+    """The files are of another or a newer state than this Redis holds; `todo` is the remedy."""
+
+    def __init__(self, reason: str, todo: str) -> None:
+        super().__init__(f"{reason}: nothing is published. {todo[:1].upper()}{todo[1:]}")
+        self.reason, self.todo = reason, todo
+
+
+class OvertakenError(PublishError):
+    """Another publisher has replaced a file meanwhile; the next pass looks again."""
+
+
 class ShardError(PublishError):
     """One shard cannot be written as it is stored: it is held back, the others are published."""
+
+
+class UnwritableError(ShardError):
+    """One file cannot be written where it belongs, others can: it is held back alone."""
 
 
 class CredentialError(SitemapdError):

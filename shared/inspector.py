@@ -18,6 +18,7 @@ from shared.store.history import History
 from shared.store.holds import Hold
 from shared.store.lookup import Lookup, loc_of
 from shared.store.publishing import Publishing
+from shared.store.quarantine import Cause
 from shared.store.queues import Queues
 from shared.store.redis import answering
 from shared.store.resyncs import Resyncs
@@ -53,6 +54,7 @@ class Inspector:
         news, waiting = self._site.routing.news, self._queues.waiting()
         latest = max((file.lastmod for file in files.values()), default=None)
         counted = self._counted()
+        stopped, single = self._publishing.quarantine.read()
         return {
             "site": self._name,
             "base_url": self._site.base_url,
@@ -72,6 +74,10 @@ class Inspector:
             "dead_events": counted.dead,
             "paused": counted.paused,
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
+            "stopped": None if stopped is None else _cause(stopped),
+            "quarantined": [
+                {"shard": str(shard), **_cause(cause)} for shard, cause in single.items()
+            ],
             "resync": [
                 {"scope": str(scope), "since": w3c.from_epoch_s(when // 1000)}
                 for scope, when in Resyncs(self._client, self._name).open().items()
@@ -175,6 +181,10 @@ def _members(entry: Entry) -> Iterator[tuple[str, Any]]:
     if entry.alternates:
         pairs = entry.alternates
         yield "alternates", [{"hreflang": code, "href": href} for code, href in pairs]
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {"since": w3c.from_epoch_s(cause.since), "reason": cause.reason, "todo": cause.todo}
 
 
 def _held(shard: Shard, hold: Hold) -> dict[str, Any]:

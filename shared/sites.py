@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     model_validator,
@@ -18,6 +15,7 @@ from pydantic import (
 
 from shared import connections, shards, truth, urls
 from shared.connections import Connection, SourceName
+from shared.credentials import Model, Secret, from_text, token
 from shared.errors import UrlError
 from shared.members import Rules
 from shared.notify.tables import Notify
@@ -58,50 +56,6 @@ def _section_name(name: str) -> str:
     if shards.NUMBERED.search(name):
         raise ValueError("a section name does not end in a hyphen and digits: its files do")
     return name
-
-
-class Model(BaseModel):
-    """Unknown keys are refused, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Secret(Model):
-    """One Standard Webhooks secret, `whsec_` and base64 of 24 to 64 bytes."""
-
-    secret: SecretStr
-    until: datetime | None = Field(None, description="no longer accepted from then on (rotation)")
-
-    @model_validator(mode="after")
-    def _decodable(self) -> Secret:
-        if connections.standard_key(self.secret.get_secret_value().encode()) is None:
-            raise ValueError(
-                "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
-            )
-        return self
-
-    def key(self, now: datetime) -> bytes | None:
-        """The raw key, None once it has expired."""
-        until = self.until
-        if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
-            return None
-        return connections.standard_key(self.secret.get_secret_value().encode())
-
-    @property
-    def fingerprint(self) -> str:
-        """By what metrics and logs name it, expired or not."""
-        key = connections.standard_key(self.secret.get_secret_value().encode())
-        return connections.fingerprint(key or b"")
-
-
-def _secret(value: object) -> object:
-    return {"secret": value} if isinstance(value, str) else value
-
-
-def _token(value: SecretStr) -> SecretStr:
-    if len(value.get_secret_value()) < 16 or not value.get_secret_value().isascii():
-        raise ValueError("a token has at least 16 ASCII characters")
-    return value
 
 
 class Section(Model):
@@ -146,10 +100,10 @@ class Site(Model):
         description="scheme, host, port (and directory) of every loc"
     )
     web_root: Path = Field(description="where the files are written; relative to the TOML file")
-    secrets: tuple[Annotated[Secret, BeforeValidator(_secret)], ...] = Field(
+    secrets: tuple[Annotated[Secret, BeforeValidator(from_text)], ...] = Field(
         (), description="Standard Webhooks secrets; every one verifies, for rotation"
     )
-    tokens: tuple[Annotated[SecretStr, AfterValidator(_token)], ...] = Field(
+    tokens: tuple[Annotated[SecretStr, AfterValidator(token)], ...] = Field(
         (), description="Bearer tokens: senders without signatures, and the read API"
     )
     form: Literal["xml", "xml.gz", "encoded", "txt"] = Field(
@@ -196,6 +150,10 @@ class Site(Model):
     check_interval: float = Field(
         60.0, ge=0, le=86_400, description="seconds between looks at the files; 0: never (F23)"
     )
+    retire_hours: float = Field(
+        24, ge=0, le=8_784, allow_inf_nan=False,
+        description="hours that files of an earlier form or index stay for crawlers that know them",
+    )  # fmt: skip
     shrink_share: float = Field(
         0.5, ge=0, le=1, description="share of a file's pages that may go at once; 1: all (T32)"
     )
@@ -243,6 +201,11 @@ class Site(Model):
     def _files_are_named(self) -> Site:
         if not self.index and self.robots == "off":
             raise ValueError('index: without one robots.txt names the files: robots = "edit"')
+        if not self.index and self.base.path != "/":
+            raise ValueError(
+                f"index: without one robots.txt names the files, and crawlers read only that of "
+                f"{self.base.origin}/, which is not in a web root below {self.base.path}"
+            )
         if self.form == "txt" and any(section.news for section in self.sections.values()):
             raise ValueError("form: text files list addresses only, and can hold no news")
         return self
@@ -257,6 +220,11 @@ class Site(Model):
     def base(self) -> Base:
         """`base_url`, taken apart."""
         return Base.parse(self.base_url)
+
+    @property
+    def keeps_robots(self) -> bool:
+        """Whether a robots.txt in the web root is written: crawlers read that of the host (R1)."""
+        return self.robots != "off" and self.base.path == "/"
 
     @property
     def feed_title(self) -> str:

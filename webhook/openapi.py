@@ -268,7 +268,16 @@ def document() -> Schema:
             },
             "/metrics": {"get": metrics()},
             "/healthz": {"get": _get("alive", "The process answers", status)},
-            "/readyz": {"get": _get("ready", "Events can be taken", status, "store-down")},
+            "/readyz": {
+                "get": _get(
+                    "ready",
+                    "Events can be taken and what they change is published; with "
+                    "`?accepting`: events can be taken",
+                    status,
+                    "store-down",
+                    "not-published",
+                )
+            },
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
         },
         "components": {

@@ -43,6 +43,7 @@ PROBLEMS = {
     "rate-limited": Problem(429, "This site sends more events than it may"),
     "internal": Problem(500, "Something went wrong here"),
     "store-down": Problem(503, "Events cannot be stored at the moment"),
+    "not-published": Problem(503, "Events are taken, and nothing of some site is published"),
     "inbox-full": Problem(503, "Too many events are waiting"),
     "closed": Problem(503, "An administrator has closed this site to events for a while"),
 }

@@ -9,10 +9,11 @@ import redis
 from flask import Response, request
 
 from shared.errors import Fault, InvalidError, StoreError, UrlError
+from shared.store.quarantine import stopped
 from shared.store.redis import answering
 from webhook import auth, openapi
 from webhook.answers import answer, headers, note
-from webhook.problems import UnauthorizedError
+from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
 from webhook.tenants import Gate, Tenant, Tenants
 
 
@@ -47,10 +48,25 @@ class Queries:
         return answer({"status": "ok"})
 
     def ready(self) -> Response:
-        """Events can be taken: Redis answers."""
-        with self._gate.passing(), answering():
-            if not self._client.ping():
-                raise StoreError("Redis answers, but not PONG")
+        """Events can be taken, and what they change is published.
+
+        With `?accepting` only the former: what a load balancer asks, since events that wait for
+        the cure of a web root are not lost, and a refused one may be.
+        """
+        with self._gate.passing():
+            with answering():
+                if not self._client.ping():
+                    raise StoreError("Redis answers, but not PONG")
+            if "accepting" in parse_qs(_query(), keep_blank_values=True):
+                return answer({"status": "ok"})
+            found = stopped(self._client, self._tenants.names)
+        if found:
+            # Whoever asks is unknown: what stands in the way names paths and sites.
+            said = f"of {len(found)} of {len(self._tenants.names)} sites nothing is published; "
+            said += "sitemapd status says why and what to do; events are still taken"
+            reasons = "; ".join(f"{site}: {cause.reason}" for site, cause in found.items())
+            retry = {"Retry-After": str(RETRY_AFTER_S)}
+            raise RefusedError("not-published", said, reason=reasons, headers=retry)
         return answer({"status": "ok"})
 
     def _reader(self, site: str) -> Tenant:
@@ -63,12 +79,16 @@ class Queries:
         return tenant
 
 
+def _query() -> str:
+    return request.query_string.decode("latin-1")  # keeps each byte as it is
+
+
 def _asked(name: str) -> str:
     """The first member `name` of the query, empty if there is none; InvalidError if not UTF-8.
 
     Flask's own reading raises UnicodeDecodeError on raw bytes that are none.
     """
-    query = request.query_string.decode("latin-1")  # keeps each byte as it is
+    query = _query()
     given = parse_qs(query, encoding="latin-1").get(name, [""])[0]
     try:
         return given.encode("latin-1").decode()

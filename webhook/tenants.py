@@ -77,6 +77,11 @@ class Tenants:
             for name, site in settings.sites.items()
         }
 
+    @property
+    def names(self) -> list[str]:
+        """Every configured site."""
+        return list(self._tenants)
+
     def find(self, name: str, now: float) -> tuple[Tenant | None, Credentials]:
         """The site and what its senders know; for an unknown one what nobody knows."""
         tenant = self._tenants.get(name)

@@ -20,7 +20,9 @@ from worker import feeds
 from worker.files import WebRoot
 from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
+from worker.ownership import path_of
 from worker.publisher import PASS_SHARDS, Published, Publisher
+from worker.reshaping import Reshaper
 
 BUSY_S = 30
 
@@ -42,6 +44,7 @@ class Audit:
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self.publisher = Publisher(client, name, site, consumer)
         self._state = self.publisher.state
+        self._reshaper = Reshaper(client, name, site)
         self._name, self._site = name, site
         self._token = f"{consumer}:{secrets.token_hex(8)}"
 
@@ -57,7 +60,7 @@ class Audit:
         """
         root = WebRoot(self._site.web_root)
         try:
-            expected = set()
+            expected = {*self._reshaper.waiting()}
             for name, content in self._expected():
                 expected.add(name)
                 found = root.read_own(name)
@@ -88,7 +91,7 @@ class Audit:
         shards cannot be written as they are stored.
         """
         touched = []
-        self._exclusively(self._repage)
+        self._exclusively(self._renew)
         every = list(self._state.shards(self._sections))
         for start in range(0, len(every), PASS_SHARDS):
             chunk = every[start : start + PASS_SHARDS]
@@ -103,12 +106,10 @@ class Audit:
         raise_damaged(self.publisher.damaged)
         return touched
 
-    def _repage(self) -> None:
-        """Put every line into the index file that lists it by now: `index_shards` may be another
-        than when it was published.
-        """
-        if self._state.repage(self._site.index_shards):
-            _log.warning("index_shards was changed: index files made anew", site=self._name)
+    def _renew(self) -> None:
+        """Follow settings that changed, and put every index line where it is by these."""
+        self._reshaper.renew()
+        self._state.repage(self._site.index_shards)
 
     def _exclusively(self, work: Callable[[], _T]) -> _T:
         """Do `work` while nobody publishes."""
@@ -124,13 +125,14 @@ class Audit:
 
     def _remove_stray(self) -> list[str]:
         form = self._site.form
-        names = {shards.file_name(shard, form) for shard in self._state.files(self._sections)}
-        expected = {shards.on_disk(name, form) for name in names}
+        expected = {path_of(shard, form) for shard in self._state.files(self._sections)}
         expected |= set(map(shards.index_name, self._index_pages()))
         root = WebRoot(self._site.web_root)
         try:
+            removed = self._reshaper.remove_due(root)
+            expected |= self._reshaper.waiting().keys()
             stray = [n for n in root.names() if self._is_ours(root, n) and n not in expected]
-            removed = [name for name in stray if root.remove(name)]
+            removed += [name for name in stray if root.remove(name)]
             root.sync()
         finally:
             root.close()
@@ -140,11 +142,10 @@ class Audit:
         files = self._state.files(self._sections)
         for shard in files:
             (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
-            name = shards.file_name(shard, self._site.form)
             content = render(unpatched(taken), self._site)
-            yield shards.on_disk(name, self._site.form), b"".join(content)
-        for page in self._index_pages():
-            lines = self._state.lines(page)
+            yield path_of(shard, self._site.form), b"".join(content)
+        # By the settings of today, and not as it was recorded: these may have changed since.
+        for page, lines in self._reshaper.lines().items() if self._site.index else ():
             listed = (lines[n] for n in sorted(lines))
             yield (
                 shards.index_name(page),

@@ -18,13 +18,16 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from shared.errors import PublishError
+from shared import filenames
+from shared.errors import OvertakenError, PublishError, UnwritableError
+from shared.filenames import TEMP
 from shared.metrics.declared import OTHER
 
-TEMP = ".sitemapd-"
 _IOV_MAX = 1024
 _MODE = 0o644  # a web server under another account must be able to read it (T21)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OF_ONE_NAME = {errno.EISDIR, errno.ENOTDIR, errno.EBUSY, errno.EPERM, errno.EACCES}
+"""A directory or a mount in its place, an immutable file, another user's in a sticky directory."""
 
 
 Piece = bytes | memoryview
@@ -51,6 +54,7 @@ class Look(NamedTuple):
     size: int
     mtime_ns: int
     ctime_ns: int
+    directory: bool = False
 
 
 class WebRoot:
@@ -81,12 +85,16 @@ class WebRoot:
         self._closed()
 
     def stage(self, name: str, pieces: Sequence[Piece], *, since: int = 0) -> Staged:
-        """Write `pieces` beside `name`.
+        """Write `pieces` beside `name`; UnwritableError if no file of that name can ever be.
 
         The new file's mtime is a whole second later than its predecessor's at least, because web
         servers make ETags of seconds (RELIABILITY 0, finding 5), and not before `since`.
         """
+        if not filenames.possible(name):
+            raise UnwritableError(f"{name!a} is no name of a file that is published")
         before = self._stat(name)
+        if before and stat.S_ISDIR(before.st_mode):
+            raise UnwritableError(f"cannot write {name}: a directory is in its place")
         mtime = max(int(time.time()), since)
         if before is not None:
             mtime = max(mtime, int(before.st_mtime) + 1)
@@ -111,12 +119,13 @@ class WebRoot:
         """Let the staged file take its name, once the disk has its bytes.
 
         PublishError if another file has that name by now: whoever was stopped for longer than its
-        lease must not put an older file over a newer one (RELIABILITY F14).
+        lease must not put an older file over a newer one (RELIABILITY F14). UnwritableError if the
+        system refuses this one name.
         """
         self.flush(staged)
         with _refusals(f"replace {staged.name}"):
             if _identity(self._stat(staged.name)) != staged.before:
-                raise PublishError(f"{staged.name} was replaced by another meanwhile: left alone")
+                raise OvertakenError(f"{staged.name} was replaced by another meanwhile: left alone")
             self._rename(staged.temp, staged.name)
 
     def flush(self, staged: Staged) -> None:
@@ -135,9 +144,7 @@ class WebRoot:
 
     def mtime(self, name: str) -> int:
         """When `name` was last modified, in whole seconds since 1970; 0 if it is not there."""
-        with _refusals(f"look at {name}"):
-            found = self._stat(name)
-        return 0 if found is None else int(found.st_mtime)
+        return 0 if (found := self.look(name)) is None else found.mtime_ns // 10**9
 
     def look(self, name: str) -> Look | None:
         """What tells whether `name` was changed since; None if it is not there."""
@@ -145,7 +152,8 @@ class WebRoot:
             found = self._stat(name)
         if found is None:
             return None
-        return Look(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        directory = stat.S_ISDIR(found.st_mode)
+        return Look(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, directory)
 
     def sync(self) -> None:
         """Make placed and removed names durable."""
@@ -154,6 +162,7 @@ class WebRoot:
 
     def remove(self, name: str) -> bool:
         """Remove `name`; whether it was there."""
+        _plain(name)
         with _refusals(f"remove {name}"):
             try:
                 os.unlink(name, dir_fd=self._fd)
@@ -163,6 +172,7 @@ class WebRoot:
 
     def read(self, name: str) -> bytes | None:
         """The bytes of `name`, None if it is not there. A link is refused."""
+        _plain(name)
         with _refusals(f"read {name}"):
             try:
                 fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
@@ -195,28 +205,42 @@ class WebRoot:
             if found is not None and time.time() - found.st_ctime >= older_s:
                 self._unlink(name)
 
-    def note(self, name: str, data: bytes) -> None:
-        """Write a small file for ourselves, atomically but without waiting for the disk."""
+    def note(self, name: str, data: bytes, *, durable: bool = False) -> None:
+        """Write a small file for ourselves, atomically; the disk is waited for if `durable`."""
         temp = f"{TEMP}{secrets.token_hex(8)}"
         with _refusals(f"write {name}"):
             fd = os.open(temp, _NEW, _MODE, dir_fd=self._fd)
             try:
                 _write(fd, [data])
+                if durable:
+                    os.fsync(fd)
             except BaseException:
                 self._unlink(temp)
                 raise
             finally:
                 os.close(fd)
             self._rename(temp, name)
+        if durable:
+            self.sync()
 
     def _rename(self, temp: str, name: str) -> None:
         try:
             os.rename(temp, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except OSError as error:
+            alone = error.errno in _OF_ONE_NAME
+            try:
+                os.unlink(temp, dir_fd=self._fd)
+            except OSError:
+                alone = False  # the directory takes no change at all
+            if not alone:
+                raise
+            raise UnwritableError(f"cannot replace {name}: {error.strerror}") from error
         except BaseException:
             self._unlink(temp)
             raise
 
     def _stat(self, name: str) -> os.stat_result | None:
+        _plain(name)
         try:
             return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -225,6 +249,11 @@ class WebRoot:
     def _unlink(self, name: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=self._fd)
+
+
+def _plain(name: str) -> None:
+    if "/" in name or "\0" in name or name in {"", ".", ".."}:  # could lead out (T19)
+        raise UnwritableError(f"{name!a} is no name of a file in the web root")
 
 
 def _identity(found: os.stat_result | None) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from shared import fragments, robots, shards
-from shared.errors import PublishError, RobotsError
+from shared.errors import PublishError, RobotsError, UnwritableError
 from shared.shards import ShardState
 from shared.sites import Site
 from shared.store.publishing import Publishing
@@ -55,7 +55,7 @@ def robots_fault(root: WebRoot, site: Site, urls: Sequence[str]) -> str | None:
     None, too, where it is left alone on purpose: with an alarm in the log whenever a line should
     change.
     """
-    if site.robots == "off":
+    if not site.keeps_robots:
         return None
     try:
         content = root.read("robots.txt")
@@ -119,11 +119,14 @@ class Indexes:
             written = self._write_robots(root, changes)
             self._robots_checked = True
         for change in gone:
-            root.remove(change.name)
+            try:
+                root.remove(change.name)
+            except PublishError as error:
+                _log.error("not removed", site=self._name, reason=str(error))
         return written
 
     def _write_robots(self, root: WebRoot, changes: Sequence[Change]) -> list[str]:
-        if self._site.robots == "off":
+        if not self._site.keeps_robots:
             return []
         urls = named(self._state, self._site, {each.page: each.after for each in changes})
         try:
@@ -137,5 +140,9 @@ class Indexes:
             return []
         if after == (before or b""):
             return []
-        root.place(root.stage("robots.txt", [after]))
+        try:
+            root.place(root.stage("robots.txt", [after]))
+        except UnwritableError as error:
+            _log.error("robots.txt left alone", site=self._name, reason=str(error))
+            return []
         return ["robots.txt"]

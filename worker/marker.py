@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import json
 
-from shared.errors import PublishError
+from shared.errors import ForeignStateError
+from shared.filenames import MARKER as NAME
 from shared.store.work import Run
 from worker.files import WebRoot
 
-NAME = ".sitemapd"
 
-
-def write(root: WebRoot, run: Run) -> None:
-    """Say that the files in `root` are those of `run`."""
-    root.note(NAME, json.dumps([run.ident, run.publishes]).encode())
+def write(root: WebRoot, run: Run, *, durable: bool = False) -> None:
+    """Say that the files in `root` are those of `run`; `durable` before the first of them."""
+    root.note(NAME, json.dumps([run.ident, run.publishes]).encode(), durable=durable)
 
 
 def belongs(root: WebRoot, run: Run, site: str) -> bool:
     """Whether the files in `root` are those of `run`, or of an earlier publish of it.
 
-    False if nothing says so: the marker is not there, or was torn by a power cut. PublishError if
-    another state wrote them, or a newer copy of this one; `site` is named in the remedy.
+    False if nothing says so: the marker is not there, or was torn by a power cut.
+    ForeignStateError if another state wrote them, or a newer copy of this one; `site` is named in
+    the remedy.
     """
     try:
         ident, publishes = json.loads(root.read(NAME) or b"")
@@ -31,9 +31,18 @@ def belongs(root: WebRoot, run: Run, site: str) -> bool:
     except (ValueError, TypeError):
         return False
     if ident != run.ident or newer:
-        raise PublishError(
+        raise foreign(
             f"{root.path} was written from another state than this Redis holds, or from a newer "
-            f"one: nothing is published. Restore the newer Redis data; or import the pages again, "
-            f"then run: sitemapd rebuild --site {site} --adopt"
+            "one",
+            site,
         )
     return True
+
+
+def foreign(reason: str, site: str) -> ForeignStateError:
+    """The refusal to overwrite the files of another state, with the remedy."""
+    return ForeignStateError(
+        reason,
+        "restore the newer Redis data; or import the pages again, "
+        f"then run: sitemapd rebuild --site {site} --adopt",
+    )

@@ -32,6 +32,7 @@ from worker.pump import Pump
 from worker.refreshing import refresh
 from worker.settling import now_ms
 from worker.subscribing import Subscriber
+from worker.watching import Watch
 
 REDIS_TIMEOUT_S = 10.0
 LATE_S = 0.5
@@ -97,6 +98,9 @@ class Plant:
         self._checkers = {
             name: Checker(self._pumps[name].publisher.state, name, site)
             for name, site in settings.sites.items()
+        }
+        self._watches = {
+            name: Watch(self._client, name, site, consumer) for name, site in settings.sites.items()
         }
         self._companions: list[Companion] = [Examiner(settings, self._client, consumer, self.busy)]
         if self._answerer is not None:
@@ -191,9 +195,10 @@ class Plant:
         return busy
 
     def check(self) -> None:
-        """Compare files with the state, a few at a time, where that is due."""
+        """Compare web roots and files with the state, a few at a time, where that is due."""
         for name, checker in self._checkers.items() if not self._heart.quiet else ():
             try:
+                self._watches[name].tick()
                 checker.tick()
             except StoreError as error:
                 _log.error("check failed", site=name, reason=str(error))

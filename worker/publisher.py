@@ -10,17 +10,15 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import redis
 
-from shared import fragments, shards, w3c
-from shared.errors import ShardError
+from shared.errors import PublishError, ShardError, UnwritableError
 from shared.shards import Shard
 from shared.sites import Site
-from shared.store import revisions, tally
-from shared.store.contract import LEASE_MS, PublishedFile
+from shared.store import tally
+from shared.store.contract import LEASE_MS
 from shared.store.publishing import Publishing
 from shared.store.redis import Errand
 from shared.store.work import Begun, Done, Run, Taken
@@ -30,15 +28,16 @@ from worker import marker, readable
 from worker.feeds import Feeds
 from worker.files import Staged, WebRoot
 from worker.guarding import Guard
-from worker.indexes import Indexes
-from worker.merging import Merged, check, merge, render
-from worker.ownership import Ownership, path_of
+from worker.indexes import Change, Indexes
+from worker.merging import Merged, check, merge
+from worker.ownership import Ownership
+from worker.quarantine import SetAside
+from worker.reshaping import Reshaper
+from worker.staging import Stager
 
 PASS_SHARDS = 16
 PASS_BYTES = 64 * 1024 * 1024
 """What one pass takes at most, so that it ends well within its lease."""
-SET_ASIDE_S = 30.0
-"""How long a shard that cannot be written is in nobody's way: a pass takes the longest waiting."""
 
 _log = logger("publisher")
 
@@ -46,8 +45,7 @@ _log = logger("publisher")
 class Published(NamedTuple):
     """What one pass did: shards brought up to date, files written and files removed.
 
-    Besides the shards that the shrink guard held, and why others cannot be written as they are
-    stored.
+    Besides the shards that the shrink guard held, and why others cannot be written.
     """
 
     shards: list[Shard]
@@ -69,8 +67,8 @@ class Publisher:
         self._token = self._me + secrets.token_hex(8)
         self._ownership = Ownership(self.state, name, site)
         self._guard = Guard(name, site)
-        self._kept = {name for name, section in site.sections.items() if section.keep_empty}
-        self._damaged: dict[Shard, tuple[float, str]] = {}
+        self._stager, self._reshaper = Stager(site), Reshaper(client, name, site)
+        self._aside = SetAside(self.state.quarantine, name, self._tally)
         self._holder: tuple[str, float] = ("", 0.0)
         self._held_at = self._began = 0.0
         self._engines = tuple(site.notify.engines)
@@ -78,14 +76,13 @@ class Publisher:
     def errand(self, again: Sequence[Shard] = ()) -> Errand:
         """What `publish` begins with: may be sent along with what comes before it."""
         self._held_at = self._began = time.monotonic()
-        since = self._held_at - SET_ASIDE_S
-        aside = [shard for shard, (at, _) in self._damaged.items() if at > since]
+        aside = self._aside.skipped()
         return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS, aside)
 
     @property
     def damaged(self) -> dict[Shard, str]:
-        """The shards that could not be written as they are stored when last tried, and why."""
-        return {shard: reason for shard, (_, reason) in self._damaged.items()}
+        """The shards that could not be written when last tried, and why."""
+        return self._aside.reasons
 
     def publish(
         self, again: Sequence[Shard] = (), errand: Errand | None = None
@@ -103,7 +100,9 @@ class Publisher:
             return None
         try:
             return self._pass(begun, again=bool(again))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, PublishError):
+                self._aside.stop(error)
             self.state.release(self._token, begun.shards)
             raise
 
@@ -122,6 +121,7 @@ class Publisher:
     def _pass(self, begun: Begun, *, again: bool) -> Published | None:
         root = self._ownership.open()
         lost = self._ownership.check(root, begun.run, self._keep_lease)
+        again |= self._reshaper.renew_once()
         within = begun.within(PASS_BYTES)
         states = begun.states[:within]
         taken, lines = self.state.load(begun.shards[:within], states, self._indexes.pages(states))
@@ -132,29 +132,27 @@ class Publisher:
         again = again or lost or not all(each.edited for each in merged)
         staged: dict[Shard, Staged] = {}
         indexes: list[Staged] = []
+        feeds: list[Staged] = []
         try:
             sound = list(self._stage_all(root, merged, staged, again=again))
-            done = [self._done(root, each, staged.get(each.taken.shard)) for each in sound]
-            changes = self._indexes.changes(done, lines)
             if again:
                 readable.place(root, self._site)
-            named = self._indexes.stage(root, changes, again=again)
-            for index in chain(named, self._feeds.stage(root)):
+            for feed in self._feeds.stage(root):
                 # One by one: the next may fail, and all that were written are discarded then.
-                indexes.append(index)  # noqa: PERF402
-            if not self._place(root, staged.values(), indexes):
+                feeds.append(feed)  # noqa: PERF402
+            placed = self._place_all(root, sound, staged, indexes, feeds, lines, again=again)
+            if placed is None:
                 return None
+            done, changes = placed
+            fed = self._place_feeds(root, feeds)
         finally:
-            root.discard((*staged.values(), *indexes))
-        written = [file.name for file in (*staged.values(), *indexes)]
+            root.discard((*staged.values(), *indexes, *feeds))
+        written = [file.name for file in (*staged.values(), *indexes)] + fed
         written += self._indexes.follow(root, changes, again=again)
         removed = self._remove(root, done, sync=bool(written))
         removed += self._feeds.tidy(root, again=again)
-        damaged = {
-            shard: self._damaged[shard][1]
-            for shard in begun.shards[:within]
-            if shard in self._damaged
-        }
+        reasons = self._aside.reasons
+        damaged = {shard: reasons[shard] for shard in begun.shards[:within] if shard in reasons}
         return self._commit(begun.run, root, done, written, removed)._replace(damaged=damaged)
 
     def _merge(self, taken: Sequence[Taken]) -> Iterator[Merged]:
@@ -162,7 +160,7 @@ class Publisher:
             try:
                 yield self._guard.judge(merge(each))
             except ShardError as error:
-                self._hold_back(each.shard, error)
+                self._aside.add(each.shard, error)
 
     def _stage_all(
         self, root: WebRoot, merged: Sequence[Merged], staged: dict[Shard, Staged], *, again: bool
@@ -171,99 +169,100 @@ class Publisher:
         for each in merged:
             shard = each.taken.shard
             try:
-                self._stage(root, each, staged, again=again)
+                file = self._stager.stage(root, each, again=again)
+                if file is not None:
+                    staged[shard] = file
                 check(each)  # while the disk is busy with the file
             except ShardError as error:
-                self._hold_back(shard, error)
+                self._aside.add(shard, error)
                 root.discard([staged.pop(shard)] if shard in staged else [])
             else:
-                self._damaged.pop(shard, None)
+                self._aside.drop(shard)
                 yield each
             self._keep_lease()
 
-    def _hold_back(self, shard: Shard, error: ShardError) -> None:
-        self._damaged[shard] = (time.monotonic(), str(error))
-        self._tally.add(self._name, "held_back")
-        _log.error("shard held back", site=self._name, shard=str(shard), reason=str(error))
-
     def _remove(self, root: WebRoot, done: Sequence[Done], *, sync: bool) -> list[str]:
         """Remove the files of shards that are empty now: no index on the disk may name them."""
-        vanished = [self._path(each.shard) for each in done if each.file is None]
+        vanished = self._reshaper.shadows(each.shard for each in done if each.file)
+        vanished += [self._stager.path(each.shard) for each in done if each.file is None]
         if sync or vanished:
             root.sync()
-        removed = [name for name in vanished if root.remove(name)]
-        if removed:
-            root.sync()
-        return removed
+        return self._reshaper.remove(root, vanished)
+
+    def _place_all(
+        self, root: WebRoot, sound: Sequence[Merged], staged: dict[Shard, Staged],
+        indexes: list[Staged], feeds: Sequence[Staged],
+        lines: Mapping[int, Mapping[int, bytes]], *, again: bool,
+    ) -> tuple[list[Done], list[Change]] | None:  # fmt: skip
+        """Let files and indexes take their names: what that comes to; None, and nothing has
+        changed, without the lease.
+
+        Whose name the system refuses is set aside, and named by no index.
+        """
+        placed: set[Shard] = set()
+        while True:
+            done = [self._stager.done(root, each, staged.get(each.taken.shard)) for each in sound]
+            changes = self._indexes.changes(done, lines)
+            for index in self._indexes.stage(root, changes, again=again):
+                indexes.append(index)  # noqa: PERF402
+            for file in (*staged.values(), *indexes, *feeds):
+                root.flush(file)  # so that nothing slow follows the look at the lease
+                self._keep_lease()
+            refused = self._place(root, staged, indexes, placed)
+            if refused is None:
+                return None
+            if not refused:
+                return done, changes
+            sound = [each for each in sound if each.taken.shard not in refused]
+            root.discard([*indexes, *(staged.pop(shard) for shard in refused)])
+            indexes.clear()
 
     @traced("rename")
     def _place(
-        self, root: WebRoot, staged: Collection[Staged], indexes: Collection[Staged]
-    ) -> bool:
-        """Let the files take their names; False, and nothing has changed, without the lease."""
-        for file in (*staged, *indexes):
-            root.flush(file)  # so that nothing slow follows the look at the lease
-            self._keep_lease()
+        self, root: WebRoot, staged: Mapping[Shard, Staged], indexes: Collection[Staged],
+        placed: set[Shard],
+    ) -> list[Shard] | None:  # fmt: skip
+        """Let what is not `placed` yet take its name; which shards are refused theirs: no index is
+        placed then. None without the lease.
+        """
         if not self.state.holds(self._token):
             _log.warning("lease lost before publishing", site=self._name)
-            return False
-        for file in staged:
-            root.place(file)
+            return None
+        refused = []
+        for shard, file in staged.items():
+            try:
+                if shard not in placed:
+                    root.place(file)
+                    placed.add(shard)
+            except UnwritableError as error:
+                self._aside.add(shard, error)
+                refused.append(shard)
+        if refused:
+            return refused
         # An index may reach the disk before the new bytes of a file that it named already, never
         # before the file itself.
-        if not all(file.before for file in staged):
+        if not all(file.before for file in staged.values()):
             root.sync()
         for file in indexes:
             root.place(file)
-        return True
+        return refused
 
-    @traced("stage")
-    def _stage(
-        self, root: WebRoot, merged: Merged, staged: dict[Shard, Staged], *, again: bool
-    ) -> None:
-        if not self._stands(merged):
-            return
-        shard, file = merged.taken.shard, merged.taken.file
-        path = self._path(shard)
-        before = root.read_own(path) if again or self._site.form == "xml" else None
-        content = render(merged, self._site, b"" if again else before or b"")
-        if not again or before != b"".join(content):
-            since = file.lastmod + 1 if file else 0
-            staged[shard] = root.stage(path, content, since=since)
-
-    def _stands(self, merged: Merged) -> bool:
-        """Whether the shard has a file: if it lists anything, or is to be kept without."""
-        section, number = merged.taken.shard
-        return merged.urls > 0 or (number == 1 and section in self._kept)
+    def _place_feeds(self, root: WebRoot, feeds: Sequence[Staged]) -> list[str]:
+        """Replace the feeds that changed; which. No sitemap waits for one that cannot be."""
+        written = []
+        for feed in feeds:
+            try:
+                root.place(feed)
+                written.append(feed.name)
+            except UnwritableError as error:
+                _log.error("feed left alone", site=self._name, reason=str(error))
+        return written
 
     def _keep_lease(self) -> None:
         """Writing may take long on a slow disk."""
         if time.monotonic() - self._held_at > LEASE_MS / 4000:
             self._held_at = time.monotonic()
             self.state.hold(self._token)
-
-    def _done(self, root: WebRoot, merged: Merged, staged: Staged | None) -> Done:
-        shard, state, before = merged.taken.shard, merged.taken.state, merged.taken.file
-        page = state.ordinal // self._site.index_shards
-        if not self._stands(merged):
-            return self._revised(Done(merged.taken, merged.edited, None, page, b""), merged)
-        # A file that stays may be that of a publisher which died before it could say so.
-        lastmod = staged.mtime if staged else root.mtime(self._path(shard))
-        lastmod = max(lastmod, before.lastmod if before else 0)
-        if before and merged.held:
-            file = before._replace(lastmod=lastmod)
-        else:
-            file = PublishedFile(
-                state.generation, lastmod, merged.urls, merged.size(self._site), *merged.peak
-            )
-        url = self._site.base.url(shards.file_name(shard, self._site.form))
-        line = fragments.index_line(url, w3c.from_epoch_s(lastmod))
-        done = Done(merged.taken, merged.edited, file, page, line, merged.held)
-        return done if merged.held else self._revised(done, merged)
-
-    def _revised(self, done: Done, merged: Merged) -> Done:
-        lines = b"" if merged.lines is None else revisions.pack(merged.lines)
-        return done._replace(changed=merged.changed, lines=lines)
 
     def _commit(
         self, run: Run, root: WebRoot, done: Sequence[Done], written: list[str], removed: list[str]
@@ -290,6 +289,3 @@ class Publisher:
     def adopt(self) -> None:
         """Let this state take over a web root that another one wrote."""
         self._ownership.adopt()
-
-    def _path(self, shard: Shard) -> str:
-        return path_of(shard, self._site.form)

@@ -10,12 +10,11 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from shared.errors import PublishError
+from shared.filenames import PAGE, STYLESHEET
 from shared.sites import Site
 from shared.telemetry import logger
 from worker.files import WebRoot
 
-STYLESHEET = "sitemap.css"
-PAGE = "sitemap.html"
 NAMES = (STYLESHEET, PAGE)
 
 _log = logger("publisher")

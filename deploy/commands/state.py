@@ -67,7 +67,14 @@ def status(
     for each in answers:
         held = [_held(hold) for hold in each["held"]]
         asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
-        answer(each | {"held": held, "resync": asked}, as_json=False)
+        single = [f"{one['shard']}  {one['reason']}: {one['todo']}" for one in each["quarantined"]]
+        stopped = each["stopped"]
+        why = "no" if stopped is None else f"since {stopped['since']}: {stopped['reason']}"
+        shown = {"held": held, "resync": asked, "stopped": why, "quarantined": single}
+        answer(each | shown, as_json=False)
+        if stopped is not None:
+            said = f"nothing is published: {stopped['todo']}"
+            out.print(said, soft_wrap=True, highlight=False, markup=False, style="red")
         if held:
             command = f"sitemapd confirm --site {each['site']}"
             out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
@@ -137,11 +144,26 @@ def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
     return chosen
 
 
-def publish(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+AdoptOption = Annotated[
+    bool,
+    typer.Option("--adopt", help="replace sitemaps that another state or another program wrote"),
+]
+
+
+def publish(
+    home: HomeOption = None,
+    site: SiteOption = None,
+    adopt: AdoptOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Write what waits now, without minding the publish interval."""
     place = find(home, site)
+    publisher = _audit(place).publisher
     with recorded(place.client(), "publish", place.name) as said:
-        touched = _publish(_audit(place).publisher)
+        if adopt:
+            publisher.adopt()
+            said("files of another state taken over")
+        touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
     answer({"touched": touched}, as_json=as_json)
 
@@ -207,9 +229,7 @@ def verify(
 def rebuild(
     home: HomeOption = None,
     site: SiteOption = None,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="take over files that another state wrote")
-    ] = False,
+    adopt: AdoptOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write every file that differs from the state anew, beside the old one, and swap it in."""

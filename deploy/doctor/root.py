@@ -16,13 +16,14 @@ from lxml import etree
 from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
 from shared import shards
 from shared.errors import PublishError, StoreError
+from shared.filenames import MARKER, TEMP
 from shared.store.contract import Keys
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
 from shared.store.work import Run
 from worker import marker
 from worker.checking import STALE_S
-from worker.files import TEMP, WebRoot
+from worker.files import WebRoot
 
 BYTES_WARN, BYTES_FAIL = 500 * 2**20, 20 * 2**20
 INODES_WARN, INODES_FAIL = 1_000, 50
@@ -103,7 +104,7 @@ def _state(case: Case) -> Finding:
         found: Any = case.client.hmget(keys.counters, "run", "publishes")
     run = Run((found[0] or b"").decode(), int(found[1] or 0))
     with closing(opened(case)) as root:
-        if root.read(marker.NAME) is None and not run.publishes:
+        if root.read(MARKER) is None and not run.publishes:
             return ok("nothing has been published yet")
         try:
             belongs = marker.belongs(root, run, case.name)
@@ -112,7 +113,7 @@ def _state(case: Case) -> Finding:
             return fail(said, todo)
     if not belongs:
         todo = "nothing: the worker puts them back; do so now with: sitemapd rebuild"
-        return warn(f"nothing says that the files are of this state ({marker.NAME})", todo)
+        return warn(f"nothing says that the files are of this state ({MARKER})", todo)
     return ok(f"the files are of this state, after {run.publishes} publishes")
 
 

@@ -58,6 +58,7 @@ class Collector:
         waiting = self._queues.waiting()
         files = self._publishing.files(self._publishing.sections())
         resyncs = self._resyncs.open().values()
+        stopped, single = self._publishing.quarantine.read()
 
         def age(since_ms: int | None) -> float:
             return 0.0 if since_ms is None else max(0, waiting.now_ms - since_ms) / 1000
@@ -70,6 +71,8 @@ class Collector:
             "files_waiting": waiting.files,
             "files_oldest_seconds": age(waiting.files_since_ms),
             "files_held": len(self._publishing.shrink.held()),
+            "publishing_stopped": float(stopped is not None),
+            "files_quarantined": len(single),
             "files": len(files),
             "files_size_bytes": sum(file.size for file in files.values()),
             "urls": self._lookup.count(),

@@ -131,6 +131,8 @@ METRICS = (
     _now("files_waiting", "files with changes that are not published"),
     _now("files_oldest_seconds", "how long the longest of them waits; 0: none", unit="seconds"),
     _now("files_held", "files that the shrink guard holds as they were"),
+    _now("publishing_stopped", "1 while nothing is published; sitemapd status says why"),
+    _now("files_quarantined", "files that cannot be written, each set aside and tried again"),
     _now("files", "files of pages that are published, without indexes and feeds"),
     _now("files_size_bytes", "their bytes before compression", unit="bytes"),
     _now("urls", "pages listed, changes that are not published included"),

@@ -1,7 +1,7 @@
 -- Record what was published, and give the lease back.
 --
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
---      7 revisions stream
+--      7 revisions stream, 8 quarantine hash
 -- further keys of the same site: section:<section>:..., notify:<engine> (zset: loc -> now), stats, pulse:
 -- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, 6 ms since the
 --      patches were taken, 7 most revisions, 8 names of the engines to be told, each with a space
@@ -104,6 +104,7 @@ while i <= #ARGV do
       redis.call('HSET', ARGV[2] .. 'index:' .. page, ordinal, line)
     end
     local clean = stored and struct.unpack('>I8', stored) == generation
+    redis.call('HDEL', KEYS[8], shard)
     if why ~= '' then
       give_back(taking, pending)
       hold(shard, why)
@@ -140,6 +141,7 @@ if not mine then
   return 0
 end
 redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[8], '*')
 count(ARGV[2], ARGV[3], 'publishes', 1)
 redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
 return redis.call('HINCRBY', KEYS[3], 'publishes', 1)

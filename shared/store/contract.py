@@ -44,6 +44,10 @@ PERMANENT = (
     "index:",  # hash per index file: ordinal -> `<sitemap>` line; commit.lua
     "dirty",  # zset: shard -> since when it has unpublished patches (ms); apply.lua, commit.lua
     "held",  # hash: shard -> since (s), pages it would list, pages before; commit.lua (T32)
+    "quarantine",  # hash: shard, or `*` for all -> since (s), kind, reason, remedy: what is not
+    # published; store/quarantine.py, commit.lua
+    "retired",  # zset: file name of an earlier configuration -> when it goes (s); store/shape.py
+    "shape",  # hash: the settings by which the files were written; store/shape.py
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`; store/holds.py
     "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
@@ -100,6 +104,9 @@ class Keys:
         self.tails = self.prefix + "tails"
         self.dirty = self.prefix + "dirty"
         self.held = self.prefix + "held"
+        self.quarantine = self.prefix + "quarantine"
+        self.retired = self.prefix + "retired"
+        self.shape = self.prefix + "shape"
         self.expiry = self.prefix + "expiry"
         self.resync = self.prefix + "resync"
         self.resync_alarm = self.prefix + "resync-alarm"

@@ -21,6 +21,7 @@ from shared.store.contract import (
     moved_field,
 )
 from shared.store.holds import Holds
+from shared.store.quarantine import Quarantine
 from shared.store.redis import Argument, Errand, Scripts, answering
 from shared.store.stats import BOUNDS_MS
 from shared.store.work import Begun, Done, Run, Taken, patches_of, told_of
@@ -38,7 +39,7 @@ class Publishing:
         self._client = client
         self._keys = Keys(site)
         self._scripts = Scripts(client)
-        self.shrink = Holds(client, site)
+        self.shrink, self.quarantine = Holds(client, site), Quarantine(client, site)
 
     def dirty(self, most: int = -1) -> list[Shard]:
         """The shards with unpublished patches, the longest waiting first."""
@@ -155,6 +156,13 @@ class Publishing:
             write.execute()
         return moved
 
+    def write_lines(self, lines: Mapping[int, Mapping[int, bytes]]) -> None:
+        """Put these lines into the index files `lines` names, for whoever holds the lease."""
+        for page, by_ordinal in lines.items():
+            items = [part for ordinal, line in by_ordinal.items() for part in (ordinal, line)]
+            with answering():
+                self._client.hset(self._keys.index(page), items=items)
+
     def run(self, fresh: str) -> Run:
         """The run marker of this state; `fresh` becomes its ident if it has none."""
         with answering():
@@ -163,6 +171,12 @@ class Publishing:
                 self._client.hsetnx(self._keys.counters, "run", fresh)
                 return self.run(fresh)
         return Run(found[0].decode(), int(found[1] or 0))
+
+    def known_run(self) -> Run:
+        """The run marker of this state as it is: an empty ident if it has none."""
+        with answering():
+            found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
+        return Run((found[0] or b"").decode(), int(found[1] or 0))
 
     def commit(
         self,
@@ -199,7 +213,8 @@ class Publishing:
                 args += [number, block.pack() if block else b""]
         keys = self._keys
         used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed]
-        return int(self._scripts("commit", [*used, keys.revisions], *args))
+        used += [keys.revisions, keys.quarantine]
+        return int(self._scripts("commit", used, *args))
 
     def take(self, token: str) -> bool:
         """Take the lease and nothing else; False if somebody has it."""

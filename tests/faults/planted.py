@@ -44,10 +44,10 @@ MISTAKES: Mapping[str, Mistake] = {
     # The index names versions that the shards have yet to reach.
     "index-first": Mistake(
         "worker/publisher.py",
-        "        for file in staged:\n            root.place(file)\n",
-        "        staged, indexes = indexes, staged\n"
-        "        for file in staged:\n            root.place(file)\n"
-        "        __import__('time').sleep(0.05)\n",
+        "        refused = []\n        for shard, file in staged.items():\n",
+        "        for file in indexes:\n            root.place(file)\n"
+        "        __import__('time').sleep(0.05)\n"
+        "        refused, indexes = [], ()\n        for shard, file in staged.items():\n",
         "is ahead|is not there",
     ),
     # Files are written where they stand: a reader sees halves.

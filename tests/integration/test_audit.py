@@ -115,7 +115,9 @@ def test_another_form_takes_over_by_rebuild_and_leaves_only_its_own_names(
 ) -> None:
     contents = rig.shard_files()
     for form in ("xml.gz", "encoded", "xml"):
-        other = Rig(rig.client, root, robots="edit", shard_urls=3, index_shards=2, form=form)
+        other = Rig(
+            rig.client, root, robots="edit", shard_urls=3, index_shards=2, form=form, retire_hours=0
+        )
 
         other.audit().rebuild()
 
@@ -131,7 +133,9 @@ def test_another_form_takes_over_by_rebuild_and_leaves_only_its_own_names(
 def test_rebuild_heals_a_change_of_index_shards(rig: Rig, root: Path) -> None:
     """Publishing alone leaves a shard's old line where it was."""
     for index_shards in (1, 3, 2):
-        other = Rig(rig.client, root, robots="edit", shard_urls=3, index_shards=index_shards)
+        other = Rig(
+            rig.client, root, robots="edit", shard_urls=3, index_shards=index_shards, retire_hours=0
+        )
         other.do(page(0, lastmod=f"2026-01-0{index_shards}"))
 
         other.audit().rebuild()

@@ -26,13 +26,13 @@ from deploy.doctor import root as doctor_root
 from deploy.doctor import store as doctor_store
 from deploy.doctor import work as doctor_work
 from deploy.doctor.contract import Case, Check, Result, examine
+from shared.filenames import TEMP
 from shared.store.queues import Queues
 from shared.store.redis import connect
 from shared.store.workers import HEARTBEAT, Workers
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.rig import BASE, Rig
 from tests.unit.cms import Asked, Reply, served
-from worker.files import TEMP
 from worker.plant import Plant
 
 CONFIG = """

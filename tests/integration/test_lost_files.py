@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from shared.errors import PublishError
+from shared.filenames import MARKER
 from tests.integration.rig import BASE, Rig
-from worker.marker import NAME as MARKER
 from worker.ownership import Ownership
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import redis
 
+from shared.filenames import MARKER
 from shared.shards import Shard
 from shared.store.contract import LEASE_MS
 from shared.store.work import Begun, Done
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, as_written
-from worker.marker import NAME as MARKER
 
 ONE = Shard("pages", 1)
 

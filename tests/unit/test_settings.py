@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from shared import settings
+from shared.credentials import Secret
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.shards import Limits
-from shared.sites import SMALLEST_SHARD, Secret
+from shared.sites import SMALLEST_SHARD
 from tests.unit.configured import CANARY, SITE, Load, faults, with_site
 
 

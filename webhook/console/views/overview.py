@@ -28,6 +28,9 @@ SITES = 50
 LATE_S = 60
 """Files that wait longer than that are worth a look: a publish takes milliseconds."""
 
+NAMED = 5
+"""How many files that cannot be written are named for each site."""
+
 PAUSED = {
     EVENTS: "events are paused",
     PUBLISH: "publishing is paused",
@@ -127,6 +130,12 @@ def drifts(status: Mapping[str, Any]) -> bool:
 
 def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator[Concern]:
     """What of a site's `status` (shared.inspector) needs somebody, and what helps."""
+    if stopped := status["stopped"]:
+        todo = f"What to do: {stopped['todo']}."
+        yield Concern("bad", f"Nothing is published: {stopped['reason']}.", todo)
+    for single in status["quarantined"][:NAMED]:
+        said = f"The file of {single['shard']} is not published: {single['reason']}."
+        yield Concern("bad", said, f"What to do: {single['todo']}.")
     if dead := status["dead_events"]:
         said = f"{words.plural(dead, 'event')} failed five times and {'is' if dead == 1 else 'are'}"
         todo = "What they say about their pages is not published."
