@@ -67,7 +67,8 @@ def status(
     for each in answers:
         held = [_held(hold) for hold in each["held"]]
         asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
-        answer(each | {"held": held, "resync": asked}, as_json=False)
+        failing = [_failing(loop) for loop in each["failing"]]
+        answer(each | {"held": held, "resync": asked, "failing": failing}, as_json=False)
         if held:
             command = f"sitemapd confirm --site {each['site']}"
             out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
@@ -76,6 +77,12 @@ def status(
             command = f"sitemapd reconcile --site {each['site']}"
             command += "" if source else " --against SOURCE"
             out.print(f"to answer the resyncs: {command}", soft_wrap=True, highlight=False)
+
+
+def _failing(loop: Mapping[str, object]) -> str:
+    part = f" ({loop['part']})" if loop["part"] else ""
+    where = f"{loop['loop']}{part} of {loop['worker']} is {loop['state']}"
+    return f"{where} for {loop['for_s']:.0f} s: {loop['reason']}"
 
 
 def _held(hold: Mapping[str, object]) -> str:
