@@ -17,6 +17,7 @@ from shared.store.contract import Keys
 from shared.store.history import History
 from shared.store.holds import Hold
 from shared.store.lookup import Lookup, loc_of
+from shared.store.loops import Health
 from shared.store.publishing import Publishing
 from shared.store.quarantine import Cause
 from shared.store.queues import Queues
@@ -73,6 +74,7 @@ class Inspector:
             "publishes": counted.publishes,
             "dead_events": counted.dead,
             "paused": counted.paused,
+            "failing": [each.plain() for each in Health(self._client).of_site(self._name)],
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
             "stopped": None if stopped is None else _cause(stopped),
             "quarantined": [

@@ -241,6 +241,13 @@ _STATUS = object_of(
     oldest_s={"type": ["number", "null"], "minimum": 0}, in_flight=COUNT, accepted_events=COUNT,
     dirty_files=COUNT, dirty_for_s={"type": "number"}, publishes=COUNT, dead_events=COUNT,
     paused=IDS, resync={"type": "array", "items": object_of(scope=TEXT, since=_MOMENT)},
+    failing={
+        "type": "array",
+        "items": object_of(
+            loop=TEXT, part=TEXT, worker=TEXT, state={"enum": ["failing", "hanging"]},
+            for_s={"type": "number"}, times=COUNT, reason=TEXT,
+        ),
+    },
 )  # fmt: skip
 
 

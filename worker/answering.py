@@ -9,17 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import redis
 
-from shared.errors import ReconcileError, SourceError, StoreError
+from shared.errors import ReconcileError, SourceError
 from shared.scopes import WHOLE, Scope
 from shared.settings import Settings
 from shared.sites import Site
 from shared.store.resyncs import ReconcileBusyError, Resyncs
 from shared.telemetry import logger
+from worker.loops import Loop
 from worker.reconciling import Reconciler, Repairs
 from worker.sources import Access, public, read
+from worker.sources.fetching import TOTAL_TIMEOUT
 
 LOOK_S = 60.0
 PAUSE_S = 60.0
@@ -28,6 +31,9 @@ REFUSED_S = 3600.0
 """How long a site's source is left alone: after a run, one that it broke off, and one that somebody
 has to see to.
 """
+
+SLOW_S = TOTAL_TIMEOUT + 30.0
+"""One document of a slow source may take so long without a word."""
 
 BUSY_S = 0.05
 
@@ -49,40 +55,39 @@ class Answerer:
         self._quiet = quiet
         self._client, self._sites, self._owner, self._wake = client, settings.sites, owner, wake
         self._resyncs = {name: Resyncs(client, name) for name in settings.sites}
-        self._asked = threading.Event()
         self._stopping = threading.Event()
         self._not_before: dict[str, float] = {}
-        self._thread = threading.Thread(target=self._look_for_ever, name="reconcile", daemon=True)
+        rests = {SourceError: UNREAD_S, ReconcileError: REFUSED_S}
+        self.loop = Loop(
+            "reconcile", first_s=UNREAD_S, longest_s=UNREAD_S, hang_s=SLOW_S, rests=rests
+        )
 
     def start(self) -> None:
         """Begin to look."""
-        self._thread.start()
+        self.loop.start(self.look, LOOK_S)
 
     def stop(self) -> None:
         """Begin nothing more, and give up the run that is under way: it loses nothing."""
         self._stopping.set()
-        self._asked.set()
+        self.loop.stop()
 
     def ask(self) -> None:
         """Something may be open: look now."""
-        self._asked.set()
+        self.loop.ask()
 
     def look(self) -> None:
         """Answer what is open and due, of every site."""
         for name, site in self._sites.items():
             if self._stopping.is_set():
                 return
-            try:
-                if not self._quiet():
+            if not self._quiet() and self.loop.due(name):
+                with self.loop.at(name), suppress(ReconcileBusyError, _StoppedError):
                     self._look_at(name, site)
-            except StoreError as error:
-                _log.error("reconcile failed", site=name, reason=str(error))
-            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
-                self._rest(name, UNREAD_S)
-                _log.exception("reconcile failed", site=name)
 
     def _look_at(self, name: str, site: Site) -> None:
         resyncs = self._resyncs[name]
+        if strange := resyncs.forget_strange():
+            _log.error("these were no scopes of a resync: forgotten", site=name, scopes=strange)
         scopes = list(resyncs.open())
         if not site.source.get_secret_value():
             if scopes and resyncs.first_this_hour():
@@ -110,22 +115,16 @@ class Answerer:
                 items, scope, say=lambda _: None, drain=lambda: self._drain(name),
                 seen=lambda _: self._go_on(),
             )  # fmt: skip
-        except (ReconcileBusyError, _StoppedError):
-            return
-        except (SourceError, ReconcileError) as error:
-            self._rest(name, UNREAD_S if isinstance(error, SourceError) else REFUSED_S)
-            _log.error("not reconciled", site=name, scope=str(scope), reason=str(error))
-            return
         finally:
             self._wake(name)
         self._tell(name, scope, done)
 
     def _tell(self, name: str, scope: Scope, done: Repairs) -> None:
-        self._rest(name, PAUSE_S if done.complete else REFUSED_S)
-        if done.complete:
-            _log.info("reconciled", site=name, scope=str(scope), **done.figures())
-        else:
-            _log.error("not reconciled to the end", site=name, scope=str(scope), **done.figures())
+        if not done.complete:
+            figures = ", ".join(f"{what} {count}" for what, count in done.figures().items())
+            raise ReconcileError(f"not reconciled to the end: {scope}: {figures}")
+        self._not_before[name] = time.monotonic() + PAUSE_S
+        _log.info("reconciled", site=name, scope=str(scope), **done.figures())
 
     def _drain(self, name: str) -> None:
         self._go_on()
@@ -135,12 +134,4 @@ class Answerer:
     def _go_on(self) -> None:
         if self._stopping.is_set():
             raise _StoppedError
-
-    def _rest(self, name: str, seconds: float) -> None:
-        self._not_before[name] = time.monotonic() + seconds
-
-    def _look_for_ever(self) -> None:
-        while not self._stopping.is_set():
-            self._asked.clear()
-            self.look()
-            self._asked.wait(LOOK_S)
+        self.loop.progress()

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from shared import shards
-from shared.errors import PublishError, ShardError
+from shared.errors import ShardError
 from shared.shards import Shard, ShardState
 from shared.shrink import Peak
 from shared.sites import Site
@@ -73,19 +73,15 @@ class Checker:
         self._due, self._review_due = 0.0, 0.0
 
     def tick(self) -> None:
-        """Do what is due. Raises StoreError."""
+        """Do what is due. Raises StoreError, or PublishError if files could not be compared."""
         now = time.monotonic()
         if now >= self._review_due:
             self._review_due = now + REVIEW_S
             self.review()
         if self._site.check_interval and now >= self._due:
             self._due = now + self._site.check_interval
-            try:
-                more = self.round().more
-            except PublishError as error:
-                _log.error("files not checked", site=self._name, reason=str(error))
-            else:
-                self._due = now + min(SOON_S, self._site.check_interval) if more else self._due
+            if self.round().more:
+                self._due = now + min(SOON_S, self._site.check_interval)
 
     def review(self) -> None:
         """Have shards judged again that the shrink guard holds only for a peak that has passed."""

@@ -6,6 +6,7 @@ Pages never move otherwise, and the numbers of shards are never used again.
 from __future__ import annotations
 
 from shared import blocks
+from shared.errors import ShardError, StoreError
 from shared.shards import Shard
 from shared.store.pages import Pages
 from shared.store.publishing import Publishing
@@ -16,7 +17,8 @@ def drain_emptiest(pages: Pages, state: Publishing) -> Shard | None:
 
     The shard, which leaves index and disk when that is published; None if there is no such.
     Pages with a change that waits to be published stay until the next time. So does a shard that
-    the shrink guard holds: its file would go on to list what has moved.
+    the shrink guard holds: its file would go on to list what has moved. One that is damaged is
+    passed over; ShardError if that leaves none.
     """
     every = state.shards(sorted(pages.sections.numbers()))
     tails = {shard.section: shard.number for shard in every}
@@ -29,10 +31,19 @@ def drain_emptiest(pages: Pages, state: Publishing) -> Shard | None:
         and shard not in held
         and not pages.limits_of(shard.section).reuse
     ]
-    if not candidates:
-        return None
-    emptiest = min(candidates, key=lambda shard: every[shard].urls)
-    (taken,), _ = state.load([emptiest], [every[emptiest]])
-    for _, block in sorted(taken.blocks.items()):
-        pages.move(emptiest, blocks.split(block.raw()))
-    return emptiest
+    damaged: Exception | None = None
+    for emptiest in sorted(candidates, key=lambda shard: every[shard].urls):
+        try:
+            (taken,), _ = state.load([emptiest], [every[emptiest]])
+            listed = [blocks.split(block.raw()) for _, block in sorted(taken.blocks.items())]
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever is stored there
+            damaged = damaged or ShardError(f"{emptiest} is damaged: {error}")
+            continue
+        for some in listed:
+            pages.move(emptiest, some)
+        return emptiest
+    if damaged is not None:
+        raise damaged
+    return None

@@ -18,6 +18,7 @@ from shared.errors import StoreError
 from shared.messages import SWEEP_S
 from shared.store.workers import Beat, Busy, State, Wish, Workers, own_version
 from shared.telemetry import logger
+from worker.loops import Loop
 
 REST_S = 2.0
 
@@ -58,7 +59,7 @@ class Heart:
         self._quiet: bool | None = None
         self._hearing = threading.Lock()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._beat_for_ever, name="beat", daemon=True)
+        self.loop = Loop("heartbeat", first_s=SWEEP_S, longest_s=SWEEP_S)
 
     @property
     def quiet(self) -> bool:
@@ -82,15 +83,16 @@ class Heart:
         self._threads = threads
         with self._hearing:
             self._quiet = None  # whoever is told of it may only listen from now on
-        self._thread.start()
+        self.loop.start(self.beat, SWEEP_S, farewell=True)
 
     def stop(self) -> None:
         """Say once more that this worker lives, and that it is about to end."""
         self._stopping.set()
+        self.loop.stop()
 
     def end(self) -> None:
         """Be gone, after `stop`: the others need not wait until the last beat has faded."""
-        self._thread.join(REST_S)
+        self.loop.join(REST_S)
         with suppress(StoreError):
             self._workers.forget(self._name)
 
@@ -118,7 +120,7 @@ class Heart:
 
     def _hear(self, wanted: Wish) -> None:
         with self._hearing:
-            if wanted == "stop" and self._thread.is_alive():
+            if wanted == "stop" and self.loop.started:
                 # Taken back first, or the next life of this worker would end of it as well.
                 self._workers.want(self._name, "quiet" if self._quiet else "work")
                 if not self._stopping.is_set():
@@ -132,19 +134,6 @@ class Heart:
                 _log.warning("quiet changed", worker=self._name, quiet=quiet)
             self._quiet = quiet
             self._on_quiet(quiet)
-
-    def _beat_for_ever(self) -> None:
-        while True:
-            last = self._stopping.is_set()
-            try:
-                self.beat()
-            except StoreError as error:
-                _log.error("no heartbeat", reason=str(error))
-            except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread
-                _log.exception("no heartbeat")
-            if last:
-                return
-            self._stopping.wait(SWEEP_S)
 
 
 def _resident() -> int | None:

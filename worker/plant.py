@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from shared.errors import StoreError
@@ -27,11 +27,13 @@ from worker.checking import Checker
 from worker.draining import drain_emptiest
 from worker.examining.examiner import Examiner
 from worker.heart import Heart, Work
+from worker.loops import Loop
 from worker.notify.notifier import Notifier
 from worker.pump import Pump
 from worker.refreshing import refresh
 from worker.settling import now_ms
 from worker.subscribing import Subscriber
+from worker.watchdog import Watchdog
 from worker.watching import Watch
 
 REDIS_TIMEOUT_S = 10.0
@@ -52,6 +54,8 @@ def consumer_name() -> str:
 
 class Companion(Protocol):
     """What a worker does besides events, in a thread of its own."""
+
+    loop: Loop
 
     def start(self) -> None:
         """Begin."""
@@ -108,13 +112,16 @@ class Plant:
         if self._notifier is not None:
             subscriber = Subscriber(settings, self._client, self.quiet, clock=clock)
             self._companions += [self._notifier, subscriber]
+        self._sweeping, self._monitoring = Loop("sweep", longest_s=60.0), Loop("monitor")
+        self._tidying, self._refreshing = Loop("tidy"), Loop("refresh")
         self._stopping = threading.Event()
         self._heart = Heart(
             self._client, consumer, settings.sites, work=self._work, on_quiet=self._be_quiet
         )
         self._on_quiet: Callable[[bool], None] = lambda _quiet: None
-        self._sweeper = threading.Thread(target=self._sweep_for_ever, name="sweep", daemon=True)
-        self._tidied_at = self._refreshed_at = time.monotonic()
+        own = [self._heart.loop, self._sweeping, self._monitoring, self._tidying, self._refreshing]
+        self.loops = [*own, *(each.loop for each in self._companions)]
+        self.watchdog = Watchdog(self._client, consumer, self.loops)
 
     def wake(self, site: str) -> None:
         """There may be work for `site`."""
@@ -156,14 +163,21 @@ class Plant:
         languages.load()  # 0.2 s, which no event should wait for
         self._on_quiet = on_quiet
         self._heart.start(threads)
-        self._sweeper.start()
+        self._sweeping.start(self._sweep_and_count, SWEEP_S)
+        self._monitoring.start(self.check, SWEEP_S)
+        self._tidying.start(self.tidy, TIDY_S, first_s=TIDY_S)
+        self._refreshing.start(self.refresh, REFRESH_S, first_s=REFRESH_S)
+        self.watchdog.start()
         for each in self._companions:
             each.start()
 
     def stop(self) -> None:
         """Finish the batches at hand and take no more."""
         self._stopping.set()
+        self.watchdog.stop()
         self._heart.stop()
+        for loop in self.loops:
+            loop.stop()
         for each in self._companions:
             each.stop()
         for pump in self._pumps.values():
@@ -172,6 +186,8 @@ class Plant:
     def end(self) -> None:
         """Be gone, after `stop`, when nothing is at hand any more."""
         self._heart.end()
+        with suppress(StoreError):
+            self.watchdog.end()
 
     def sweep(self) -> bool:
         """Work on every site that has something left, whoever forgot it, a while each; whether
@@ -182,46 +198,56 @@ class Plant:
             self._give_back()
             return busy
         for name, pump in self._pumps.items():
-            try:
-                self._adopt(pump)
-                trim(self._client, name, self._history)
-                if pump.expire() or pump.inbox.waiting() or pump.publisher.state.dirty(1):
-                    with self._heart.at(name):
-                        busy |= pump.run(SLICE_S)
-            except StoreError as error:
-                _log.error("sweep failed", site=name, reason=str(error))
-            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
-                _log.exception("sweep failed", site=name)
+            if self._stopping.is_set():
+                return False
+            if self._sweeping.due(name, "expiry"):
+                with self._sweeping.at(name, "expiry"):
+                    pump.expire()
+            if self._sweeping.due(name):
+                with self._sweeping.at(name):
+                    busy |= self._sweep(name, pump)
         return busy
+
+    def _sweep(self, name: str, pump: Pump) -> bool:
+        self._adopt(pump)
+        trim(self._client, name, self._history)
+        if pump.inbox.waiting() or pump.publisher.state.dirty(1):
+            with self._heart.at(name):
+                return pump.run(SLICE_S)
+        return False
 
     def check(self) -> None:
         """Compare web roots and files with the state, a few at a time, where that is due."""
         for name, checker in self._checkers.items() if not self._heart.quiet else ():
-            try:
-                self._watches[name].tick()
-                checker.tick()
-            except StoreError as error:
-                _log.error("check failed", site=name, reason=str(error))
-            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
-                _log.exception("check failed", site=name)
+            if self._monitoring.due(name):
+                with self._monitoring.at(name):
+                    self._watches[name].tick()
+                    checker.tick()
 
     def tidy(self) -> None:
         """Forget deleted pages whose time has come, and empty a shard of each site that is nearly
         empty anyway.
         """
         for name, pump in self._pumps.items() if not self._heart.quiet else ():
-            while pump.pages.forget(now_ms()) and not self._stopping.is_set():
-                pass
-            drained = drain_emptiest(pump.pages, pump.publisher.state)
-            if drained is not None:
-                _log.info("drained a nearly empty shard", site=name, shard=str(drained))
+            if self._tidying.due(name):
+                with self._tidying.at(name):
+                    self._tidy(name, pump)
+
+    def _tidy(self, name: str, pump: Pump) -> None:
+        while pump.pages.forget(now_ms()) and not self._stopping.is_set():
+            self._tidying.progress()
+        drained = drain_emptiest(pump.pages, pump.publisher.state)
+        if drained is not None:
+            _log.info("drained a nearly empty shard", site=name, shard=str(drained))
 
     def refresh(self) -> None:
         """Check every news entry against its hour."""
         for name, pump in self._pumps.items() if not self._heart.quiet else ():
-            seen = refresh(pump.pages, pump.publisher.state)
-            if seen:
-                _log.info("news checked", site=name, entries=seen, left=pump.expire())
+            if self._refreshing.due(name):
+                with self._refreshing.at(name):
+                    seen = refresh(pump.pages, pump.publisher.state, self._refreshing.progress)
+                    if seen:
+                        _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
     def _adopt(self, pump: Pump) -> None:
         if not pump.inbox.waiting():
@@ -257,21 +283,8 @@ class Plant:
         pumps = self._pumps.values()
         return Work(sum(pump.events for pump in pumps), sum(pump.files for pump in pumps))
 
-    def _sweep_for_ever(self) -> None:
-        busy = True
-        while not self._stopping.wait(0 if busy else SWEEP_S):
-            busy = False
-            try:
-                busy = self.sweep()
-                self.check()
-                tally.of(self._client).flush(self._client)
-                if time.monotonic() - self._tidied_at > TIDY_S:
-                    self._tidied_at = time.monotonic()
-                    self.tidy()
-                if time.monotonic() - self._refreshed_at > REFRESH_S:
-                    self._refreshed_at = time.monotonic()
-                    self.refresh()
-            except StoreError as error:
-                _log.error("sweep failed", reason=str(error))
-            except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread
-                _log.exception("sweep failed")
+    def _sweep_and_count(self) -> bool:
+        busy = self.sweep()
+        with self._sweeping.at("", "counts"):
+            tally.of(self._client).flush(self._client)
+        return busy

@@ -6,25 +6,50 @@ they are not: after a restore, or by a fault.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shared import blocks, fragments
+from shared.errors import ShardError, StoreError
 from shared.extensions import news
 from shared.known import NEWS
+from shared.shards import Shard, ShardState
 from shared.store.pages import Pages
 from shared.store.publishing import Publishing
 
 
-def refresh(pages: Pages, state: Publishing) -> int:
-    """Enter the hour of every published news entry again; how many there are."""
-    seen = 0
+def refresh(
+    pages: Pages, state: Publishing, seen_one: Callable[[], None] = lambda: None
+) -> int:  # fmt: skip
+    """Enter the hour of every published news entry again; how many there are.
+
+    `seen_one` is called after each shard. One that is damaged does not stop the others: ShardError
+    for the first such, after them.
+    """
+    seen, damaged = 0, None
     sections = [name for name in pages.sections.numbers() if pages.limits_of(name).reuse]
     for shard, counted in state.shards(sections).items():
-        (taken,), _ = state.load([shard], [counted])
-        due = {}
-        for block in taken.blocks.values():
-            for fragment in blocks.split(block.raw()):
-                entry = fragments.parse(fragment)
-                if entry.news is not None:
-                    due[NEWS + entry.loc] = news.leaves_ms(entry.news)
+        try:
+            due = _due(state, shard, counted)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever is stored there
+            damaged = damaged or ShardError(f"{shard} is damaged: {type(error).__name__}: {error}")
+            continue
         pages.expect(due)
         seen += len(due)
+        seen_one()
+    if damaged is not None:
+        raise damaged
     return seen
+
+
+def _due(state: Publishing, shard: Shard, counted: ShardState) -> dict[str, int]:
+    """When each news entry of a shard leaves (ms)."""
+    (taken,), _ = state.load([shard], [counted])
+    due = {}
+    for block in taken.blocks.values():
+        for fragment in blocks.split(block.raw()):
+            entry = fragments.parse(fragment)
+            if entry.news is not None:
+                due[NEWS + entry.loc] = news.leaves_ms(entry.news)
+    return due

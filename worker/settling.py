@@ -22,6 +22,8 @@ from shared.telemetry import logger
 from shared.tracing import Trail
 
 MAX_TRIES = 5
+SET_ASIDE_MS = 3_600_000
+"""How long an entry is left alone that cannot be taken out at its hour."""
 
 _log = logger("pump")
 
@@ -118,16 +120,35 @@ class Settler:
         return decisions
 
     def expire(self) -> int:
-        """Take out the news and videos whose time is over; how many were looked at."""
+        """Take out the news and videos whose time is over; how many were looked at.
+
+        An entry of which that fails is looked at again an hour later, and stops no other.
+        """
         looked_at = 0
-        while batch := self.pages.due(self._now_ms()):
-            left = [(key, "expired", True) for key in sorted(batch.known.expired)]
-            said = [("", loc_of(key), reason, changed) for key, reason, changed in left]
-            if self.pages.apply(batch, decisions=said):
-                looked_at += len(batch.known.expiry)
-            if not batch.known.expiry:
-                break  # all of them are being published this moment
+        while (keys := self.pages.expiring(self._now_ms())) and (some := self._expire(keys)):
+            looked_at += some
         return looked_at
+
+    def _expire(self, keys: Sequence[bytes]) -> int:
+        """How many of `keys` were looked at; 0 if all of them are being published this moment."""
+        try:
+            while (batch := self.pages.due(keys, self._now_ms())).known.expiry:
+                left = [(key, "expired", True) for key in sorted(batch.known.expired)]
+                said = [("", loc_of(key), reason, changed) for key, reason, changed in left]
+                if self.pages.apply(batch, decisions=said):
+                    break
+        except StoreDownError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever is stored there
+            if len(keys) > 1:
+                return sum(self._expire([key]) for key in keys)
+            self.pages.expect({keys[0]: self._now_ms() + SET_ASIDE_MS})
+            _log.error(
+                "not expired", site=self._name, entry=keys[0].decode(errors="backslashreplace"),
+                reason=f"{type(error).__name__}: {error}", again_s=SET_ASIDE_MS // 1000,
+            )  # fmt: skip
+            return 1
+        return len(batch.known.expiry)
 
     def _failed(self, received: Received, error: Exception) -> None:
         tries = self._inbox.tries(self._consumer).get(received.id, 1)

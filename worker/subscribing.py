@@ -16,12 +16,13 @@ import redis
 
 from shared import syndication
 from shared.connections import Connection
-from shared.errors import BarredError, OutboundError, StoreError
+from shared.errors import BarredError, OutboundError
 from shared.notify import hubs
 from shared.settings import Settings
 from shared.sites import Site
 from shared.store.subscriptions import Subscription, Subscriptions
 from shared.telemetry import logger
+from worker.loops import Loop
 from worker.notify.contract import Allowed, Outbound, Outcome, Request, Verdict, by_status, excerpt
 from worker.notify.outbound import ask
 from worker.settling import now_ms
@@ -202,31 +203,27 @@ class Subscriber:
             if NAME in site.sources
         ]
         self._quiet, self._stopping = quiet, threading.Event()
-        self._thread = threading.Thread(target=self._look_for_ever, name="websub", daemon=True)
+        self.loop = Loop("websub")
 
     def start(self) -> None:
         """Begin to look."""
         if self._sites:
-            self._thread.start()
+            self.loop.start(self.look, LOOK_S)
 
     def stop(self) -> None:
         """Begin nothing more; a request that is under way ends by itself, soon."""
         self._stopping.set()
+        self.loop.stop()
 
     def look(self) -> None:
         """Ask every hub that is due, one after the other."""
         for site in self._sites:
-            try:
+            if not self.loop.due(site.name):
+                continue
+            with self.loop.at(site.name):
                 for topic in site.due():
                     if self._stopping.is_set() or self._quiet():
                         return
-                    site.ask(topic)
-            except StoreError as error:
-                _log.error("subscriptions failed", site=site.name, reason=str(error))
-            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
-                _log.exception("subscriptions failed", site=site.name)
-
-    def _look_for_ever(self) -> None:
-        while not self._stopping.is_set():
-            self.look()
-            self._stopping.wait(LOOK_S)
+                    if self.loop.due(site.name, topic):
+                        with self.loop.at(site.name, topic):
+                            site.ask(topic)

@@ -68,10 +68,10 @@ def status(
         held = [_held(hold) for hold in each["held"]]
         asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
         single = [f"{one['shard']}  {one['reason']}: {one['todo']}" for one in each["quarantined"]]
-        stopped = each["stopped"]
+        stopped, failing = each["stopped"], [_failing(loop) for loop in each["failing"]]
         why = "no" if stopped is None else f"since {stopped['since']}: {stopped['reason']}"
-        shown = {"held": held, "resync": asked, "stopped": why, "quarantined": single}
-        answer(each | shown, as_json=False)
+        shown = {"held": held, "resync": asked, "failing": failing, "stopped": why}
+        answer(each | shown | {"quarantined": single}, as_json=False)
         if stopped is not None:
             said = f"nothing is published: {stopped['todo']}"
             out.print(said, soft_wrap=True, highlight=False, markup=False, style="red")
@@ -83,6 +83,12 @@ def status(
             command = f"sitemapd reconcile --site {each['site']}"
             command += "" if source else " --against SOURCE"
             out.print(f"to answer the resyncs: {command}", soft_wrap=True, highlight=False)
+
+
+def _failing(loop: Mapping[str, object]) -> str:
+    part = f" ({loop['part']})" if loop["part"] else ""
+    where = f"{loop['loop']}{part} of {loop['worker']} is {loop['state']}"
+    return f"{where} for {loop['for_s']:.0f} s: {loop['reason']}"
 
 
 def _held(hold: Mapping[str, object]) -> str:

@@ -6,12 +6,14 @@ from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
 from shared.admin.outcomes import command
 from shared.inspector import Inspector
 from shared.store.contract import Keys
+from shared.store.loops import Health
 from shared.store.queues import Queues
 from shared.store.redis import answering
 from shared.store.workers import Worker, Workers, own_version
 
 STUCK_S = 60.0
 FULL = 0.8
+MOST_NAMED = 5
 
 _START = "start one: sitemapd up, or sitemapd run worker"
 
@@ -92,6 +94,16 @@ def _held(case: Case) -> Finding:
     return ok("nothing is held")
 
 
+def _loops(case: Case) -> Finding:
+    found = Health(case.client).of_site(case.name)
+    if found:
+        said = "; ".join(map(str, found[:MOST_NAMED]))
+        said += f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        todo = "mend what it says; it is tried again by itself. One that hangs: restart its worker"
+        return fail(said, todo)
+    return ok("nothing that runs in the background fails or hangs")
+
+
 def _paused(case: Case) -> Finding:
     paused = Queues(case.client, case.name).paused()
     if paused:
@@ -109,5 +121,6 @@ CHECKS = (
     Check("inbox", "how long the oldest event waits", _inbox, _START, store=True),
     Check("publishing", "how long files are behind", _files_behind, _START, store=True),
     Check("dead letters", "events that failed for good", _dead_letters, _START, store=True),
+    Check("loops", "whether work in the background fails or hangs", _loops, _START, store=True),
     Check("held", "files that the shrink guard holds", _held, _START, store=True),
 )  # fmt: skip

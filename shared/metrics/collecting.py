@@ -14,6 +14,7 @@ from shared.sites import Site
 from shared.store.contract import GROUP, Keys
 from shared.store.dead import Dead
 from shared.store.lookup import Lookup
+from shared.store.loops import LOOPS, Health, failing
 from shared.store.publishing import Publishing
 from shared.store.queues import PAUSABLE, Queues
 from shared.store.redis import answering
@@ -39,6 +40,7 @@ class Collector:
         self._stats, self._queues, self._dead = (
             Stats(client, name), Queues(client, name), Dead(client, name),
         )  # fmt: skip
+        self._health = Health(client)
         self._lookup = Lookup(client, name, Sections(client, name, site.limits))
         self._publishing, self._resyncs = Publishing(client, name), Resyncs(client, name)
 
@@ -53,6 +55,8 @@ class Collector:
         for queue in PAUSABLE:
             metric = DECLARED["sitemapd_queue_paused"]
             yield Sample(metric, (self._name, queue), float(queue in paused))
+        for loop, fails in failing(self._health.of_site(self._name)).items():
+            yield Sample(DECLARED["sitemapd_loop_failing"], (self._name, loop), float(fails))
 
     def _looked_up(self) -> dict[str, float]:
         waiting = self._queues.waiting()
@@ -118,6 +122,14 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[Sample]:
     }.items():
         yield Sample(DECLARED[f"sitemapd_{name}"], (), float(value))
     yield from counted("", counts, {})
+    rounds: dict[str, float] = {}
+    for report in Health(client).reports().values():
+        for loop, at in report.succeeded.items():
+            rounds[loop] = min(at, rounds.get(loop, at))
+    metric = DECLARED["sitemapd_loop_last_round_timestamp_seconds"]
+    for loop in LOOPS:
+        if loop in rounds:
+            yield Sample(metric, (loop,), rounds[loop])
 
 
 def _workers(client: redis.Redis, sites: Sequence[str]) -> int:

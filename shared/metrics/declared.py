@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from shared.store import queues
+from shared.store import loops, queues
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -68,6 +68,7 @@ _KEY = Label(
 _ANSWER = Label("answer", "what became of the delivery", ANSWERS)
 _CAUSE = Label("cause", "what the system refused", CAUSES)
 _ENGINE = Label("engine", "a configured search engine", most=16)
+_LOOP = Label("loop", "work that every worker does in the background", loops.LOOPS)
 _VERDICT = Label("outcome", "what its answer means", VERDICTS)
 
 
@@ -87,6 +88,11 @@ METRICS = (
     _server("up", "1 if Redis answered this scrape; without it nothing else is known"),
     _server("build_info", "always 1", "", Label("version", "of this web process", most=1)),
     _server("workers", "worker processes that told within 10 s that they live"),
+    _server(
+        "loop_last_round_timestamp_seconds",
+        "when the worker that is longest behind last got through with it, whatever failed",
+        "seconds", _LOOP,
+    ),
     _server("clock_offset_seconds", "how far Redis's clock is ahead of this process's", "seconds"),
     _server("redis_memory_bytes", "memory in use by Redis", "bytes"),
     _server("redis_memory_limit_bytes", "its maxmemory; 0: none", "bytes"),
@@ -139,6 +145,7 @@ METRICS = (
     _now("urls_published", "pages in the files"),
     _now("last_change_timestamp_seconds", "when a file last changed; 0: never", unit="seconds"),
     _now("queue_paused", "1 while somebody has paused or closed it", _QUEUE),
+    _now("loop_failing", "1 while it fails or hangs in some worker at this site", _LOOP),
     _now("resyncs_open", "scopes to be compared with their source"),
     _now("resync_oldest_seconds", "how long the oldest of them waits; 0: none", unit="seconds"),
 )  # fmt: skip

@@ -83,7 +83,8 @@ PERMANENT = (
 With a TTL: `seen:`, `awake`, `rate`, `lease`, `reconcile`, `resync-alarm`, `crawl`, `told:`,
 `spent:`, `telling:`, `checking` and `checking:progress`, `import:` (an import that was cut off),
 `pulse:` (counts of one minute) and `purged:` (what a purge took out); of EVERYWHERE `session:`,
-`once:`, `tries:`, `doctor`, and of store/workers.py `worker:`, `workers`, `wanted:`.
+`once:`, `tries:`, `doctor`, and of store/workers.py `worker:`, `workers`, `wanted:`, of
+store/loops.py `loops:`.
 
 What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
 """

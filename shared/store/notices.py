@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple, Self
@@ -65,9 +66,14 @@ class Breaker(NamedTuple):
         return self.paused or now < self.until
 
     @classmethod
-    def unpack(cls, stored: bytes) -> Self:
-        """What `json.dumps` gave."""
-        return cls(*json.loads(stored))
+    def unpack(cls, stored: bytes) -> Self | None:
+        """What `json.dumps` gave; None for anything else, which leaves nothing alone."""
+        try:
+            read = cls(*json.loads(stored))
+            as_it_should = [type(value) for value in read] == [int, int, str, bool, int]
+        except (ValueError, TypeError):
+            return None
+        return read if as_it_should else None
 
 
 class Dead(NamedTuple):
@@ -139,8 +145,9 @@ class Notices:
             stored: Any = self._client.hgetall(self._keys.breakers)
         found = {}
         for name, value in stored.items():
-            engine, _, endpoint = name.decode().partition(" ")
-            found[engine, endpoint] = Breaker.unpack(value)
+            engine, _, endpoint = name.decode(errors="replace").partition(" ")
+            if (breaker := Breaker.unpack(value)) is not None:
+                found[engine, endpoint] = breaker
         return found
 
     def set_breaker(self, engine: str, endpoint: str, breaker: Breaker | None) -> None:
@@ -167,16 +174,16 @@ class Notices:
         """What became of the latest requests, the newest first."""
         with answering():
             found: Any = self._client.xrevrange(self._keys.notices, count=most)
-        read = (json.loads(fields[b"fate"]) for _, fields in found)
-        return [Fate(*each)._replace(sample=tuple(each[4])) for each in read]
+        return [fate for _, fields in found if (fate := _fate(fields)) is not None]
 
     def dead(self) -> Iterator[Dead]:
         """What was given up, the oldest first."""
         for ident, fields in forwards(self._client, self._keys.notice_dead, step=10):
-            yield Dead(
-                ident, int(fields[b"at"]), fields[b"engine"].decode(),
-                fields[b"why"].decode(), tuple(json.loads(fields[b"locs"])),
-            )  # fmt: skip
+            with suppress(KeyError, ValueError, TypeError):  # none of ours
+                yield Dead(
+                    ident, int(fields[b"at"]), fields[b"engine"].decode(),
+                    fields[b"why"].decode(), tuple(map(str, json.loads(fields[b"locs"]))),
+                )  # fmt: skip
 
     def replay(self, engines: Sequence[str], now: int) -> int:
         """Tell `engines` again of what was given up, and leave none of them alone; how many."""
@@ -215,6 +222,15 @@ class Notices:
 
     def _sending(self, engine: str) -> str:
         return self._keys.sending(engine)
+
+
+def _fate(fields: dict[bytes, bytes]) -> Fate | None:
+    """The fate that an entry of the stream holds; None if somebody else wrote it."""
+    try:
+        read = Fate(*json.loads(fields[b"fate"]))
+        return read._replace(sample=tuple(map(str, read.sample)))
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def _day(now: int) -> str:

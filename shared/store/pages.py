@@ -142,16 +142,15 @@ class Pages:
                 linking.relink(known, loc, group, here.get(loc, b""), linked)
         return True
 
-    def due(self, now_ms: int, most: int = 200) -> Batch | None:
-        """The entries whose time has come: their news or videos are over; None if there are none.
-
-        Changed as they are to be, for `apply`.
-        """
+    def expiring(self, now_ms: int, most: int = 200) -> list[bytes]:
+        """The entries whose time has come: their news or videos are over."""
         with answering():
             found: Any = self._client.zrangebyscore(self._keys.expiry, "-inf", now_ms, 0, most)
-        if not found:
-            return None
-        keys = [key.decode() for key in found]
+        return list(found)
+
+    def due(self, expiring: Iterable[bytes], now_ms: int) -> Batch:
+        """These entries, changed as they are to be, for `apply`."""
+        keys = [key.decode() for key in expiring]
         pages = self.lookup.records(keys)[0]
         known = Known(self.sections.numbers())
         known.pages = unpacked(pages)
@@ -163,7 +162,7 @@ class Pages:
                 upkeep.expire(known, key, listed.get(key, b""), now_ms)
         return Batch(known, pages, {}, {})
 
-    def expect(self, entries: Mapping[str, int]) -> None:
+    def expect(self, entries: Mapping[Any, int]) -> None:
         """Have entries looked at again at these times (ms since 1970), whatever was known."""
         if entries:
             with answering():

@@ -59,10 +59,26 @@ class Resyncs:
         self._scripts = Scripts(client)
 
     def open(self) -> dict[Scope, int]:
-        """Every scope that was asked for and not answered, and when it was asked last (ms)."""
+        """Every scope that was asked for and not answered, and when it was asked last (ms).
+
+        What is no scope is left out: see `forget_strange`.
+        """
+        return {
+            scope: when for member, when in self._asked() if (scope := _scope(member)) is not None
+        }
+
+    def forget_strange(self) -> list[str]:
+        """Forget what stands among the scopes and is none; what it was."""
+        strange = [member for member, _ in self._asked() if _scope(member) is None]
+        if strange:
+            with answering():
+                self._client.zrem(self._keys.resync, *strange)
+        return [member.decode(errors="backslashreplace") for member in strange]
+
+    def _asked(self) -> list[tuple[bytes, int]]:
         with answering():
             found: Any = self._client.zrange(self._keys.resync, 0, -1, withscores=True)
-        return {Scope.of(member.decode()): int(when) for member, when in found}
+        return [(member, int(when)) for member, when in found]
 
     def answered(self, asked: Mapping[Scope, int]) -> int:
         """Close the scopes `asked`, unless they were asked for again since; how many went."""
@@ -107,6 +123,14 @@ class Resyncs:
             yield lock
         finally:
             lock.release()
+
+
+def _scope(member: bytes) -> Scope | None:
+    try:
+        scope = Scope.of(member.decode())
+    except UnicodeDecodeError:
+        return None
+    return scope if str(scope).encode() == member else None
 
 
 class ReconcileBusyError(ReconcileError):

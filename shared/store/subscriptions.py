@@ -92,7 +92,7 @@ class Subscriptions:
         """Every one, by feed."""
         with answering():
             found: Any = self._client.hgetall(self._key)
-        return sorted(Subscription(*json.loads(stored)) for stored in found.values())
+        return sorted(_read(topic, stored) for topic, stored in found.items())
 
     def add(self, topics: Iterable[str], now: int) -> None:
         """Subscribe to those of `topics` that are not known yet."""
@@ -116,7 +116,7 @@ class Subscriptions:
                 try:
                     pipe.watch(self._key)  # type: ignore[no-untyped-call]
                     stored: Any = pipe.hget(self._key, topic)
-                    made = decide(Subscription(*json.loads(stored))) if stored else None
+                    made = decide(_read(topic.encode(), stored)) if stored else None
                     if made is None:
                         return None
                     pipe.multi()
@@ -125,3 +125,16 @@ class Subscriptions:
                 except redis.WatchError:
                     continue
                 return made
+
+
+def _read(topic: bytes, stored: bytes) -> Subscription:
+    """What is stored of a feed; of a damaged record its name is left, and it is asked for anew."""
+    name = topic.decode(errors="backslashreplace")
+    try:
+        read = Subscription(*json.loads(stored))
+        kinds = [type(value) for value in read]
+    except (ValueError, TypeError):
+        kinds = []
+    if kinds == [str] * 5 + [int] * 4 + [str] and read.topic == name:
+        return read
+    return Subscription(name, state="failed", due=1, why="what was known of it was damaged")

@@ -54,15 +54,19 @@ class Turn:
         """Up to `most` locs that are due, now in `sending`.
 
         Nothing that was told of within `debounce` ms: that waits until these are over. With `whole`
-        the same goes for the site as one.
+        the same goes for the site as one. What is no text is given up.
         """
         with answering():
             due: Any = self._client.zrange(
                 self._queue, "-inf", now, byscore=True, offset=0, num=most, withscores=True
             )
-            if not due:
-                return []
-            locs = [loc for loc, _ in due]
+        if strange := [loc for loc, _ in due if not _is_text(loc)]:
+            self._give_up(strange, now)
+            due = [(loc, score) for loc, score in due if loc not in strange]
+        if not due:
+            return []
+        locs = [loc for loc, _ in due]
+        with answering():
             asked = [_WHOLE] if whole else locs
             scores: Any = self._client.zmscore(self._told, asked)
         again = [0 if told is None else int(told) + debounce for told in scores]
@@ -132,6 +136,18 @@ class Turn:
 
         self._write(write)
 
+    def _give_up(self, strange: list[bytes], now: int) -> None:
+        fields: Any = {
+            "engine": self._engine, "at": now, "why": "it is no text: somebody else wrote it",
+            "locs": json.dumps([loc.decode(errors="backslashreplace") for loc in strange]),
+        }  # fmt: skip
+
+        def write(pipe: Pipeline) -> None:
+            pipe.xadd(self._keys.notice_dead, fields, maxlen=MOST_DEAD, approximate=False)
+            pipe.zrem(self._queue, *strange)
+
+        self._write(write)
+
     def restore(self) -> None:
         """Put back what a turn that came to no end had taken."""
         with answering():
@@ -164,6 +180,13 @@ class Turn:
                 pipe.execute()
             except WatchError:
                 raise lost from None
+
+
+def _is_text(stored: bytes) -> bool:
+    try:
+        return bool(stored.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 @contextmanager

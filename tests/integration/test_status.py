@@ -58,7 +58,7 @@ def watch(home: Path, *arguments: str) -> Result:
 def test_a_site_that_never_had_an_event_has_nothing_waiting(rig: Rig) -> None:
     assert status(rig) | {
         "waiting_events": 0, "oldest_s": None, "in_flight": 0, "accepted_events": 0, "publishes": 0,
-        "dead_events": 0, "paused": [],
+        "dead_events": 0, "paused": [], "failing": [],
     } == status(rig)  # fmt: skip
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import redis
 
-from shared.errors import CheckError, SitemapdError, StoreError
+from shared.errors import CheckError
 from shared.settings import Settings
 from shared.sites import Site
 from shared.store.checks import ERROR, CheckBusyError, Checks
 from shared.telemetry import logger
 from worker.examining.examination import Examination
+from worker.loops import Loop
 
 LOOK_S = 2.0
 FIRST_S = 600.0
@@ -31,6 +33,10 @@ BUSY_S = 0.02
 _SHORTEST_S = 0.0005
 
 _log = logger("check")
+
+
+class _StoppedError(CheckError):
+    """The worker stops: the check is given up, and begun again by the next one."""
 
 
 class Examiner:
@@ -46,35 +52,27 @@ class Examiner:
         self._checks = {name: Checks(client, name) for name in settings.sites}
         self._stopping = threading.Event()
         self._by_the_clock = time.monotonic() + first_s
-        self._not_before: dict[str, float] = {}
+        self.loop = Loop("checks", first_s=FAILED_S, longest_s=12 * FAILED_S)
         self._worked_since = time.perf_counter()
-        self._thread = threading.Thread(target=self._look_for_ever, name="check", daemon=True)
 
     def start(self) -> None:
         """Begin to look."""
-        self._thread.start()
+        self.loop.start(self.look, LOOK_S, first_s=LOOK_S)
 
     def stop(self) -> None:
         """Begin nothing more, and give up the check that is under way."""
         self._stopping.set()
+        self.loop.stop()
 
     def look(self) -> None:
         """Do the checks that somebody asked for, or that are due, of every site."""
         for name, site in self._sites.items():
             if self._stopping.is_set():
                 return
-            try:
-                if time.monotonic() >= self._not_before.get(name, 0.0) and self._wanted(name):
-                    self._check(name, site)
-            except CheckBusyError:
-                continue
-            except SitemapdError as error:
-                self._failed(name)
-                if not self._stopping.is_set():
-                    _log.error("not checked", site=name, reason=str(error))
-            except Exception:  # noqa: BLE001  # one site's trouble is not the next one's
-                self._failed(name)
-                _log.exception("not checked", site=name)
+            if self.loop.due(name):
+                with self.loop.at(name), suppress(CheckBusyError, _StoppedError):
+                    if self._wanted(name):
+                        self._check(name, site)
 
     def _wanted(self, name: str) -> bool:
         """Whether somebody asked, or it is due by the clock."""
@@ -100,15 +98,6 @@ class Examiner:
         while self._busy() and time.perf_counter() < until:
             time.sleep(_SHORTEST_S * 4)
         if self._stopping.is_set():
-            raise CheckError("the worker stops: the check is given up")
+            raise _StoppedError("the worker stops: the check is given up")
+        self.loop.progress()
         self._worked_since = time.perf_counter()
-
-    def _failed(self, name: str) -> None:
-        self._not_before[name] = time.monotonic() + FAILED_S
-
-    def _look_for_ever(self) -> None:
-        while not self._stopping.wait(LOOK_S):
-            try:
-                self.look()
-            except StoreError as error:
-                _log.error("not checked", reason=str(error))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import redis
 
-from shared.errors import StoreError
 from shared.settings import Settings
-from shared.telemetry import logger
+from worker.loops import Loop
 from worker.notify.contract import Outbound
 from worker.notify.outbound import ask
 from worker.notify.telling import Telling
@@ -25,7 +25,8 @@ LOOK_S = 10.0
 AT_ONCE = 4
 """Engines told at once: one that hangs takes five seconds of one thread, then is left alone."""
 
-_log = logger("notify")
+PATIENCE_S = 2.0
+"""How long the others wait for an engine that answers slowly, before they are told again."""
 
 
 class Notifier:
@@ -51,56 +52,48 @@ class Notifier:
             for name, site in settings.sites.items()
             if site.notify.engines
         }
-        self._asked, self._stopping = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._look_for_ever, name="notify", daemon=True)
+        self.loop, self._stopping = Loop("notify"), threading.Event()
         self._pool = ThreadPoolExecutor(AT_ONCE, "notify")
+        self._under_way: dict[tuple[str, str], Future[bool]] = {}
 
     def start(self) -> None:
         """Begin to look."""
         if self._sites:
-            self._thread.start()
+            self.loop.start(self.look, LOOK_S)
 
     def stop(self) -> None:
         """Begin nothing more; a request that is under way ends by itself, soon."""
         self._stopping.set()
-        self._asked.set()
+        self.loop.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def ask(self) -> None:
         """Something was published: look now."""
-        self._asked.set()
+        self.loop.ask()
 
     def look(self) -> bool:
-        """Tell every engine that is due of one batch; whether one of them may have more."""
-        due = [(site, engine) for site in self._sites.values() for engine in self._due(site)]
-        futures = [self._pool.submit(self._tell, *each) for each in due]
-        done = [future.result() for future in futures]  # of all: each has its turn
-        return any(done)
+        """Tell every engine that is due of one batch; whether one of them may have more.
 
-    def _due(self, site: Telling) -> list[str]:
-        try:
-            return [] if self._quiet() else site.due()
-        except StoreError as error:
-            _log.error("notices failed", site=site.name, reason=str(error))
-            return []
+        It waits for them, for those that take long not longer than PATIENCE_S.
+        """
+        for name, site in self._sites.items():
+            with self.loop.at(name):
+                for engine in [] if self._quiet() else site.due():
+                    if self.loop.due(name, engine):
+                        self._begin(site, engine)
+        done, left = wait(self._under_way.values(), PATIENCE_S)
+        self._under_way = {key: of for key, of in self._under_way.items() if of in left}
+        return bool(left) or any(not each.cancelled() and each.result() for each in done)
+
+    def _begin(self, site: Telling, engine: str) -> None:
+        if (site.name, engine) not in self._under_way and not self._stopping.is_set():
+            with suppress(RuntimeError):  # the pool was shut down meanwhile
+                telling = self._pool.submit(self._tell, site, engine)
+                self._under_way[site.name, engine] = telling
 
     def _tell(self, site: Telling, engine: str) -> bool:
-        if self._stopping.is_set():
-            return False
-        try:
-            return site.tell(engine)
-        except StoreError as error:
-            _log.error("notices failed", site=site.name, engine=engine, reason=str(error))
-        except Exception:  # noqa: BLE001  # one engine's trouble is not the next one's
-            _log.exception("notices failed", site=site.name, engine=engine)
-        return False
-
-    def _look_for_ever(self) -> None:
-        while not self._stopping.is_set():
-            self._asked.clear()
-            try:
-                while self.look() and not self._stopping.is_set():
-                    pass
-            except (RuntimeError, CancelledError):
-                return  # stopped meanwhile
-            self._asked.wait(LOOK_S)
+        more = False
+        if not self._stopping.is_set():
+            with self.loop.at(site.name, engine):
+                more = site.tell(engine, self.loop.progress)
+        return more

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import redis
 
-from shared.errors import PublishError
+from shared.errors import PublishError, StoreDownError
+from shared.locator import Located
 from shared.sites import Site
-from shared.store.lookup import Lookup, unpacked
+from shared.store.lookup import Lookup
 from shared.store.notices import CHUNK, Fate, Notices
 from shared.store.publishing import Publishing
 from shared.store.sections import Sections
@@ -53,8 +54,12 @@ class Telling:
         """The engines that are to be told of something."""
         return self.notices.due(list(self.tellers), self._clock())
 
-    def tell(self, engine: str) -> bool:
-        """Tell `engine` of one batch of what is due; whether there may be more."""
+    def tell(self, engine: str, progress: Callable[[], None] = lambda: None) -> bool:
+        """Tell `engine` of one batch of what is due; whether there may be more.
+
+        What is known of a page may be damaged: it is given up, and the others are told. `progress`
+        is called before each request.
+        """
         teller, now = self.tellers[engine], self._clock()
         endpoint = self._endpoint(engine, teller, now)
         left = self._site.notify.engines[engine].daily - self.notices.spent(engine, now)
@@ -65,25 +70,38 @@ class Telling:
                 return False
             most = teller.most if teller.whole else min(teller.most, left)
             locs = mine.take(now, most, self._debounce(engine), whole=teller.whole)
-            pages = self.pages(locs)
-            wanted = [page.loc for page in pages if teller.wants(page)]
-            mine.drop(set(locs) - set(wanted))
+            pages, damaged = self._pages(locs)
+            for why, some in damaged.items():
+                _log.error("not told", site=self.name, engine=engine, pages=some, reason=why)
+                mine.bury(some, now, why)
+            wanted = [page for page in pages if teller.wants(page)]
+            mine.drop({page.loc for page in pages} - {page.loc for page in wanted})
             if wanted:
-                self._send(mine, engine, endpoint, [p for p in pages if teller.wants(p)], now)
+                self._send(mine, engine, endpoint, wanted, now, progress)
         return True
 
-    def pages(self, locs: Sequence[str]) -> list[Page]:
-        """What is known of `locs` now: this, and not what was when they changed, is told."""
-        found = []
+    def _pages(self, locs: Sequence[str]) -> tuple[list[Page], dict[str, list[str]]]:
+        """What is known of `locs` now: this, and not what was when they changed, is told. And those
+        of which nothing can be known, by the reason.
+        """
+        found, damaged = [], dict[str, list[str]]()
         for start in range(0, len(locs), CHUNK):
             records, _ = self._lookup.records(locs[start : start + CHUNK])
-            known = unpacked(records)
-            places = {loc: page.place for loc, page in known.items() if page and page.place}
-            names = self._sections.names(place.section for place in places.values())
-            for loc, page in known.items():
-                section = names[places[loc].section] if loc in places else ""
-                found.append(Page(loc, page is not None and page.live, section))
-        return found
+            for loc, stored in records.items():
+                try:
+                    found.append(self._page(loc, stored))
+                except StoreDownError:
+                    raise
+                except Exception as error:  # noqa: BLE001  # whatever is stored there
+                    damaged.setdefault(f"its record is damaged: {error}", []).append(loc)
+        return found, damaged
+
+    def _page(self, loc: str, stored: bytes) -> Page:
+        page = Located.unpack(stored) if stored else None
+        if page is None or page.place is None:
+            return Page(loc, page is not None and page.live)
+        number = page.place.section
+        return Page(loc, page.live, self._sections.names([number])[number])
 
     def _debounce(self, engine: str) -> int:
         return int(self._site.notify.engines[engine].debounce_minutes * 60_000)
@@ -117,11 +135,18 @@ class Telling:
         return None
 
     def _send(
-        self, mine: Turn, engine: str, endpoint: str, pages: Sequence[Page], now: int
+        self,
+        mine: Turn,
+        engine: str,
+        endpoint: str,
+        pages: Sequence[Page],
+        now: int,
+        progress: Callable[[], None],
     ) -> None:
         teller, locs = self.tellers[engine], [page.loc for page in pages]
 
         def before() -> None:
+            progress()
             mine.keep()
             if teller.whole:
                 self.notices.spend(engine, now, 1)

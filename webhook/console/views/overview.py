@@ -140,6 +140,11 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         said = f"{words.plural(dead, 'event')} failed five times and {'is' if dead == 1 else 'are'}"
         todo = "What they say about their pages is not published."
         yield Concern("bad", f"{said} set aside.", todo, see="console.failed")
+    for each in status["failing"]:
+        what = f"{each['loop']} ({each['part']})" if each["part"] else each["loop"]
+        ago = words.span(each["for_s"])
+        said = f"{what.capitalize()} of the worker {each['worker']} is {each['state']} for {ago}."
+        yield Concern("bad", said, each["reason"], see="console.workers")
     if paused := status["paused"]:
         said = "; ".join(PAUSED[queue] for queue in paused if queue in PAUSED)
         todo = "It stays so until somebody lets it go on."

@@ -1,0 +1,218 @@
+"""Supervised loops: all that a worker does again and again in the background.
+
+A loop catches whatever its work raises, logs it once per kind, tries again after a back-off and
+goes on with the rest; `worker/watchdog.py` reports every loop that fails, hangs or has ended. The
+work of a loop is divided into duties, a site or a part of one, that fail and rest one by one.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from shared.errors import SitemapdError, StoreDownError
+from shared.store.loops import Trouble
+from shared.telemetry import logger
+
+HANG_S = 45.0
+"""Work that declares no progress for so long hangs: reported within 5 s, shown within a minute."""
+
+FIRST_S = 2.0
+LONGEST_S = 300.0
+DOWN_S = 2.0
+"""Without Redis no back-off grows: all work goes on as soon as it is back."""
+
+_log = logger("loops")
+
+
+class Duty:
+    """One part of a loop's work; times without a comment are those of the monotonic clock."""
+
+    def __init__(self, site: str, part: str) -> None:
+        self.site, self.part = site, part
+        self.failures, self.reason = 0, ""
+        self.since = 0.0  # s since 1970
+        self.not_before = 0.0
+        self.at: dict[int, float] = {}  # thread -> when it last got on
+
+
+class Loop:
+    """One loop. Duties may be done by any thread, several at once."""
+
+    def __init__(
+        self, name: str, *, first_s: float = FIRST_S, longest_s: float = LONGEST_S,
+        hang_s: float = HANG_S, rests: Mapping[Any, float] | None = None,
+        clock: Callable[[], float] = time.monotonic, jitter: Callable[[], float] = random.random,
+    ) -> None:  # fmt: skip
+        """The back-off begins with `first_s` and doubles up to `longest_s`; `rests` sets it for
+        errors of a kind. `hang_s` is how long work may go without progress. All in seconds;
+        `jitter` gives numbers in 0..1.
+        """
+        self.name, self.succeeded = name, time.time()
+        self._first_s, self._longest_s, self._hang_s = first_s, longest_s, hang_s
+        self._rests = rests or {}
+        self._clock, self._jitter = clock, jitter
+        self._duties: dict[tuple[str, str], Duty] = {}
+        self._at_work: dict[int, list[Duty]] = {}  # by thread, the outer first
+        self._lock = threading.Lock()
+        self._asked, self._stopping = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def due(self, site: str = "", part: str = "") -> bool:
+        """Whether that duty is not resting after a failure."""
+        duty = self._duties.get((site, part))
+        return duty is None or self._clock() >= duty.not_before
+
+    @contextmanager
+    def at(self, site: str = "", part: str = "") -> Iterator[None]:
+        """Do a duty: what is raised within is recorded, and goes no further."""
+        me = threading.get_ident()
+        with self._lock:
+            duty = self._duties.setdefault((site, part), Duty(site, part))
+            duty.at[me] = self._clock()
+            self._at_work.setdefault(me, []).append(duty)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # a loop outlives whatever its work raises
+            self._failed(duty, error)
+        else:
+            self._succeeded(duty)
+        finally:
+            with self._lock:
+                duty.at.pop(me, None)
+                self._at_work[me].pop()
+            self.progress()
+
+    def progress(self) -> None:
+        """The calling thread gets on with what it does."""
+        me, now = threading.get_ident(), self._clock()
+        with self._lock:
+            for duty in self._at_work.get(me, ()):
+                duty.at[me] = now
+
+    def start(
+        self, step: Callable[[], object], pause_s: float, *, first_s: float = 0.0,
+        farewell: bool = False,
+    ) -> None:  # fmt: skip
+        """Take `step` after `first_s`, then every `pause_s` seconds; at once again if it gives
+        True, or if somebody asks. With `farewell` once more after `stop`.
+        """
+
+        def run() -> None:
+            self._stopping.wait(first_s)
+            while True:
+                self._asked.clear()
+                if self._stopping.is_set():
+                    break
+                again = self._step(step)
+                self._asked.wait(0.0 if again is True else self._pause_s(pause_s))
+                if not self.due():  # whoever asks does not shorten the back-off
+                    self._stopping.wait(self._duties["", ""].not_before - self._clock())
+            if farewell:
+                self._step(step)
+
+        self._thread = threading.Thread(target=run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def _step(self, step: Callable[[], object]) -> object:
+        with self.at():
+            return step()
+        return None
+
+    def ask(self) -> None:
+        """Take the next step now."""
+        self._asked.set()
+
+    def stop(self) -> None:
+        """Begin no step more."""
+        self._stopping.set()
+        self._asked.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait so long for the thread to end."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    @property
+    def started(self) -> bool:
+        """Whether it has a thread."""
+        return self._thread is not None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopping.is_set()
+
+    def troubles(self) -> list[Trouble]:
+        """The duties that fail or hang, and the loop itself if its thread has ended."""
+        found, now = [], self._clock()
+        thread = self._thread
+        if thread is not None and not thread.is_alive() and not self._stopping.is_set():
+            ended = "its thread has ended"
+            found.append(self._trouble(Duty("", ""), "hanging", self.succeeded, ended))
+        with self._lock:
+            duties = [(duty, dict(duty.at)) for duty in self._duties.values()]
+        for duty, at in duties:
+            if late := {thread: now - then for thread, then in at.items()}:
+                stuck, silent = max(late.items(), key=lambda item: item[1])
+                if silent > self._hang_s:
+                    reason = f"no progress for {silent:.0f} s, {_where(stuck)}"
+                    found.append(self._trouble(duty, "hanging", time.time() - silent, reason))
+                    continue
+            if duty.failures:
+                found.append(self._trouble(duty, "failing", duty.since, duty.reason))
+        return found
+
+    def _trouble(self, duty: Duty, state: str, since: float, reason: str) -> Trouble:
+        return Trouble.model_validate({
+            "loop": self.name, "site": duty.site, "part": duty.part, "state": state,
+            "since": since, "times": duty.failures, "reason": reason,
+        })  # fmt: skip
+
+    def _pause_s(self, pause_s: float) -> float:
+        """Until the next step: sooner than `pause_s` if a duty has rested by then."""
+        now = self._clock()
+        with self._lock:
+            rests = [duty.not_before - now for duty in self._duties.values() if duty.failures]
+        return min([pause_s, *(rest for rest in rests if rest > 0)])
+
+    def _failed(self, duty: Duty, error: Exception) -> None:
+        reason = str(error) if isinstance(error, SitemapdError) else ""
+        reason = reason or f"{type(error).__name__}: {error}"
+        known, duty.reason = reason == duty.reason, reason
+        duty.failures += 1
+        duty.since = duty.since or time.time()
+        rest = min(self._first_s * 2 ** min(duty.failures - 1, 20), self._longest_s)
+        rest = next((s for kind, s in self._rests.items() if isinstance(error, kind)), rest)
+        rest = min(DOWN_S, rest) if isinstance(error, StoreDownError) else rest
+        duty.not_before = self._clock() + rest * (1 + self._jitter() / 4)
+        if known and duty.failures & (duty.failures - 1):
+            return  # said before; and again at 2, 4, 8 times
+        said = {"site": duty.site, "part_of_it": duty.part, "times": duty.failures}
+        said = {name: value for name, value in said.items() if value}
+        if isinstance(error, SitemapdError):
+            _log.error(f"{self.name} failed", reason=reason, again_s=round(rest, 1), **said)
+        else:
+            _log.exception(f"{self.name} failed", reason=reason, again_s=round(rest, 1), **said)
+
+    def _succeeded(self, duty: Duty) -> None:
+        if duty.failures:
+            _log.info(f"{self.name} works again", site=duty.site, times=duty.failures)
+        duty.failures, duty.reason, duty.since, duty.not_before = 0, "", 0.0, 0.0
+        if not duty.site:
+            self.succeeded = time.time()
+
+
+def _where(thread: int) -> str:
+    """The line that a thread is at."""
+    frame = sys._current_frames().get(thread)
+    if frame is None:
+        return "in a thread that has ended"
+    code = frame.f_code
+    name = "/".join(code.co_filename.rsplit("/", 2)[-2:])
+    return f"at {name}:{frame.f_lineno} in {code.co_name}"

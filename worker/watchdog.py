@@ -1,0 +1,58 @@
+"""The watchdog of a worker: reports which of its loops fail, hang or have ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import redis
+
+from shared.errors import StoreError
+from shared.store.loops import Health, Report
+from shared.telemetry import logger
+from worker.loops import Loop
+
+WATCH_S = 5.0
+
+_log = logger("loops")
+
+
+class Watchdog:
+    """Reports the loops of the worker `name`, from a thread of its own."""
+
+    def __init__(self, client: redis.Redis, name: str, loops: Sequence[Loop]) -> None:
+        self._health, self._name, self._loops = Health(client), name, loops
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        """Begin to report."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Report no more; what was reported is of a worker that has ended."""
+        self._stopping.set()
+
+    def look(self) -> Report:
+        """Report how the loops that were started are doing. StoreError."""
+        running = [loop for loop in self._loops if loop.started]
+        succeeded = {loop.name: loop.succeeded for loop in running}
+        found = [trouble for loop in running for trouble in loop.troubles()]
+        report = Report(succeeded=succeeded, troubles=tuple(found))
+        self._health.report(self._name, report)
+        return report
+
+    def end(self) -> None:
+        """Forget the last report, after `stop`. StoreError."""
+        self._thread.join(WATCH_S)
+        self._health.forget(self._name)
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.look()
+            except StoreError:
+                pass  # the heartbeat says so; the report is of no use to anybody until it is back
+            except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread
+                _log.exception("loops not reported")
+            self._stopping.wait(WATCH_S)
