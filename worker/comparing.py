@@ -1,7 +1,8 @@
 """Compare what a site lists with its source of truth, by asking what events would change.
 
-The source is read as a stream. Per batch of its pages, `decide` says what an upsert of each would
-do, on what is known now and never applied: `added` is missing here, any other change is stale. Then
+The source is read to its end, and what it says of a page in several places is united. Per batch of
+its pages, `decide` then says what an upsert of each would do, on what is known now and never
+applied: `added` is missing here, any other change is stale. Then
 every listed page is looked up among those that the source named. So a page that an event changed
 after the comparison began is right, whatever the source said before, and nothing is written.
 """
@@ -27,10 +28,12 @@ from shared.sites import Site
 from shared.store.listing import Listing
 from shared.store.lookup import unpacked
 from shared.store.pages import Pages
+from worker.deduplication import Statement
 from worker.findings import EXTRA, MISSING, STALE, Finding, Findings
 from worker.importer import batches
 from worker.sources import Item, Record, Refusal
 from worker.sources.records import STATED
+from worker.statement_spool import StatementSpool
 from worker.translating import Said, Translator
 
 BATCH = 500
@@ -40,10 +43,10 @@ _IN_GROUP = "differs, and only its sender can say which translation group it is 
 
 
 class Stated(NamedTuple):
-    """One page as the source states it."""
+    """One page as the source states it; `silent` as in a Record."""
 
     event: Event
-    record: Record
+    silent: frozenset[str]
 
 
 class Verdict(NamedTuple):
@@ -87,6 +90,7 @@ class Comparison:
         self._translator = Translator(site.rules, into)
         self._policy = Policy(site.routing, site.hints, began_ms)
         self._base, self._families = site.base, frozenset(site.limits)
+        self._most_bytes = site.rules.most_bytes
         self._incomplete = ""
 
     def run(
@@ -97,18 +101,22 @@ class Comparison:
 
         Raises SourceError from `items`, StoreError.
         """
-        for batch in batches(items, BATCH):
-            stated: dict[str, Stated] = {}
-            for item in batch:
-                event = self._translator.event(item, self._began, say)
-                if event is None or event.loc is None or not isinstance(item, Record):
-                    self._left_out(item)
-                    continue
-                # Of a page that is named twice the last statement counts, as in an import.
-                stated.pop(event.loc, None)
-                stated[event.loc] = Stated(replace(event, version=self._began), item)
-            self._source(stated)
-            seen(len(batch))
+        with StatementSpool(self._began, self._most_bytes) as spool:
+            for batch in batches(items, BATCH):
+                for item in batch:
+                    event = self._translator.event(item, None, say)
+                    if event is None or event.loc is None or not isinstance(item, Record):
+                        self._left_out(item)
+                    else:
+                        spool.add(Statement(event, item.where, item.silent))
+                seen(len(batch))
+            for pages in batches(spool.pages(say), BATCH):
+                said = [statement for statement, _ in pages]
+                events = [replace(each.event, version=self._began) for each in said]
+                self._source(
+                    {e.loc or "": Stated(e, s.silent) for e, s in zip(events, said, strict=True)}
+                )
+                seen(0)
         listed, meant = self._walk()
         source = self._findings.source()
         return Outcome(source.pages, source.meant, listed, meant, self._incomplete)
@@ -134,7 +142,7 @@ class Comparison:
         doubtful = {
             loc: stated[loc]
             for loc, verdict in verdicts.items()
-            if verdict.decision.changed and _live(verdict) and stated[loc].record.silent
+            if verdict.decision.changed and _live(verdict) and stated[loc].silent
         }
         if doubtful:
             stated = {**stated, **self._completed(doubtful, verdicts)}
@@ -163,7 +171,7 @@ class Comparison:
     def _verdict(self, known: Known, stated: Stated, before: Located | None) -> Verdict:
         event, (loc, owner) = stated.event, subjects(stated.event)
         assert loc is not None
-        if before and before.live and "section" in stated.record.silent:
+        if before and before.live and "section" in stated.silent:
             event = replace(event, section=None)
         claim = known.claims.get(owner) if owner else None
         sections = {known.section_of(loc)}
@@ -183,14 +191,14 @@ class Comparison:
         listed |= {key: page for key, page in unpacked(twins).items() if page}
         current = self._pages.lookup.current(listed)
         done = {}
-        for loc, (event, record) in stated.items():
+        for loc, (event, silent) in stated.items():
             members = {}
             if loc in current:  # else it is being published this moment
                 entry = fragments.parse(current[loc])
-                members = {name: getattr(entry, name) for name in record.silent & _ENTRY}
-            if "news" in record.silent and NEWS + loc in current:
+                members = {name: getattr(entry, name) for name in silent & _ENTRY}
+            if "news" in silent and NEWS + loc in current:
                 members["news"] = fragments.parse(current[NEWS + loc]).news
-            done[loc] = Stated(replace(event, **members), record)
+            done[loc] = Stated(replace(event, **members), silent)
         return done
 
     def _walk(self) -> tuple[int, int]:
@@ -229,6 +237,6 @@ def _finding(stated: Stated, verdict: Verdict) -> Finding:
     event, reason = verdict.event, verdict.decision.reason
     assert event.loc is not None
     grouped = verdict.before is not None and bool(verdict.before.group)
-    if grouped and "alternates" in stated.record.silent:
+    if grouped and "alternates" in stated.silent:
         return Finding(STALE, event.loc, _IN_GROUP, None)
     return Finding(MISSING if reason == "added" else STALE, event.loc, reason, event)

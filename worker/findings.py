@@ -1,25 +1,16 @@
-"""What a comparison has found so far, in a file: memory does not grow with the site.
-
-SQLite's own temporary database: nobody else can open it, and it is gone with its connection.
-"""
+"""What a comparison has found so far, in a file: memory does not grow with the site."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from shared.errors import ReconcileError
 from shared.events import Event
-from shared.locator import digest_of
 from shared.store.checks import SAMPLES, Compared, Sample
+from worker.scratch import Scratch, page_key
 
-_CACHE_KIB = 16_384
 _SCHEMA = """
-PRAGMA journal_mode = OFF;
-PRAGMA synchronous = OFF;
-PRAGMA temp_store = FILE;
 CREATE TABLE source (page INTEGER PRIMARY KEY, meant INTEGER NOT NULL);
 CREATE TABLE found (page INTEGER PRIMARY KEY, what TEXT, loc TEXT, why TEXT, event BLOB);
 CREATE INDEX by_kind ON found (what);
@@ -47,34 +38,23 @@ class Counts(NamedTuple):
     meant: int
 
 
-class Findings:
+class Findings(Scratch):
     """The pages that a source names, and what is different here."""
 
     def __init__(self) -> None:
-        self._base = sqlite3.connect("")
-        self._base.executescript(f"PRAGMA cache_size = -{_CACHE_KIB};{_SCHEMA}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        self._base.close()
-        if isinstance(error, sqlite3.Error):
-            raise ReconcileError(
-                f"no room for what was found ({error}): SQLITE_TMPDIR names where there is some"
-            ) from error
+        super().__init__(_SCHEMA)
 
     def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
         """The source names these pages, in a place of its own or as one it cannot give."""
         self._base.executemany(
             "INSERT INTO source VALUES (?, ?)"
             " ON CONFLICT (page) DO UPDATE SET meant = max(meant, excluded.meant)",
-            [(_key(loc), int(meant)) for loc in locs],
+            [(page_key(loc), int(meant)) for loc in locs],
         )
 
     def unnamed(self, locs: Sequence[str]) -> list[str]:
         """Those of `locs` that the source does not name."""
-        keys = {_key(loc): loc for loc in locs}
+        keys = {page_key(loc): loc for loc in locs}
         marks = ",".join("?" * len(keys))
         query = f"SELECT page FROM source WHERE page IN ({marks})"  # noqa: S608  # nosec B608
         known = {page for (page,) in self._base.execute(query, list(keys))}
@@ -83,12 +63,12 @@ class Findings:
     def found(self, finding: Finding) -> None:
         """Remember `finding`, instead of what was found about that page before."""
         event = finding.event.dump() if finding.event else None
-        row = (_key(finding.loc), finding.what, finding.loc, finding.why, event)
+        row = (page_key(finding.loc), finding.what, finding.loc, finding.why, event)
         self._base.execute("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
 
     def right(self, locs: Iterable[str]) -> None:
         """These pages are as the source states them, the last time it did."""
-        keys = [(_key(loc),) for loc in locs]
+        keys = [(page_key(loc),) for loc in locs]
         self._base.executemany("DELETE FROM found WHERE page = ?", keys)
 
     def source(self) -> Counts:
@@ -128,7 +108,3 @@ def summary(
     }
     missing, stale, extra = map(findings.count, (MISSING, STALE, EXTRA))
     return Compared(began_ms, missing, stale, extra, samples, incomplete, repaired)
-
-
-def _key(loc: str) -> int:
-    return int.from_bytes(digest_of(loc), "big", signed=True)

@@ -1,14 +1,16 @@
 """Bring an existing source of truth in, as ordinary events, and say what could not come.
 
 An import stands at the moment it began: what an event says about a page after that wins, however
-long the import takes. One that was cut off and is started again reads and reports everything, and
-sends only what the former run did not; a source that changed meanwhile is sent from the first
+long the import takes. Nothing is sent before the source was read to its end: then it is known what
+it says of each page. An import that was cut off and is started again reads and reports everything,
+and sends only what the former run did not; a source that changed meanwhile is sent from the first
 difference on, and stands at the moment that was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -16,12 +18,15 @@ from typing import Any, NamedTuple, TypeVar
 import redis
 
 from shared.errors import StoreError
+from shared.events import Event
 from shared.inbox import Inbox
 from shared.sites import Site
 from shared.store.contract import Keys
 from shared.store.redis import answering
+from worker.deduplication import Statement
 from worker.settling import now_ms
-from worker.sources import Item, Note
+from worker.sources import Item, Note, Record
+from worker.statement_spool import StatementSpool
 from worker.translating import Said, Translator
 
 BATCH = 1000
@@ -34,15 +39,17 @@ _T = TypeVar("_T")
 
 
 class Progress(NamedTuple):
-    """How far an import is: items read, pages sent, pages refused.
+    """How far an import is: pages read, sent, refused; `skipped` are those that a former run had
+    sent, `united` are statements of a page that another of these states too.
 
-    `skipped` are the items that a former run had sent; the others count them too.
+    Once it is complete, `read` is the sum of the others.
     """
 
     read: int = 0
     sent: int = 0
     refused: int = 0
     skipped: int = 0
+    united: int = 0
 
 
 class Importer:
@@ -63,6 +70,7 @@ class Importer:
         """
         self._client, self._section, self._quiet = client, section, not notify
         self._translator = Translator(site.rules, section, now_ms)
+        self._most_bytes = site.rules.most_bytes
         self._inbox = Inbox(client, name)
         self._keys = Keys(name)
 
@@ -77,33 +85,50 @@ class Importer:
     ) -> Progress:
         """Send every page of `items` as an event; `say` gets each refusal and note.
 
-        `report` is told of progress after each batch; `drain` is called while too many events
-        wait. Raises StoreError, and SourceError from `items`.
+        `report` is told of progress after each batch, read or sent; `drain` is called while too
+        many events wait. Raises StoreError, SourceError from `items`, and ReconcileError where the
+        disk has no room for what was read.
         """
         mark = _Mark(self._client, self._keys.importing(self._name(source)))
         done = Progress()
-        for batch in batches(items, BATCH):
-            skip = mark.passes(batch)
-            found = [self._translator.event(item, mark.began, say) for item in batch]
-            events = [event for event in found if event is not None]
-            if events and not skip:
-                accepted = self._inbox.accept(events, quiet=self._quiet)
-                if accepted.status != "accepted":
-                    raise StoreError(f"the inbox takes no events: {accepted.status}")
-            if not skip:
-                mark.add(batch)
-            notes = sum(isinstance(item, Note) for item in batch)
-            done = Progress(
-                done.read + len(batch),
-                done.sent + len(events),
-                done.refused + len(batch) - len(events) - notes,
-                done.skipped + (len(batch) if skip else 0),
-            )
-            report(done)
-            while self._inbox.waiting() > BACKLOG:
-                drain()
+        with StatementSpool(mark.began, self._most_bytes) as spool:
+            for batch in batches(items, BATCH):
+                taken = sum(self._read(item, spool, say) for item in batch)
+                pages = sum(not isinstance(item, Note) for item in batch)
+                done = done._replace(read=done.read + pages, refused=done.refused + pages - taken)
+                report(done)
+            for statements in batches(spool.pages(say), BATCH):
+                skip = mark.passes([each.event for each, _ in statements])
+                if not skip:
+                    self._send([each.event for each, _ in statements], mark)
+                new = len(statements)
+                done = done._replace(
+                    sent=done.sent + (0 if skip else new),
+                    skipped=done.skipped + (new if skip else 0),
+                    united=done.united + sum(times for _, times in statements) - new,
+                )
+                report(done)
+                while self._inbox.waiting() > BACKLOG:
+                    drain()
         mark.remove()
         return done
+
+    def _read(self, item: Item, spool: StatementSpool, say: Callable[[Said], None]) -> bool:
+        event = self._translator.event(item, None, say)
+        if event is None or not isinstance(item, Record):
+            return False
+        spool.add(Statement(event, item.where, item.silent))
+        return True
+
+    def _send(self, events: Sequence[Event], mark: _Mark) -> None:
+        stamped = [
+            replace(event, version=mark.began) if event.version is None else event
+            for event in events
+        ]
+        accepted = self._inbox.accept(stamped, quiet=self._quiet)
+        if accepted.status != "accepted":
+            raise StoreError(f"the inbox takes no events: {accepted.status}")
+        mark.add(events)
 
     def _name(self, source: str) -> str:
         return blake2b(f"{source}\0{self._section}".encode(), digest_size=8).hexdigest()
@@ -121,7 +146,7 @@ class _Mark:
         self._at = 0
         self._stored = bool(stored)
 
-    def passes(self, batch: Sequence[Item]) -> bool:
+    def passes(self, batch: Sequence[Event]) -> bool:
         """Whether the former run sent this very batch, and all before it."""
         if self._at >= len(self._sent):
             return False
@@ -133,7 +158,7 @@ class _Mark:
         self._write(lambda pipe: pipe.ltrim(self._key, 0, self._at).lset(self._key, 0, self.began))
         return False
 
-    def add(self, batch: Sequence[Item]) -> None:
+    def add(self, batch: Sequence[Event]) -> None:
         """Remember that `batch` was sent."""
         new = [_digest(batch)] if self._stored else [self.began, _digest(batch)]
         self._write(lambda pipe: pipe.rpush(self._key, *new))
@@ -152,8 +177,8 @@ class _Mark:
             pipe.execute()
 
 
-def _digest(batch: Sequence[Item]) -> bytes:
-    return blake2b(repr(batch).encode(errors="surrogatepass"), digest_size=8).digest()
+def _digest(batch: Sequence[Event]) -> bytes:
+    return blake2b(b"\n".join(event.dump() for event in batch), digest_size=8).digest()
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:

@@ -42,8 +42,11 @@ class Translator:
         self._rules, self._section, self._now_ms = rules, section, now_ms
         self._plain_sections = rules.sections - rules.news
 
-    def event(self, item: Item, version: int, say: Callable[[Said], None]) -> Event | None:
-        """The event of one item; a page with a bad date, hint or extension comes without it."""
+    def event(self, item: Item, version: int | None, say: Callable[[Said], None]) -> Event | None:
+        """The event of one item; a page with a bad date, hint or extension comes without it.
+
+        It has `version` unless the item states one.
+        """
         if isinstance(item, Refusal):
             say(Said("refused", item.where, item.rule, item.detail, item.loc))
             return None
@@ -63,7 +66,7 @@ class Translator:
         return _timely(event, item, say, self._now_ms())
 
     def _members(
-        self, record: Record, version: int, say: Callable[[Said], None]
+        self, record: Record, version: int | None, say: Callable[[Said], None]
     ) -> dict[str, object]:
         members: dict[str, object] = {
             "type": "upsert", "version": version, "section": self._section,

@@ -15,7 +15,7 @@ from deploy.commands.reconcile import KeyOption, QueryOption
 from deploy.draining import Workers
 from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
 from shared.errors import ConfigError, Fault
-from worker.importer import Importer
+from worker.importer import Importer, Progress
 from worker.sources import Access, estimate, public, read
 from worker.translating import Said
 
@@ -44,7 +44,7 @@ def import_(
     """Bring in every page of an existing sitemap, feed, list or CMS, as it is there now.
 
     Pages that the source does not name stay as they are. Started again after a break, it goes on
-    where it stood.
+    where it stood. The exit code is 1 where the source gave no page.
     """
     place = find(home, site)
     if section is not None and section not in place.site.limits:
@@ -84,9 +84,18 @@ def import_(
     if as_json:
         shown = [said._asdict() for said in first]
         answer(done._asdict() | {"said": rules, "first": shown}, as_json=True)
-        return
+    else:
+        _tell(done, rules, first, whole=report is not None)
+    raise typer.Exit(0 if done.sent or done.skipped else 1)
+
+
+def _tell(
+    done: Progress, rules: list[dict[str, object]], first: list[Said], *, whole: bool
+) -> None:
     answer(done._asdict() | {"said": rules}, as_json=False)
     for said in first:
         out.print(f"{said.kind} {said.where}: {said.detail} ({said.rule})", highlight=False)
-    if sum(counts.values()) > len(first) and report is None:
+    if not whole and sum(int(str(rule["times"])) for rule in rules) > len(first):
         out.print("more: give --report FILE to have all of them")
+    if not done.sent and not done.skipped:
+        out.print("nothing was imported: the source gave no page")

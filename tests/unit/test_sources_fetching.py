@@ -118,6 +118,33 @@ def test_children_on_other_hosts_and_schemes_are_never_asked(site: Site) -> None
     assert site.asked == ["/index.xml", "/hop.xml"]
 
 
+@pytest.mark.parametrize("kind", ["sitemap", "wordpress"])
+def test_no_first_document_is_followed_to_another_host(site: Site, kind: str) -> None:
+    """RELIABILITY T22: the server of the address that was given decides nothing about others."""
+    elsewhere = site.url.replace("127.0.0.1", "localhost")
+    site.put("/secret", urlset("https://a.example/1"))
+    for path in ("/s", "/s/wp-json/", "/s/wp-json/?_fields=home%2Cnamespaces", "/s/"):
+        site.redirect(path, f"{elsewhere}/secret")
+
+    with pytest.raises(SourceError):
+        list(read(f"{kind}:{site.url}/s"))
+
+    assert site.asked
+    assert "/secret" not in site.asked
+
+
+def test_a_redirect_to_another_host_is_said_with_its_address(site: Site) -> None:
+    elsewhere = site.url.replace("127.0.0.1", "localhost")
+    top = site.redirect("/s.xml", f"{elsewhere}/secret")
+
+    with pytest.raises(
+        SourceError, match=r"redirects to another site, http://localhost:\d+/secret"
+    ):
+        list(read(top))
+    with pytest.raises(SourceError, match="no http or https"):
+        list(read(site.redirect("/f.xml", "file:///etc/hostname")))
+
+
 @pytest.mark.parametrize(
     ("child", "same"),
     [

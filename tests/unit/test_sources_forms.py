@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from tests.unit.sources import NS, Put, split, urlset
 from worker.sources import Note, Record, Refusal, estimate, read
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -47,6 +49,77 @@ def test_broken_gzip_gives_what_came_before(put: Put) -> None:
     assert {"F4", "F9"} == {rule for _, rule in refusals}
     twice = gzip.compress(gzip.compress(urlset().encode()))
     assert split(put(twice)) == ([], [("s.xml", "F9")], [])
+
+
+PAGE = "<loc>https://a.example/1</loc>"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda data: data[:-8] + bytes(8), "incorrect data check"),
+        (lambda data: data[:-4] + b"\1\1\1\1", "incorrect length check"),
+        (lambda data: data[:-8], "ends in the middle"),
+        (lambda data: data[:-1], "ends in the middle"),
+        (lambda data: data + b"<!-- served by x -->", "no gzip"),
+        (lambda data: data + bytes(70_000) + b"x", "no gzip"),
+        (lambda data: data + b"\x1f", "no gzip"),
+        (lambda data: data + b"\x1f\x8b\x08", "ends in the middle"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sitemap", "csv", "ndjson"])
+def test_gzip_that_is_damaged_at_its_end_gives_all_that_decompresses(
+    put: Put, spoil: Callable[[bytes], bytes], said: str, kind: str
+) -> None:
+    """PROTOCOL F9: every page comes, and the source is said to be damaged."""
+    text = {
+        "sitemap": urlset(PAGE),
+        "csv": "loc\nhttps://a.example/1\n",
+        "ndjson": '{"loc": "https://a.example/1"}\n',
+    }
+    items = list(read(f"{kind}:{put(spoil(gzip.compress(text[kind].encode())))}"))
+
+    assert [item.loc for item in items if isinstance(item, Record)] == ["https://a.example/1"]
+    (refusal,) = [item for item in items if isinstance(item, Refusal)]
+    assert refusal.rule == "F9"
+    assert said in refusal.detail
+
+
+def test_gzip_that_is_damaged_in_its_middle_gives_all_before_the_damage(put: Put) -> None:
+    """A stored block of 65,535 bytes says its length twice; the second one's is made wrong."""
+    text = urlset(*(f"<loc>https://a.example/{n:05}</loc>" for n in range(3_000))).encode()
+    packer = zlib.compressobj(0, wbits=31)
+    first = packer.compress(text[:60_000]) + packer.flush(zlib.Z_FULL_FLUSH)
+    locs, refusals, _ = split(put(first + b"\x00\x01\x00\x01\x00" + text[60_000:]))
+
+    assert len(locs) == text[:60_000].count(b"</url>")
+    assert {("s.xml", "F9")} <= set(refusals)
+
+
+def test_several_gzip_members_and_zeros_behind_them_are_one_document(put: Put) -> None:
+    """RFC 1952 2.2; tapes and some archivers fill up with zeros."""
+    text = urlset(PAGE, "<loc>https://a.example/2</loc>").encode()
+    members = b"".join(gzip.compress(text[at : at + 40]) for at in range(0, len(text), 40))
+
+    expected = (["https://a.example/1", "https://a.example/2"], [], [])
+    assert split(put(members)) == expected
+    assert split(put(members + bytes(200_000))) == expected
+
+
+def test_gzip_of_which_nothing_decompresses_is_called_broken_not_empty(put: Put) -> None:
+    with pytest.raises(SourceError, match=r"gives nothing: broken gzip"):
+        list(read(put(b"\x1f\x8b\x08\x00")))
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_lines_end_with_any_of_the_three_ends(put: Put, end: str) -> None:
+    locs = [f"https://a.example/{n}" for n in range(20_000)]
+    rows = [f'{{"loc": "{loc}"}}' for loc in locs]
+
+    for kind, content in {"sitemap": locs, "csv": ["loc", *locs], "ndjson": rows}.items():
+        found = list(read(f"{kind}:{put(end.join(content))}"))
+        assert [item.loc for item in found if isinstance(item, Record)] == locs
+        assert found[-1].where.endswith(f"#{len(content) - (kind == 'csv')}")
 
 
 def test_atom_links_without_or_with_alternate_rel_are_taken(put: Put) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import os
+import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
@@ -15,6 +15,7 @@ from shared.errors import SourceError
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from zlib import _Decompress as _Inflate
 
 CHUNK = 64 * 1024
 LINE_LIMIT = 1024 * 1024
@@ -24,6 +25,8 @@ PROTOCOL_LIMIT = 52_428_800
 EXPANSION_LIMIT = 60 * 1024 * 1024
 
 GZIP_MAGIC = b"\x1f\x8b"
+_GZIP = 31  # zlib's name of the format, with its header and trailer
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -65,10 +68,10 @@ def open_file(path: Path) -> Document:
 class Body(Iterator[bytes]):
     """The uncompressed bytes of a document in chunks.
 
-    Reading ends at the first fault, which `fault` then names as (rule, detail): what came before
-    is whole and stays usable. gzip is known by its magic bytes, never by a name. `bound` ends
-    compressed documents at EXPANSION_LIMIT bytes; plain ones are as large as their file. Raises
-    SourceError where not even the first bytes can be read.
+    Reading ends at the first fault, which `fault` then names as (rule, detail): all that could be
+    read before it is given and usable. gzip is known by its magic bytes, never by a name. `bound`
+    ends compressed documents at EXPANSION_LIMIT bytes; plain ones are as large as their file.
+    Raises SourceError where not even the first bytes can be read.
     """
 
     def __init__(self, file: IO[bytes], *, bound: bool = True) -> None:
@@ -80,27 +83,77 @@ class Body(Iterator[bytes]):
         self.compressed = magic == GZIP_MAGIC
         self.size = 0
         self.fault: tuple[str, str] | None = None
-        self._take = gzip.GzipFile(fileobj=file, mode="rb").read if self.compressed else file.read
+        self._file = file
+        self._chunks = self._inflated() if self.compressed else iter(self._read, b"")
         self._limit = EXPANSION_LIMIT if bound and self.compressed else None
 
     def __next__(self) -> bytes:
-        chunk = b"" if self.fault else self._read()
+        chunk = next(self._chunks)
         self.size += len(chunk)
         if self._limit is not None and self.size > self._limit:
             self.fault = ("F7", f"grows beyond {self._limit} bytes; the rest was not read")
-            chunk = b""
-        if not chunk:
+            self._chunks = iter(())
             raise StopIteration
         return chunk
 
     def _read(self) -> bytes:
         try:
-            return self._take(CHUNK)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self.fault = ("F9", f"broken gzip after {self.size} bytes ({error})")
+            return self._file.read(CHUNK)
         except OSError as error:
             self.fault = ("io", f"cannot be read beyond byte {self.size}: {error.strerror}")
         return b""
+
+    def _inflated(self) -> Iterator[bytes]:
+        """The content of every member of the gzip file, one after the other (RFC 1952, 2.2)."""
+        data, members = self._read(), 0
+        while data:
+            while len(data) < len(GZIP_MAGIC) and (more := self._read()):
+                data += more
+            if members and not data.startswith(GZIP_MAGIC):
+                yield from self._behind(data)
+                return
+            data, members = (yield from self._member(data)), members + 1
+            data = data or (b"" if self.fault else self._read())
+
+    def _member(self, data: bytes) -> Generator[bytes, None, bytes]:
+        """The content of the member that begins with `data`; gives what follows it in the file."""
+        inflate = zlib.decompressobj(_GZIP)
+        while data:
+            before = inflate.copy()
+            try:
+                chunk = inflate.decompress(data, CHUNK)
+            except zlib.error as error:
+                yield from _until(before, data)
+                self._broken(str(error).partition(": ")[2] or str(error))
+                return b""
+            if chunk:
+                yield chunk
+            if inflate.eof:
+                return inflate.unused_data
+            data = inflate.unconsumed_tail or self._read()
+        if not self.fault:
+            self._broken("it ends in the middle")
+        return b""
+
+    def _behind(self, data: bytes) -> Iterator[bytes]:
+        """What follows the last member: zeros, or something that is lost."""
+        while data:
+            if data.strip(b"\0"):
+                self._broken("bytes follow it that are no gzip")
+                return
+            data = self._read()
+        yield from ()
+
+    def _broken(self, reason: str) -> None:
+        self.fault = ("F9", f"broken gzip after {self.size} bytes ({reason})")
+
+
+def _until(inflate: _Inflate, data: bytes) -> Iterator[bytes]:
+    """All that `data` gives before its fault: the call that meets the fault gives nothing."""
+    with suppress(zlib.error):
+        for at in range(len(data)):
+            if chunk := inflate.decompress(data[at : at + 1]):
+                yield chunk
 
 
 class Line(NamedTuple):
@@ -111,18 +164,26 @@ class Line(NamedTuple):
 
 
 def lines(chunks: Iterable[bytes]) -> Iterator[Line]:
-    """Lines of a stream, numbered from 1, in bounded memory; a UTF-8 byte order mark is removed."""
+    """Lines of a stream, numbered from 1, in bounded memory; a UTF-8 byte order mark is removed.
+
+    They end with LF, CR LF or CR.
+    """
     number, rest, too_long = 1, b"", False
     for chunk in chunks:
-        parts = (rest + chunk).split(b"\n")
-        rest = parts.pop()
+        data = rest + chunk
+        # A CR at the end may be the first half of CR LF.
+        last = data[-1:] if data.endswith(b"\r") else b""
+        parts = (
+            _LINE_END.split(data[: len(data) - len(last)]) if b"\r" in data else data.split(b"\n")
+        )
+        rest = parts.pop() + last
         for part in parts:
             yield _line(number, part, too_long)
             number, too_long = number + 1, False
         if len(rest) > LINE_LIMIT:
-            rest, too_long = b"", True
+            rest, too_long = last, True
     if rest or too_long:
-        yield _line(number, rest, too_long)
+        yield _line(number, rest.removesuffix(b"\r"), too_long)
 
 
 def _line(number: int, data: bytes, too_long: bool) -> Line:
@@ -130,4 +191,4 @@ def _line(number: int, data: bytes, too_long: bool) -> Line:
         return Line(number, None)
     if number == 1:
         data = data.removeprefix(b"\xef\xbb\xbf")
-    return Line(number, data.removesuffix(b"\r"))
+    return Line(number, data)

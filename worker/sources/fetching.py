@@ -67,16 +67,18 @@ def fetch(
     within: str | None = None,
     name: Callable[[str], str] = public_name,
 ) -> Document:
-    """GET one document, following at most MAX_REDIRECTS redirects.
+    """GET one document, following at most MAX_REDIRECTS redirects on its own site.
 
-    With `within` every hop must stay on the site of that URL (PROTOCOL N2): an index cannot send
-    the reader to other machines. `name` makes of a URL what may be reported of it. Raises
-    SourceError for anything but a complete 200.
+    With `within` the document must be on the site of that URL (PROTOCOL N2). So neither an index
+    nor a redirect can send the reader to other machines (RELIABILITY T22). `name` makes of a URL
+    what may be reported of it. Raises SourceError for anything but a complete 200.
     """
     deadline = time.monotonic() + TOTAL_TIMEOUT
+    start = url
     try:
+        _check(url, within, name)
         for _ in range(MAX_REDIRECTS + 1):
-            _check(url, within, name)
+            _check_hop(url, start, name)
             with http.stream("GET", url) as answer:
                 if answer.status_code not in _REDIRECTS:
                     shown = name(url)
@@ -105,6 +107,21 @@ def _check(url: str, within: str | None, name: Callable[[str], str]) -> None:
             "import it by its own address if it is yours"
         )
         raise UnusableSourceError("N2", detail)
+
+
+def _check_hop(url: str, start: str, name: Callable[[str], str]) -> None:
+    if same_site(url, start):
+        return
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise SourceError(
+            f"cannot fetch {name(start)}: it redirects to what is no http or https URL"
+        )
+    raise UnusableSourceError(
+        "N2",
+        f"{name(start)} redirects to another site, {name(url)}: nothing was asked there; import it "
+        "by its own address if it is yours",
+    )
 
 
 def _spool(answer: httpx.Response, deadline: float, name: str) -> IO[bytes]:

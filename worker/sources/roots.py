@@ -23,7 +23,7 @@ _CHANNEL = re.compile(
 )
 _HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _DOCTYPE = re.compile(rb"<!DOCTYPE", re.IGNORECASE)
-_ADDRESS = re.compile(rb"^\s*https?://", re.IGNORECASE | re.MULTILINE)
+_ADDRESS = re.compile(rb"(?:^|\r)\s*https?://", re.IGNORECASE | re.MULTILINE)
 
 ITEMS = {"urlset": b"url", "sitemapindex": b"sitemap", "rss": b"item", "feed": b"entry"}
 

@@ -128,7 +128,8 @@ class _Reader:
         if head.startswith(GZIP_MAGIC):
             raise UnusableSourceError("F9", "compressed twice; nothing was read")
         if not head.strip():
-            raise SourceError(f"{self._name} is empty" + (": broken gzip" if body.fault else ""))
+            why = f": {body.fault[1]}" if body.fault else ""
+            raise SourceError(f"{self._name} {'gives nothing' if why else 'is empty'}{why}")
         chunks = as_utf8(head, body, self._tally)
         start = next(chunks)
         if is_text_list(start):
