@@ -8,6 +8,7 @@ import base64
 import os
 import secrets as random
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -33,11 +34,13 @@ from deploy.commands import (
     websub,
     workers,
 )
-from deploy.terminal import HomeOption, JsonOption, answer, err, find
+from deploy.nginx_lines import lines
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, err, find
 from shared import telemetry
-from shared.errors import ConfigError, InvalidError, SitemapdError
+from shared.errors import ConfigError, InvalidError, SitemapdError, StoreError
 from shared.settings import Settings
-from shared.sites import WEBHOOK_PREFIX
+from shared.sites import WEBHOOK_PREFIX, Site
+from shared.store.publishing import Publishing
 
 EXIT_FAILURE = 1
 EXIT_CONFIG = 78
@@ -117,9 +120,34 @@ def config_check(home: HomeOption = None, as_json: JsonOption = False) -> None:
             "form": site.form,
             "sections": ", ".join(sorted(site.limits)),
         }
+        | _of_the_host(site)
         for name, site in place.settings.sites.items()
     ]
     answer(sites, as_json=as_json)
+
+
+def _of_the_host(site: Site) -> dict[str, str]:
+    """What only an administrator can do for a site below a directory: crawlers read the host's
+    robots.txt and no other (PROTOCOL L6, R1).
+    """
+    if site.base.path == "/":
+        return {}
+    line = f"Sitemap: {site.base.url('sitemap.xml')}"
+    return {"to_do": f"add to {site.base.origin}/robots.txt the line: {line}"}
+
+
+@config.command("nginx")
+def config_nginx(home: HomeOption = None, site: SiteOption = None) -> None:
+    """Print the nginx lines that serve a site's files beside another web site on its host.
+
+    They name the files that the settings of today, and what is published, can make: print them
+    anew after a change of either.
+    """
+    place = find(home, site)
+    sections: list[str] = []
+    with suppress(StoreError):
+        sections = Publishing(place.client(), place.name).sections()
+    print(lines(place.site, sections), end="")
 
 
 @app.command()

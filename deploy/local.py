@@ -183,7 +183,8 @@ def _web_ready(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(_reachable(host), port, timeout=2.0)
     with closing(connection):
         try:
-            connection.request("GET", "/readyz")
+            # Without `accepting` it would wait for the cure of files that are not ours.
+            connection.request("GET", "/readyz?accepting")
             return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False

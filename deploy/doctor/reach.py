@@ -108,13 +108,14 @@ def _file(case: Case) -> Finding:
 def _robots(case: Case) -> Finding:
     base = case.site.base
     if base.path != "/":
-        return skip(f"crawlers read {base.origin}/robots.txt, which is not in this web root")
+        line = f"Sitemap: {base.url(shards.index_name(0))}"
+        return skip(f"crawlers read {base.origin}/robots.txt: see that it has the line {line}")
     with closing(opened(case)) as root:
         return _public(case, root, "robots.txt", base.url("robots.txt"), _TEXT)
 
 
 def _webhook(case: Case) -> Finding:
-    url = f"{(case.to or case.site.base.origin).rstrip('/')}/readyz"
+    url = f"{(case.to or case.site.base.origin).rstrip('/')}/readyz?accepting"
     todo = "start it (sitemapd up, or sitemapd run web), or name its address with --to"
     try:
         served = fetch(url)

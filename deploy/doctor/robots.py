@@ -26,6 +26,14 @@ FILES, PAGES, MOST = 10, 500, 16 * 2**20
 
 def _robots(case: Case) -> Finding:
     site = case.site
+    if site.base.path != "/":
+        line = f"Sitemap: {site.base.url(shards.index_name(0))}"
+        said = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
+        if site.robots == "off":
+            return skip(f"{said}: see that it has the line {line}")
+        return warn(
+            f"{said}: none is written", f'add there the line {line}, and say robots = "off"'
+        )
     with closing(opened(case)) as root:
         content = root.read("robots.txt")
         ours = named(Publishing(case.client, case.name), site)

@@ -14,20 +14,25 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
-from shared import shards
-from shared.errors import PublishError, StoreError
+from shared import blocks, fragments, shards
+from shared.errors import ForeignStateError, PublishError, StoreError
 from shared.filenames import MARKER, TEMP
+from shared.routing import family_of
+from shared.shards import ShardState
 from shared.store.contract import Keys
 from shared.store.publishing import Publishing
 from shared.store.redis import answering
+from shared.store.shape import Shapes
 from shared.store.work import Run
-from worker import marker
 from worker.checking import STALE_S
 from worker.files import WebRoot
+from worker.ownership import belongs
+from worker.reshaping import shape_of
 
 BYTES_WARN, BYTES_FAIL = 500 * 2**20, 20 * 2**20
 INODES_WARN, INODES_FAIL = 1_000, 50
 MOST_NAMED = 5
+MOST_LOOKED_INTO = 20
 
 _TRIES = 2
 _AGAIN_S = 0.2
@@ -103,18 +108,52 @@ def _state(case: Case) -> Finding:
     with answering():
         found: Any = case.client.hmget(keys.counters, "run", "publishes")
     run = Run((found[0] or b"").decode(), int(found[1] or 0))
+    state = Publishing(case.client, case.name)
     with closing(opened(case)) as root:
-        if root.read(MARKER) is None and not run.publishes:
-            return ok("nothing has been published yet")
         try:
-            belongs = marker.belongs(root, run, case.name)
-        except PublishError as error:
-            said, _, todo = str(error).partition(". ")
-            return fail(said, todo)
-    if not belongs:
+            ours = belongs(root, state, case.name, case.site, run)
+        except ForeignStateError as error:
+            return fail(f"{error.reason}: nothing is published", error.todo)
+    if not ours and not run.publishes:
+        return ok("nothing has been published yet")
+    if not ours:
         todo = "nothing: the worker puts them back; do so now with: sitemapd rebuild"
         return warn(f"nothing says that the files are of this state ({MARKER})", todo)
     return ok(f"the files are of this state, after {run.publishes} publishes")
+
+
+def _settings(case: Case) -> Finding:
+    recorded = Shapes(case.client, case.name).read()
+    if not recorded:
+        return ok("nothing has been published yet")
+    differs = [name for name, value in shape_of(case.site).items() if recorded.get(name) != value]
+    if differs:
+        said = f"the files were written by other settings: {', '.join(differs)}"
+        todo = (
+            f"restart the worker, which writes them anew; or: sitemapd rebuild --site {case.name}"
+        )
+        return fail(said, todo)
+    state, prefix = Publishing(case.client, case.name), case.site.base.prefix
+    files = state.files(state.sections())
+    sections, limits = {shard.section for shard in files}, case.site.limits
+    gone = sorted(name for name in sections if family_of(name, limits) not in limits)
+    if gone:
+        return warn(
+            f"these sections are configured no more, and pages are still listed there: "
+            f"{', '.join(gone)}",
+            f"send their pages again (sitemapd reconcile --site {case.name}), or configure them",
+        )
+    for shard in list(files)[:MOST_LOOKED_INTO]:
+        (taken,), _ = state.load([shard], [ShardState(0, 0, 0, 0)])
+        for block in list(taken.blocks.values())[:1]:
+            locs = [fragments.loc_of(each) for each in blocks.split(block.raw())[:1]]
+            if locs and not locs[0].startswith(prefix):
+                return warn(
+                    f"pages outside base_url are still listed, {locs[0]} for one",
+                    "send the pages under the new address, and delete those of the old one by id; "
+                    "or begin anew: empty Redis, import, sitemapd rebuild --adopt",
+                )
+    return ok("the files are written by the settings of today")
 
 
 def index_names(case: Case, root: WebRoot) -> list[str]:
@@ -188,6 +227,10 @@ CHECKS = (
     Check(
         "state", "whether Redis and the files belong together", _state, "create the web root",
         store=True,
+    ),
+    Check(
+        "settings", "whether files, sections and pages are those of the settings of today",
+        _settings, "run: sitemapd rebuild", store=True,
     ),
     Check("files", "the index, and every file that it names", _files, "run: sitemapd rebuild"),
 )  # fmt: skip

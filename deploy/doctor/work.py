@@ -7,6 +7,7 @@ from shared.admin.outcomes import command
 from shared.inspector import Inspector
 from shared.store.contract import Keys
 from shared.store.loops import Health
+from shared.store.quarantine import Quarantine
 from shared.store.queues import Queues
 from shared.store.redis import answering
 from shared.store.workers import Worker, Workers, own_version
@@ -104,6 +105,16 @@ def _loops(case: Case) -> Finding:
     return ok("nothing that runs in the background fails or hangs")
 
 
+def _quarantined(case: Case) -> Finding:
+    stopped, single = Quarantine(case.client, case.name).read()
+    if stopped is not None:
+        return fail(f"nothing is published: {stopped.reason}", stopped.todo)
+    for shard, cause in single.items():
+        others = f", and {len(single) - 1} more" if len(single) > 1 else ""
+        return fail(f"{shard} is not published: {cause.reason}{others}", cause.todo)
+    return ok("every file can be written")
+
+
 def _paused(case: Case) -> Finding:
     paused = Queues(case.client, case.name).paused()
     if paused:
@@ -122,5 +133,6 @@ CHECKS = (
     Check("publishing", "how long files are behind", _files_behind, _START, store=True),
     Check("dead letters", "events that failed for good", _dead_letters, _START, store=True),
     Check("loops", "whether work in the background fails or hangs", _loops, _START, store=True),
+    Check("quarantine", "files that cannot be written", _quarantined, _START, store=True),
     Check("held", "files that the shrink guard holds", _held, _START, store=True),
 )  # fmt: skip

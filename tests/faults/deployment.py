@@ -186,7 +186,7 @@ class Deployment:
         """Whether the webhook says that it takes events."""
         try:
             with socket.create_connection((self.options.address, self.port), 2) as connection:
-                connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+                connection.sendall(b"GET /readyz?accepting HTTP/1.0\r\n\r\n")
                 return b" 200 " in connection.recv(100)
         except OSError:
             return False

@@ -97,7 +97,7 @@ def test_an_index_that_is_given_up_is_removed_by_a_rebuild_and_a_strangers_is_no
 ) -> None:
     rig = Rig(store, tmp_path / "public", robots="create")
     rig.do(upsert("a"))
-    without = Rig(store, tmp_path / "public", robots="create", index=False)
+    without = Rig(store, tmp_path / "public", robots="create", index=False, retire_hours=0)
 
     without.audit().rebuild()
     assert not (rig.root / "sitemap.xml").exists()

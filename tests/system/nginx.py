@@ -62,6 +62,13 @@ class Nginx:
         self.web_root = web_root
         self.upstream = upstream
         self.port = 0
+        self._beside: str | None = None
+
+    def beside(self, lines: str) -> None:
+        """Have another web site, of files in `web_root`, include these lines in its server block
+        instead of the shipped one.
+        """
+        self._beside = lines
 
     @property
     def address(self) -> str:
@@ -97,6 +104,11 @@ class Nginx:
         for name in ("sitemapd.conf", "sitemapd-files.conf"):
             text = rendered((SHIPPED / name).read_text(encoding="utf-8"), values)
             (self.directory / name).write_text(text, encoding="utf-8")
+        if self._beside is not None:
+            lines = self._beside.replace("snippets/", f"{self.directory}/")
+            (self.directory / "sitemapd.conf").write_text(
+                f"server {{ {listen}; root {self.web_root};\n{lines}\n}}\n"
+            )
         # root's nginx would serve as nobody, who may not look into root's temporary directories
         user = "user root root;" if os.geteuid() == 0 else ""
         main = MAIN.format(directory=self.directory, user=user)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.system.driver import SITEMAPD
@@ -74,3 +76,48 @@ def test_the_compose_file_follows_the_compose_specification() -> None:
     checker = Path(sys.executable).with_name("check-jsonschema")
 
     said(checker, "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+
+
+@pytest.mark.parametrize("path", ["/", "/a.b/shop/"])
+def test_an_existing_server_block_serves_every_file_and_leaves_the_rest_alone(
+    tmp_path: Path, path: str
+) -> None:
+    """As `sitemapd config nginx` prints it, included beside a web site of its own."""
+    needs(PROGRAM)
+    (tmp_path / "sitemapd.toml").write_text(
+        f'[sites.demo]\nbase_url = "http://127.0.0.1{path}"\nweb_root = "public"\n'
+        'form = "encoded"\nfeed = true\ntokens = ["0123456789abcdef"]\n'
+        '[sites.demo.notify.indexnow]\nkey = "0123456789abcdef"\n'
+    )
+    printed = said(SITEMAPD, "config", "nginx", "--home", tmp_path)
+    theirs, ours = tmp_path / "theirs", tmp_path / "public"
+    for root in (theirs, ours):
+        root.mkdir()
+    files = ("sitemap.xml", "atom.xml", "rss.xml", "sitemap.html", "sitemap.css")
+    for name in (*files, "0123456789abcdef.txt", "blog-1.xml"):
+        (ours / name).write_bytes(b"ours")
+    (ours / "pages-1.xml.gz").write_bytes(gzip.compress(b"ours"))
+    (theirs / "blog-1.xml").write_bytes(b"theirs")
+    (theirs / "robots.txt").write_bytes(b"theirs")
+    nginx = Nginx(tmp_path / "nginx", theirs, "unix:/run/none.sock")
+    nginx.beside(printed)
+    nginx.start()
+    try:
+        answers = {
+            name: httpx.get(nginx.address + name, trust_env=False)
+            for name in (
+                *(f"{path}{name}" for name in (*files, "0123456789abcdef.txt", "pages-1.xml")),
+                "/blog-1.xml", "/robots.txt",
+            )
+        }  # fmt: skip
+    finally:
+        nginx.stop()
+
+    assert {name: reply.status_code for name, reply in answers.items()} == dict.fromkeys(
+        answers, 200
+    )
+    assert {name for name, reply in answers.items() if reply.text == "theirs"} == {
+        "/blog-1.xml", "/robots.txt",
+    }  # fmt: skip
+    policy = answers[f"{path}sitemap.html"].headers.get("content-security-policy")
+    assert policy == "frame-ancestors 'none'"

@@ -1,0 +1,56 @@
+"""The nginx lines by which the server block of an existing web site serves a site's files too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from shared import filenames
+from shared.sites import Site
+
+_LINES = """\
+# {base}: the files of {root}, and no other; from `sitemapd config nginx`.
+location ~ "^{directory}({names})$" {{
+    root "{root}";
+    include snippets/sitemapd-files.conf;{rewrite}
+    try_files $uri @sitemapd_packed;
+}}
+"""
+
+_FRAMED = """\
+location = "{directory}{page}" {{
+    root "{root}";
+    include snippets/sitemapd-files.conf;
+    add_header Content-Security-Policy "frame-ancestors 'none'" always;{rewrite}
+}}
+"""
+
+_PACKED = """\
+location @sitemapd_packed {{
+    root "{root}";
+    include snippets/sitemapd-files.conf;
+    gzip_static always;
+    gunzip on;
+    gzip_vary on;
+}}
+"""
+
+
+def lines(site: Site, sections: Iterable[str] = ()) -> str:
+    """The `location` blocks for the files of `site`, those of `sections` among them.
+
+    Made of the one list of file names (shared/filenames.py). The web root of a site below a
+    directory stands for that directory.
+    """
+    path = site.base.path
+    names = filenames.served(site, sections)
+    directory = re.escape(path)
+    rewrite = "" if path == "/" else f'\n    rewrite "^{directory}(.*)$" /$1 break;'
+    values = {
+        "base": site.base.prefix, "root": str(site.web_root), "directory": directory,
+        "names": "|".join(names), "rewrite": rewrite,
+    }  # fmt: skip
+    framed = ""
+    if site.pages:
+        framed = _FRAMED.format(**values | {"directory": path, "page": filenames.PAGE})
+    return framed + _LINES.format(**values) + _PACKED.format(**values)
