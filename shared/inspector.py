@@ -136,7 +136,10 @@ class Inspector:
         name = shards.file_name(shard, self._site.form)
         assert page.place is not None
         if page.live:
-            return f"the shrink guard holds {name} as it was published before"
+            return (
+                f"the shrink guard holds {name} as it was published before, so its new pages and "
+                f"edits wait until: sitemapd confirm --site {self._name}"
+            )
         fragment = self._lookup.fragment(shard, page.place.block, loc)
         if fragment is None:
             return "the latest event about it took it out"

@@ -191,6 +191,9 @@ def _post_events() -> Schema:
     }  # fmt: skip
 
 
+READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
+
+
 def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") -> Schema:
     found: Schema = {
         "operationId": name,
@@ -275,16 +278,7 @@ def document() -> Schema:
             },
             "/metrics": {"get": metrics()},
             "/healthz": {"get": _get("alive", "The process answers", status)},
-            "/readyz": {
-                "get": _get(
-                    "ready",
-                    "Events can be taken and what they change is published; with "
-                    "`?accepting`: events can be taken",
-                    status,
-                    "store-down",
-                    "not-published",
-                )
-            },
+            "/readyz": {"get": _get("ready", READY, status, "store-down", "not-published")},
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
         },
         "components": {

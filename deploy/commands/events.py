@@ -28,6 +28,7 @@ from shared.errors import ConfigError, Fault, SitemapdError, StoreError
 from shared.inspector import Inspector
 from shared.store import history
 from shared.store.contract import Keys
+from shared.store.quarantine import Quarantine
 from shared.store.redis import answering
 
 WATCH_S = 30.0
@@ -161,6 +162,7 @@ class Watch:
         self._client: redis.Redis = place.client()
         self._inspector = Inspector(self._client, place.name, place.site)
         self._recent = Keys(place.name).recent
+        self._name, self._quarantine = place.name, Quarantine(self._client, place.name)
         with answering():
             last: Any = self._client.xrevrange(self._recent, count=1)
         self._after = last[0][0] if last else b"0"
@@ -173,7 +175,10 @@ class Watch:
             if time.monotonic() > deadline:
                 waits = "decided" if undecided else "published"
                 raise StoreError(f"not {waits} within {WATCH_S:.0f} s: is a worker running?")
-            for fields in self._news():
+            news = self._news()
+            for step in self._in_the_way(unpublished if not news and not undecided else set()):
+                yield step | {"ms": _since(started)}
+            for fields in news:
                 if b"decided" in fields:
                     for ident, subject, reason, changed in history.unpack(fields[b"decided"])[0]:
                         if ident not in undecided:
@@ -186,15 +191,36 @@ class Watch:
                         if changed:
                             unpublished |= self._shard(subject)
                     continue
-                note = json.loads(fields[b"published"])
-                if held := unpublished & set(note.get("held", ())):
-                    unpublished -= held
-                    what = f"{', '.join(sorted(held))}: see sitemapd status"
-                    yield {"step": "held", "what": what, "ms": _since(started)}
-                if unpublished & set(note["shards"]):
-                    unpublished -= set(note["shards"])
-                    files = note["written"] + [f"{name} (removed)" for name in note["removed"]]
-                    yield {"step": "published", "what": ", ".join(files), "ms": _since(started)}
+                for step in self._published(json.loads(fields[b"published"]), unpublished):
+                    yield step | {"ms": _since(started)}
+
+    def _published(self, note: dict[str, Any], unpublished: set[str]) -> Iterator[dict[str, Any]]:
+        """What a publish did about `unpublished` files, which are not waited for any more."""
+        if held := unpublished & set(note.get("held", ())):
+            unpublished -= held
+            what = (
+                f"{', '.join(sorted(held))}: the shrink guard holds this file, new pages and edits "
+                f"with it, until: sitemapd confirm --site {self._name}"
+            )
+            yield {"step": "held", "what": what}
+        if unpublished & set(note["shards"]):
+            unpublished -= set(note["shards"])
+            files = note["written"] + [f"{name} (removed)" for name in note["removed"]]
+            yield {"step": "published", "what": ", ".join(files)}
+
+    def _in_the_way(self, unpublished: set[str]) -> Iterator[dict[str, Any]]:
+        """What keeps `unpublished` files from being written, which are not waited for then."""
+        if not unpublished:
+            return
+        stopped, single = self._quarantine.read()
+        if stopped is not None:
+            unpublished.clear()
+            what = f"nothing is published: {stopped.reason}; {stopped.todo}"
+            yield {"step": "stopped", "what": what}
+        for shard, cause in single.items():
+            if str(shard) in unpublished:
+                unpublished.discard(str(shard))
+                yield {"step": "set aside", "what": f"{shard}: {cause.reason}; {cause.todo}"}
 
     def _news(self) -> list[dict[bytes, bytes]]:
         with answering():

@@ -77,6 +77,7 @@ def status(
             out.print(said, soft_wrap=True, highlight=False, markup=False, style="red")
         if held:
             command = f"sitemapd confirm --site {each['site']}"
+            out.print("new pages and edits of these files wait as well", highlight=False)
             out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
         if asked:
             source = place.settings.sites[each["site"]].source.get_secret_value()

@@ -16,6 +16,8 @@ STUCK_S = 60.0
 FULL = 0.8
 MOST_NAMED = 5
 
+WAIT_TOO = "their new pages and edits wait as well"
+
 _START = "start one: sitemapd up, or sitemapd run worker"
 
 
@@ -91,7 +93,7 @@ def _held(case: Case) -> Finding:
     if held:
         named = ", ".join(f"{each['shard']} ({each['from']} -> {each['to']})" for each in held)
         todo = f"if that is meant, run: sitemapd confirm --site {case.name}; else send them again"
-        return warn(f"the shrink guard holds {named}", todo)
+        return warn(f"the shrink guard holds {named}: {WAIT_TOO}", todo)
     return ok("nothing is held")
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
+from deploy.commands.events import Watch as EventWatch
+from deploy.terminal import find
 from shared.errors import ForeignStateError
 from shared.filenames import MARKER
 from shared.inspector import Inspector
@@ -308,3 +311,22 @@ def test_gzip_files_of_another_program_count_as_well(store: redis.Redis, tmp_pat
     (rig.root / "pages-1.xml.gz").write_bytes(gzip.compress(FOREIGN))
 
     assert "pages-1.xml.gz" in try_to_publish(rig)
+
+
+def test_who_watches_an_event_is_told_that_nothing_is_published(lost: Rig) -> None:
+    follow = EventWatch(find(lost.root.parent))
+    ids = lost.send(upsert(1))
+    lost.pump().run()
+
+    steps = {step["step"]: step["what"] for step in follow.steps(ids, time.perf_counter())}
+
+    assert list(steps) == ["decided", "stopped"]
+    assert "sitemapd rebuild --site demo --adopt" in steps["stopped"]
+
+
+def test_doctor_says_so_as_well(lost: Rig) -> None:
+    done = CliRunner().invoke(app, ["doctor", "--offline", "--home", str(lost.root.parent)])
+
+    assert done.exit_code == 1
+    assert "nothing is published" in done.stdout
+    assert "sitemapd rebuild --site demo --adopt" in " ".join(done.stdout.split())

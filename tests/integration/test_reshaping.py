@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import redis
 
+from deploy.doctor import root as root_checks
+from deploy.doctor.contract import Case
 from shared.shards import Shard
 from tests.integration.rig import BASE, Rig
 from worker.watching import Watch
@@ -218,3 +220,37 @@ def test_a_change_that_was_cut_off_is_taken_up_again(rig: Rig) -> None:
     assert listed == {f"{BASE}pages-{n}.xml.gz" for n in range(1, 41)}
     assert not list(other.audit().verify())
     assert Shard("pages", 40) in other.state.files(["pages"])
+
+
+def test_doctor_tells_what_does_not_fit_the_settings_of_today(rig: Rig) -> None:
+    def said(**options: Any) -> tuple[str, str]:
+        site = changed(rig, **options)
+        case = Case(site.settings, site.name, site.site, site.client, "")
+        (check,) = [each for each in root_checks.CHECKS if each.name == "settings"]
+        found = check.look(case)
+        return found.status, found.detail
+
+    assert said()[0] == "ok"
+    assert said(form="xml.gz") == ("fail", "the files were written by other settings: form")
+    other = changed(rig, base_url=OTHER)
+    look(other)
+    other.settle()
+    assert said(base_url=OTHER) == (
+        "warn", f"pages outside base_url are still listed, {BASE}p/0 for one",
+    )  # fmt: skip
+
+
+def test_doctor_names_sections_that_are_configured_no_more(store: redis.Redis, root: Path) -> None:
+    rig = Rig(store, root, sections={"posts": {}})
+    rig.do(upsert(1, section="posts"), upsert(2))
+    look(rig)
+    without = Rig(store, root)
+    look(without)
+    case = Case(without.settings, "demo", without.site, store, "")
+    (check,) = [each for each in root_checks.CHECKS if each.name == "settings"]
+
+    found = check.look(case)
+
+    assert (found.status, "posts" in found.detail) == ("warn", True)
+    without.do(upsert(1, section="pages"))
+    assert not (root / "posts-1.xml").exists()

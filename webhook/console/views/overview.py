@@ -159,7 +159,10 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         said = (
             f"The shrink guard holds {words.plural(len(held), 'file')} that would lose many pages."
         )
-        yield Concern("warn", said, "Confirm below if that is meant; else send the pages again.")
+        todo = (
+            "Their new pages and edits wait as well. Confirm below if that is meant; else send the "
+        )
+        yield Concern("warn", said, f"{todo}pages again.")
     if drifts(status):
         said = f"The state lists {status['urls']:,} pages, its files {status['published_urls']:,}."
         todo = "Nothing waits that would explain it. This says what differs; rebuild repairs it:"
