@@ -27,6 +27,7 @@ from webhook.problems import MAX_FAULTS, PROBLEMS
 from webhook.sources import cloudevents, native
 from webhook.wire import NDJSON
 
+_READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
 _URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
 _NOTHING = {"type": "null"}  # a member that is null is not there
 _RESYNC = {"enum": list(RESYNC_MEMBERS)}
@@ -191,9 +192,6 @@ def _post_events() -> Schema:
     }  # fmt: skip
 
 
-READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
-
-
 def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") -> Schema:
     found: Schema = {
         "operationId": name,
@@ -278,7 +276,7 @@ def document() -> Schema:
             },
             "/metrics": {"get": metrics()},
             "/healthz": {"get": _get("alive", "The process answers", status)},
-            "/readyz": {"get": _get("ready", READY, status, "store-down", "not-published")},
+            "/readyz": {"get": _get("ready", _READY, status, "store-down", "not-published")},
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
         },
         "components": {
