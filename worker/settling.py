@@ -15,6 +15,7 @@ from shared.members import RESYNC
 from shared.patch import decide
 from shared.scopes import Scope
 from shared.sites import Site
+from shared.store.changes import BatchTooLargeError
 from shared.store.lookup import loc_of
 from shared.store.pages import Pages
 from shared.store.redis import Errand
@@ -70,6 +71,10 @@ class Settler:
                 self._apply(batch, errand)
         except StoreDownError:
             raise
+        except BatchTooLargeError:
+            half = len(batch) // 2
+            first = self.settle(batch[:half])
+            return self.settle(batch[half:], errand) and first
         except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
             if len(batch) == 1:
                 self._failed(batch[0], error)

@@ -16,31 +16,36 @@
 --      status: accepted | duplicate (same id, same body) | conflict (same id, other body) | full
 --      (the inbox) | limited (the rate) | closed (the door)
 -- include count
+-- include sound
 local first, events = 9, #ARGV - 8
 if KEYS[6] then
   local known = redis.call('GET', KEYS[6])
   if known then
     local digest, id, number = string.match(known, '^(%S*) (%S*) (%d+)$')
-    return {digest == ARGV[1] and 'duplicate' or 'conflict', id, tonumber(number), 0, digest, 0}
+    if digest then
+      return {digest == ARGV[1] and 'duplicate' or 'conflict', id, tonumber(number), 0, digest, 0}
+    end
   end
 end
 if redis.call('HEXISTS', KEYS[4], 'door') == 1 then
   return {'closed', '', 0, 0, '', 0}
 end
+must_be('stream', KEYS[1])
 local most = tonumber(ARGV[4])
 if most > 0 and redis.call('XLEN', KEYS[1]) + events > most then
   return {'full', '', 0, 0, '', 0}
 end
-local rate, size = tonumber(ARGV[5]), tonumber(ARGV[6])
+local rate, size, paid = tonumber(ARGV[5]), tonumber(ARGV[6]), nil
 if rate > 0 then
   local time = redis.call('TIME')
   local now, cost, debt = time[1] * 1000000 + time[2], events / rate, 0
   local known = redis.call('GET', KEYS[3])
   if known then
-    local since, owed = string.match(known, '^(%d+) (%S+)$')
+    local since, owed = string.match(known, '^(%d+) (%d+%.?%d*)$')
+    since, owed = tonumber(since or now), tonumber(owed or 0)
     -- A clock that was set back adds nothing to the wait: time goes on from where it is now.
-    debt = math.max(0, tonumber(owed) - math.max(0, now - tonumber(since)) / 1000000)
-    if now < tonumber(since) then
+    debt = math.max(0, owed - math.max(0, now - since) / 1000000)
+    if now < since then
       redis.call('SET', KEYS[3], string.format('%.0f %.6f', now, debt), 'KEEPTTL')
     end
   end
@@ -50,7 +55,7 @@ if rate > 0 then
     return {'limited', '', 0, 0, '', math.ceil(wait)}
   end
   debt = debt + cost
-  redis.call('SET', KEYS[3], string.format('%.0f %.6f', now, debt), 'PX', math.ceil(debt * 1000))
+  paid = {string.format('%.0f %.6f', now, debt), math.ceil(debt * 1000)}
 end
 local marks = {}
 for i, name in ipairs({'q', 't'}) do
@@ -60,8 +65,11 @@ for i, name in ipairs({'q', 't'}) do
 end
 local id = ''
 for i = first, #ARGV do
-  local added = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i], unpack(marks))
+  local added = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i], unpack(marks, 1, math.min(#marks, 4)))
   id = id == '' and added or id
+end
+if paid then
+  redis.call('SET', KEYS[3], paid[1], 'PX', paid[2])
 end
 local prefix = string.match(KEYS[5], '^(.*)stats$')
 count(prefix, tonumber(string.match(id, '^%d+')), 'accepted', events)

@@ -2,6 +2,8 @@
 --
 -- Everything that was read to decide is compared first; if anything has changed since, nothing is
 -- written and the caller reads and decides again. So any number of workers may do this at once.
+-- Then all is worked out and checked, and then written, the records of the pages last: if it ended
+-- half way all the same, its events would be decided again, and not be found to be done already.
 --
 -- KEYS 1 inbox     stream  settled events are acknowledged and removed
 --      2 dirty     zset    shard -> since when
@@ -34,6 +36,8 @@ local LAST_BLOCK = 65535
 local SHARDS = 1048576
 
 -- include count
+-- include parts
+-- include sound
 -- include beside
 -- include told
 
@@ -58,6 +62,7 @@ if conflicts > 0 then
 end
 
 local shards, tails, listed = {}, {}, 0
+local records = {}
 -- In the order in which the batch comes to them: `pairs` has none, and ordinals are for ever.
 local touched = {}
 
@@ -143,7 +148,8 @@ local function still_published(shard, block, digest)
 end
 
 for i, page in ipairs(a.pages) do
-  local field, before, after, op, payload, section, digest, counts, told = unpack(page)
+  local before, after, op, payload = page[2], page[3], page[4], page[5]
+  local section, digest, counts, told = page[6], page[7], page[8], page[9]
   local old_place, old_length = NOWHERE, 0
   if before ~= '' then
     old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
@@ -204,47 +210,51 @@ for i, page in ipairs(a.pages) do
     shard_of(old_section, old_number).soiled = true
   end
   if op ~= 'N' then
-    redis.call('HSET', KEYS[FIRST + i - 1], field, new_place .. after)
-  end
-  if op ~= 'N' and string.sub(after, 1, 3) == '\0\0\0' then
-    redis.call('ZADD', KEYS[3], a.forget, digest)
+    records[i] = new_place .. after
   end
 end
 
-for i, claim in ipairs(a.claims) do
-  redis.call('HSET', KEYS[FIRST + #a.pages + i - 1], claim[1], claim[3])
-  if #claim[3] == 8 then
-    redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[4])
-  end
+-- Nothing has been written so far, and nothing below can fail that was not looked at here. What is
+-- written for people may: it is left out then.
+must_be('stream', KEYS[1])
+must_be('zset', KEYS[2], KEYS[3])
+must_be('hash', KEYS[5])
+must_count(KEYS[4], 'shards', 'urls', 'clusters')
+sound_beside(a)
+for _, shard in ipairs(touched) do
+  shard.name = a.sections[shard.section][1] .. '/' .. shard.number
+  shard.pending = a.prefix .. 'section:' .. a.sections[shard.section][1] .. ':pending:' .. shard.number
+  must_be('hash', shard.pending)
+  must_count(a.prefix .. 'allowed', 'moved ' .. shard.name)
 end
-
-beside(a)
 
 for _, shard in ipairs(touched) do
   local name = a.sections[shard.section][1]
   if shard.moved > 0 then
     -- Listed elsewhere now, which is no loss to the shrink guard.
-    redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. name .. '/' .. shard.number, shard.moved)
-    redis.call('ZADD', KEYS[2], 'LT', a.since, name .. '/' .. shard.number)
+    redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. shard.name, shard.moved)
+    redis.call('ZADD', KEYS[2], 'LT', a.since, shard.name)
   end
   if #shard.patches > 0 or shard.soiled then
     if not shard.known then
       shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
     end
     if #shard.patches > 0 then
-      local pending, patches = a.prefix .. 'section:' .. name .. ':pending:' .. shard.number, shard.patches
+      local patches = shard.patches
       for j = 1, a.tells * #patches, 2 do
         -- What comes after a change that is to be told of, before it is published, unsays nothing.
-        local waits = redis.call('HGET', pending, patches[j])
+        local waits = redis.call('HGET', shard.pending, patches[j])
         if waits and to_be_told(waits) then
           patches[j + 1] = telling(patches[j + 1])
         end
       end
-      redis.call('HSET', pending, unpack(patches))
+      in_parts(patches, function(...)
+        redis.call('HSET', shard.pending, ...)
+      end)
     end
     redis.call('HSET', a.prefix .. 'section:' .. name .. ':shards', shard.number,
       struct.pack('>I8I4I8I4', shard.generation + 1, shard.count, shard.size, shard.ordinal))
-    redis.call('ZADD', KEYS[2], 'LT', a.since, name .. '/' .. shard.number)
+    redis.call('ZADD', KEYS[2], 'LT', a.since, shard.name)
   end
 end
 for section, tail in pairs(tails) do
@@ -253,12 +263,27 @@ end
 if listed ~= 0 then
   redis.call('HINCRBY', KEYS[4], 'urls', listed)
 end
-if #a.settled > 0 then
-  redis.call('XACK', KEYS[1], a.group, unpack(a.settled))
-  redis.call('XDEL', KEYS[1], unpack(a.settled))
+beside(a)
+for i, claim in ipairs(a.claims) do
+  redis.call('HSET', KEYS[FIRST + #a.pages + i - 1], claim[1], claim[3])
+  if #claim[3] == 8 then
+    redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[4])
+  end
 end
+for i, page in ipairs(a.pages) do
+  if records[i] then
+    redis.call('HSET', KEYS[FIRST + i - 1], page[1], records[i])
+    if string.sub(page[3], 1, 3) == '\0\0\0' then
+      redis.call('ZADD', KEYS[3], a.forget, page[7])
+    end
+  end
+end
+in_parts(a.settled, function(...)
+  redis.call('XACK', KEYS[1], a.group, ...)
+  redis.call('XDEL', KEYS[1], ...)
+end)
 if a.recent ~= '' then
-  redis.call('XADD', KEYS[6], 'MAXLEN', '~', a.recent_most, '*', 'decided', a.recent)
+  redis.pcall('XADD', KEYS[6], 'MAXLEN', '~', a.recent_most, '*', 'decided', a.recent)
 end
 for name, number in pairs(a.counted) do
   count(a.prefix, a.now, name, number)

@@ -8,6 +8,15 @@
 -- Returns the token of whoever holds the lease; or {} if there is nothing to do; or {ident of this
 -- state, number of publishes, then of each shard: section, number, state}.
 -- Patches that a publisher took and never committed come first, so nothing is moved over them.
+-- What is dirty and can be no shard's name is forgotten: a section is a part of a file's name.
+-- include sound
+local LONGEST = 100
+
+local function parsed(shard)
+  local section, number = string.match(shard, '^([a-z0-9-]+)/([1-9]%d?%d?%d?%d?%d?%d?)$')
+  return section and #section <= LONGEST and {section, number}
+end
+
 local chosen = {}
 local most, behind = tonumber(ARGV[5]), 7 + 2 * ARGV[6]
 for i = 7, behind - 1, 2 do
@@ -18,11 +27,21 @@ if #chosen == 0 then
   for i = behind, #ARGV do
     set_aside[ARGV[i]] = true
   end
-  for _, shard in ipairs(redis.call('ZRANGE', KEYS[2], 0, most + #ARGV - behind)) do
-    if not set_aside[shard] and #chosen < most then
-      chosen[#chosen + 1] = {string.match(shard, '^(.*)/(%d+)$')}
+  local others
+  repeat
+    chosen, others = {}, {}
+    for _, shard in ipairs(redis.call('ZRANGE', KEYS[2], 0, most + #ARGV - behind)) do
+      local found = parsed(shard)
+      if not found then
+        others[#others + 1] = shard
+      elseif not set_aside[shard] and #chosen < most then
+        chosen[#chosen + 1] = found
+      end
     end
-  end
+    for _, other in ipairs(others) do
+      redis.call('ZREM', KEYS[2], other)
+    end
+  until #others == 0
 end
 if #chosen == 0 then
   return {}
@@ -31,18 +50,23 @@ local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   return holder
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-redis.call('HSETNX', KEYS[3], 'run', ARGV[4])
 local reply = redis.call('HMGET', KEYS[3], 'run', 'publishes')
-reply[2] = reply[2] or '0'
+reply[1], reply[2] = reply[1] or ARGV[4], reply[2] or '0'
+local aside = {}
 for _, shard in ipairs(chosen) do
   local section, number = ARGV[3] .. 'section:' .. shard[1], shard[2]
   local taking, pending = section .. ':taking:' .. number, section .. ':pending:' .. number
+  must_be('hash', taking, pending)
   if redis.call('EXISTS', taking) == 0 and redis.call('EXISTS', pending) == 1 then
-    redis.call('RENAME', pending, taking)
+    aside[#aside + 1] = {pending, taking}
   end
   reply[#reply + 1] = shard[1]
   reply[#reply + 1] = number
   reply[#reply + 1] = redis.call('HGET', section .. ':shards', number) or ''
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+redis.call('HSETNX', KEYS[3], 'run', ARGV[4])
+for _, patches in ipairs(aside) do
+  redis.call('RENAME', patches[1], patches[2])
 end
 return reply

@@ -1,18 +1,32 @@
 -- What changes beside the pages themselves: groups, expiry, feeds, resyncs. A part of apply.lua.
 --
 -- Keys of the site: cluster:<group>, counters, expiry, feed, feed:items, resync.
--- Returns nothing: defines beside(a), whose `a` apply.lua describes.
+-- Returns nothing: defines beside(a), whose `a` apply.lua describes, and sound_beside(a), an error if
+-- beside(a) could not write all of it.
 local SCOPES = 1000
+
+local function sound_beside(a)
+  if #a.expiry > 0 then
+    must_be('zset', a.prefix .. 'expiry')
+  end
+  if #a.feed > 0 then
+    must_be('zset', a.prefix .. 'feed')
+    must_be('hash', a.prefix .. 'feed:items')
+  end
+  if #a.resyncs > 0 then
+    must_be('zset', a.prefix .. 'resync')
+  end
+end
 
 local function beside(a)
   for _, group in ipairs(a.groups) do
     local key = a.prefix .. 'cluster:' .. group[1]
-    if #group[4] > 0 then
-      redis.call('HDEL', key, unpack(group[4]))
-    end
-    if #group[3] > 0 then
-      redis.call('HSET', key, unpack(group[3]))
-    end
+    in_parts(group[4], function(...)
+      redis.call('HDEL', key, ...)
+    end)
+    in_parts(group[3], function(...)
+      redis.call('HSET', key, ...)
+    end)
     redis.call('HSET', key, '', redis.call('HINCRBY', a.prefix .. 'counters', 'clusters', 1))
     if redis.call('HLEN', key) == 1 then
       redis.call('DEL', key)

@@ -19,6 +19,7 @@ local time = redis.call('TIME')
 local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- include count
+-- include sound
 -- include told
 
 -- What was taken waits again, under what came in since: the same page's later patch counts.
@@ -77,65 +78,88 @@ local function tell(loc)
   end
 end
 
-local i = 10
+-- What each shard is to become, and whether all of it can be written.
+local done, i = {}, 10
 while i <= #ARGV do
-  local section, number, generation, file = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3]
-  local page, ordinal, line = ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]
-  local moved, confirmed, why = tonumber(ARGV[i + 7]), ARGV[i + 8], ARGV[i + 9]
-  local changed, lines, told, blocks = tonumber(ARGV[i + 10]), ARGV[i + 11], tonumber(ARGV[i + 12]), tonumber(ARGV[i + 13])
-  local locs = i + 14
-  i = locs + told
-  local name, shard = ARGV[2] .. 'section:' .. section, section .. '/' .. number
-  local pending, taking = name .. ':pending:' .. number, name .. ':taking:' .. number
-  local stored = redis.call('HGET', name .. ':shards', number)
+  local section, number = ARGV[i], ARGV[i + 1]
+  local each = {
+    name = ARGV[2] .. 'section:' .. section, shard = section .. '/' .. number, number = number,
+    generation = tonumber(ARGV[i + 2]), file = ARGV[i + 3], index = ARGV[2] .. 'index:' .. ARGV[i + 4],
+    ordinal = ARGV[i + 5], line = ARGV[i + 6], moved = tonumber(ARGV[i + 7]), confirmed = ARGV[i + 8],
+    why = ARGV[i + 9], changed = tonumber(ARGV[i + 10]), lines = ARGV[i + 11], locs = i + 14,
+  }
+  each.blocks = each.locs + tonumber(ARGV[i + 12])
+  i = each.blocks + 2 * tonumber(ARGV[i + 13])
+  each.behind = i
+  each.pending, each.taking = each.name .. ':pending:' .. number, each.name .. ':taking:' .. number
+  each.stored = redis.call('HGET', each.name .. ':shards', number)
+  if each.stored then
+    each.now, each.urls, each.size, each.at = struct.unpack('>I8I4I8I4', each.stored)
+  end
+  must_be('hash', each.pending, each.taking, each.name .. ':blocks:' .. number, each.name .. ':files', each.index)
+  must_count(KEYS[6], 'moved ' .. each.shard)
+  done[#done + 1] = each
+end
+must_be('zset', KEYS[2])
+must_count(KEYS[3], 'publishes')
+must_be('hash', KEYS[5], KEYS[8])
+for engine in string.gmatch(ARGV[8], '%S+') do
+  must_be('zset', ARGV[2] .. 'notify:' .. engine)
+end
+
+local function publish(each)
+  redis.call('DEL', each.taking)
+  let_go(each.shard, each.moved, each.confirmed)
+  waited(each.shard)
+  for j = each.locs, each.blocks - 1 do
+    tell(ARGV[j])
+  end
+  if each.changed > 0 then
+    redis.pcall('XADD', KEYS[7], 'MAXLEN', '~', ARGV[7], '*', 'shard', each.shard, 'file', each.file,
+      'changed', each.changed, 'lines', each.lines)
+  end
+end
+
+for _, each in ipairs(done) do
   if mine then
-    for j = i, i + 2 * blocks - 1, 2 do
+    for j = each.blocks, each.behind - 1, 2 do
       if ARGV[j + 1] == '' then
-        redis.call('HDEL', name .. ':blocks:' .. number, ARGV[j])
+        redis.call('HDEL', each.name .. ':blocks:' .. each.number, ARGV[j])
       else
-        redis.call('HSET', name .. ':blocks:' .. number, ARGV[j], ARGV[j + 1])
+        redis.call('HSET', each.name .. ':blocks:' .. each.number, ARGV[j], ARGV[j + 1])
       end
     end
-    if file == '' then
-      redis.call('HDEL', name .. ':files', number)
-      redis.call('HDEL', ARGV[2] .. 'index:' .. page, ordinal)
+    if each.file == '' then
+      redis.call('HDEL', each.name .. ':files', each.number)
+      redis.call('HDEL', each.index, each.ordinal)
     else
-      redis.call('HSET', name .. ':files', number, file)
-      redis.call('HSET', ARGV[2] .. 'index:' .. page, ordinal, line)
+      redis.call('HSET', each.name .. ':files', each.number, each.file)
+      redis.call('HSET', each.index, each.ordinal, each.line)
     end
-    local clean = stored and struct.unpack('>I8', stored) == generation
-    redis.call('HDEL', KEYS[8], shard)
-    if why ~= '' then
-      give_back(taking, pending)
-      hold(shard, why)
+    local clean = each.now == each.generation
+    redis.call('HDEL', KEYS[8], each.shard)
+    if each.why ~= '' then
+      give_back(each.taking, each.pending)
+      hold(each.shard, each.why)
       -- Confirmed while it was being judged: to be judged again.
-      clean = clean and (redis.call('HGET', KEYS[6], 'confirmed ' .. shard) or '') == confirmed
+      clean = clean and (redis.call('HGET', KEYS[6], 'confirmed ' .. each.shard) or '') == each.confirmed
     else
-      redis.call('DEL', taking)
-      let_go(shard, moved, confirmed)
-      waited(shard)
-      for j = locs, i - 1 do
-        tell(ARGV[j])
-      end
-      if changed > 0 then
-        redis.call('XADD', KEYS[7], 'MAXLEN', '~', ARGV[7], '*', 'shard', shard, 'file', file, 'changed', changed, 'lines', lines)
-      end
+      publish(each)
       -- The generation alone is not enough: patches that a publisher took and never committed are
       -- merged before those that came in after them, under the generation of both.
-      clean = clean and redis.call('EXISTS', pending) == 0
+      clean = clean and redis.call('EXISTS', each.pending) == 0
     end
     if clean then
-      redis.call('ZREM', KEYS[2], shard)
-    elseif why == '' then
+      redis.call('ZREM', KEYS[2], each.shard)
+    elseif each.why == '' then
       -- What waits now came after the rest was taken.
-      redis.call('ZADD', KEYS[2], 'XX', redis_now - ARGV[6], shard)
+      redis.call('ZADD', KEYS[2], 'XX', redis_now - ARGV[6], each.shard)
     end
-  elseif stored then
-    local g, count, size, o = struct.unpack('>I8I4I8I4', stored)
-    redis.call('HSET', name .. ':shards', number, struct.pack('>I8I4I8I4', g + 1, count, size, o))
-    redis.call('ZADD', KEYS[2], 'NX', ARGV[3], shard)
+  elseif each.stored then
+    redis.call('HSET', each.name .. ':shards', each.number,
+      struct.pack('>I8I4I8I4', each.now + 1, each.urls, each.size, each.at))
+    redis.call('ZADD', KEYS[2], 'NX', ARGV[3], each.shard)
   end
-  i = i + 2 * blocks
 end
 if not mine then
   return 0
@@ -143,5 +167,5 @@ end
 redis.call('DEL', KEYS[1])
 redis.call('HDEL', KEYS[8], '*')
 count(ARGV[2], ARGV[3], 'publishes', 1)
-redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
+redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
 return redis.call('HINCRBY', KEYS[3], 'publishes', 1)

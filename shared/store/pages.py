@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgpack
@@ -26,13 +27,15 @@ from shared.locator import (
 from shared.routing import family_of
 from shared.shards import Limits, Shard
 from shared.store import history
-from shared.store.changes import Batch, Changes, changes_of
+from shared.store.changes import Batch, BatchTooLargeError, Changes, changes_of
 from shared.store.contract import GROUP, RECENT, Keys, field
 from shared.store.lookup import Lookup, unpacked
 from shared.store.redis import Errand, Scripts, answering
 from shared.store.sections import Draft, Sections
 
 _DEFAULT = Limits()
+_GROUPS, _MEMBERS = 100, 50_000
+"""Translation groups that are read in one round trip, and members of a batch."""
 
 
 class Pages:
@@ -68,7 +71,10 @@ class Pages:
         return self._limits.get(family_of(section, self._limits), _DEFAULT)
 
     def know(self, events: Iterable[Event]) -> Batch:
-        """What must be known to decide `events`, and the records as stored, for `apply`."""
+        """What must be known to decide `events`, and the records as stored, for `apply`.
+
+        BatchTooLargeError if several events are of groups with too many members to read at once.
+        """
         events = list(events)
         wanted = [subjects(event) for event in events]
         # In order of arrival, and not as a set, whose order changes from process to process: new
@@ -85,12 +91,13 @@ class Pages:
         known.pages = unpacked(pages)
         self._learn_sections(known)
         named = {groups.digest_of(event.group) for event in events if event.group}
-        stored = self._groups(named | {page.group for page in known.pages.values() if page})
+        named |= {page.group for page in known.pages.values() if page}
+        stored = self._groups(named - {b""}, divisible=len(events) > 1)
         known.groups = {group: dict(members) for group, (_, members) in stored.items()}
         known.sets = {group: groups.alternates(members) for group, (_, members) in stored.items()}
         feed = self.lookup.feed(pages) if self._feed_most else {}
         known.feed = dict(feed)
-        return Batch(known, pages, claims, stored, feed)
+        return Batch(known, pages, claims, stored, feed, len(events) > 1)
 
     def _with_news(self, locs: Sequence[str]) -> list[str]:
         return [*locs, *(NEWS + loc for loc in locs)] if self._lists_news else [*locs]
@@ -103,31 +110,37 @@ class Pages:
             self.sections.forget()
             known.sections = self.sections.numbers(known.sections)
 
-    def _groups(self, wanted: Iterable[bytes]) -> dict[bytes, tuple[bytes, dict[str, Member]]]:
+    def _groups(
+        self, wanted: Iterable[bytes], *, divisible: bool
+    ) -> dict[bytes, tuple[bytes, dict[str, Member]]]:
         """Each group as stored: the number of its last change, and its members."""
-        names = [group for group in wanted if group]
-        if not names:
-            return {}
-        with answering():
-            pipe = self._client.pipeline(transaction=False)
-            for group in names:
-                pipe.hgetall(self._keys.cluster(group))
-            replies = pipe.execute()
-        found = {}
-        for group, fields in zip(names, replies, strict=True):
-            number = fields.pop(b"", b"")
-            members = {loc.decode(): Member.unpack(stored) for loc, stored in fields.items()}
-            found[group] = number, members
+        found: dict[bytes, tuple[bytes, dict[str, Member]]] = {}
+        read, rest = 0, iter(wanted)
+        while names := list(islice(rest, _GROUPS)):
+            with answering():
+                pipe = self._client.pipeline(transaction=False)
+                for group in names:
+                    pipe.hgetall(self._keys.cluster(group))
+                replies = pipe.execute()
+            for group, fields in zip(names, replies, strict=True):
+                number = fields.pop(b"", b"")
+                members = {loc.decode(): Member.unpack(stored) for loc, stored in fields.items()}
+                found[group] = number, members
+                read += len(members)
+            if divisible and read > _MEMBERS:
+                raise BatchTooLargeError(f"{read} members of {len(found)} groups")
         return found
 
     def relink(self, batch: Batch) -> bool:
         """Have every page list the alternates that its group has come to; False: decide again.
 
         Only members whose set changed are read, and their fragments from wherever they are now.
+        BatchTooLargeError if these are more pages than one call may write.
         """
         known = batch.known
         # Once; more often where the store was edited and a set names pages that are not there.
         while due := linking.outdated(known):
+            batch.bound(len(due))
             new = self.lookup.records([loc for loc in due if loc not in batch.pages])[0]
             batch.pages.update(new)
             known.pages |= unpacked(new)
@@ -160,7 +173,7 @@ class Pages:
             page = known.pages[key]
             if page is None or not page.live or key in listed:
                 upkeep.expire(known, key, listed.get(key, b""), now_ms)
-        return Batch(known, pages, {}, {})
+        return Batch(known, pages, {}, {}, divisible=len(keys) > 1)
 
     def expect(self, entries: Mapping[Any, int]) -> None:
         """Have entries looked at again at these times (ms since 1970), whatever was known."""
@@ -183,7 +196,8 @@ class Pages:
         `decisions` is what people are told: (event id, loc, reason, whether bytes change).
         `errand` is done right behind it, unless it was done before. `resyncs` are scopes to be
         compared with their source, and when that was asked for (ms). `payloads` are the events as
-        they were stored, in the order of `decisions`, to be kept for a while.
+        they were stored, in the order of `decisions`, to be kept for a while. BatchTooLargeError if
+        a divisible batch comes to more than one call may write: nothing was written.
         """
         changes = changes_of(batch)._replace(resyncs=resyncs)
         note = history.pack(decisions, payloads) if decisions else b""

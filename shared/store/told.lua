@@ -3,7 +3,7 @@
 --
 -- Returns nothing: defines to_be_told(patch), and telling(patch), the patch with that mark.
 local function to_be_told(patch)
-  return string.byte(patch, 3) >= 97
+  return (string.byte(patch, 3) or 0) >= 97
 end
 
 local function telling(patch)

@@ -37,8 +37,8 @@ MISTAKES: Mapping[str, Mistake] = {
     # What comes in during a publish counts as published.
     "no-generation": Mistake(
         "shared/store/commit.lua",
-        "    if clean then\n      redis.call('ZREM', KEYS[2], shard)\n",
-        "    if stored then\n      redis.call('ZREM', KEYS[2], shard)\n",
+        "    if clean then\n      redis.call('ZREM', KEYS[2], each.shard)\n",
+        "    if each.stored then\n      redis.call('ZREM', KEYS[2], each.shard)\n",
         r"\(c\)",
     ),
     # The index names versions that the shards have yet to reach.

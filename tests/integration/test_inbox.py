@@ -211,7 +211,7 @@ def test_every_key_lives_for_ever_by_the_contract_or_has_a_time_to_live(rig: Rig
     assert rig.state.take("w9:somebody")
     check_keys(rig.client)
     kinds = {key.decode().split(":", 2)[1] for key in rig.client.scan_iter()}
-    assert {"inbox", "seen", "lease", "loc", "id", "tombs", "dead", "recent", "pages"} <= kinds
+    assert {"inbox", "seen", "lease", "loc", "id", "tombs", "dead", "recent", "section"} <= kinds
 
 
 def test_a_server_that_is_killed_again_and_again_loses_nothing(

@@ -1,0 +1,22 @@
+-- Refuse what could not be written, before anything is: Redis takes nothing back of a script that
+-- fails half way (RELIABILITY F28). A part of every script that writes to more than one key.
+--
+-- Returns nothing: defines must_be(type, key, ..), an error unless each key has this type or is not
+-- there, and must_count(key, field, ..), an error unless HINCRBY can add to each of these fields.
+local function must_be(kind, ...)
+  for _, key in ipairs({...}) do
+    local found = redis.call('TYPE', key).ok
+    if found ~= kind and found ~= 'none' then
+      error({err = 'WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind .. ': nothing was written'})
+    end
+  end
+end
+
+local function must_count(key, ...)
+  for _, field in ipairs({...}) do
+    local stored = redis.call('HGET', key, field)
+    if stored and not string.match(stored, '^%-?%d%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?$') then
+      error({err = 'ERR ' .. field .. ' of ' .. key .. ' is no number: nothing was written'})
+    end
+  end
+end

@@ -1,0 +1,296 @@
+"""Calls of each Lua script, caught with the state that their callers have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+
+from shared.scopes import Scope
+from shared.shards import Shard
+from shared.store.checks import Checks
+from shared.store.contract import Keys
+from shared.store.dead import Dead
+from shared.store.queues import Queues
+from shared.store.redis import Scripts
+from tests.integration.rig import BASE
+from worker.draining import drain_emptiest
+
+SITE: dict[str, Any] = {
+    "feed": True,
+    "sections": {"news": {"news": True}, "seen": {"shard_urls": 10}},
+    "notify": {"indexnow": {"key": "k" * 8}},
+}
+
+
+class Call(NamedTuple):
+    """One call of a script as its caller made it."""
+
+    name: str
+    keys: list[str]
+    args: tuple[Any, ...]
+
+
+class Caught(BaseException):
+    """The call that was waited for; nothing that runs in between takes it for its own."""
+
+
+Image = Mapping[bytes, tuple[bytes, int]]
+
+
+def image(client: redis.Redis) -> Image:
+    names = sorted(client.keys("*"))
+    pipe = client.pipeline(transaction=False)
+    for name in names:
+        pipe.dump(name)
+        pipe.pttl(name)
+    replies = pipe.execute()
+    return {name: (replies[2 * n], replies[2 * n + 1]) for n, name in enumerate(names)}
+
+
+def restore(client: redis.Redis, image: Image) -> None:
+    pipe = client.pipeline(transaction=False)
+    pipe.flushdb()
+    for name, (dump, ttl) in image.items():
+        pipe.restore(name, max(ttl, 0) and 600_000, dump)
+    pipe.execute()
+
+
+def content(client: redis.Redis) -> dict[bytes, bytes]:
+    return {name: dump for name, (dump, _) in image(client).items()}
+
+
+def changed(before: Mapping[bytes, bytes], after: Mapping[bytes, bytes]) -> set[bytes]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+@contextmanager
+def _caught(name: str, skip: int = 0) -> Iterator[list[tuple[Call, Image]]]:
+    """The call number `skip` of the script `name` made within, and the state just before it."""
+    found: list[tuple[Call, Image]] = []
+    plain, along, left = Scripts.__call__, Scripts.along, [skip]
+
+    def look(self: Scripts, called: str, keys: list[str], args: tuple[Any, ...]) -> None:
+        if called == name:
+            if not left[0]:
+                found.append((Call(called, list(keys), args), image(self._client)))
+                raise Caught
+            left[0] -= 1
+
+    def called(self: Scripts, name_: str, keys: list[str], *args: Any) -> Any:
+        look(self, name_, keys, args)
+        return plain(self, name_, keys, *args)
+
+    def called_along(self: Scripts, errand: Any, name_: str, keys: list[str], *args: Any) -> Any:
+        look(self, name_, keys, args)
+        return along(self, errand, name_, keys, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scripts, "__call__", called)
+        patch.setattr(Scripts, "along", called_along)
+        with suppress(Caught):
+            yield found
+        assert found, f"{name} was not called"
+
+
+def _site(rig: Any) -> None:
+    """Pages of all kinds, published; some of them wait to be told of."""
+    rig.do(
+        *({"type": "upsert", "loc": f"p/{n}", "id": f"i{n}", "title": "t"} for n in range(6)),
+        *({"type": "upsert", "loc": f"g/{c}", "group": "g", "lang": c} for c in ("de", "en")),
+        {"type": "upsert", "loc": "s/1", "section": "seen"},
+    )  # fmt: skip
+    rig.do({"type": "delete", "loc": "p/5"})
+
+
+def _more(rig: Any) -> None:
+    video = {
+        "thumbnail_loc": f"{BASE}t", "title": "t", "description": "d", "content_loc": f"{BASE}v",
+        "expiration_date": "2999-01-01",
+    }  # fmt: skip
+    rig.send(
+        {"type": "upsert", "loc": "p/0", "lastmod": "2020-02-02"},
+        {"type": "upsert", "loc": "p/new", "id": "i1"},
+        {"type": "delete", "id": "i2"},
+        {"type": "upsert", "loc": "p/3", "section": "seen"},
+        {"type": "upsert", "loc": "p/5"},
+        {"type": "upsert", "loc": "g/fr", "group": "g", "lang": "fr", "videos": [video]},
+        {"type": "delete", "loc": "g/de"},
+        {"type": "resync", "section": "pages"},
+        {"type": "delete", "loc": "s/1"},
+    )
+
+
+def _accept(rig: Any) -> None:
+    rig.send({"type": "upsert", "loc": "a"})
+    rig.inbox.accept([rig.parse({"type": "delete", "loc": BASE})], rate=5, delivery="e", digest="d")
+    with _caught("accept") as rig.found:
+        events = [rig.parse({"type": "upsert", "loc": f"{BASE}{n}"}) for n in range(3)]
+        rig.inbox.accept(events, delivery="d", digest="d", most=99, rate=5, quiet=True, trace="t")
+
+
+def _apply(rig: Any) -> None:
+    _site(rig)
+    _more(rig)
+    with _caught("apply") as rig.found:
+        rig.pump().run()
+
+
+def _apply_expiry(rig: Any) -> None:
+    _site(rig)
+    _more(rig)
+    rig.settle()
+    with _caught("apply") as rig.found:
+        pump = rig.pump()
+        pump._settler._now_ms = lambda: 1 << 46
+        pump.expire()
+
+
+def _apply_move(rig: Any) -> None:
+    rig.do(*({"type": "upsert", "loc": f"s/{n}", "section": "seen"} for n in range(14)))
+    rig.do(*({"type": "delete", "loc": f"s/{n}"} for n in range(1, 10)))
+    with _caught("apply") as rig.found:
+        drain_emptiest(rig.pages, rig.state)
+
+
+def _begin(rig: Any) -> None:
+    _site(rig)
+    _more(rig)
+    rig.pump().apply_all()
+    rig.client.delete(rig.keys.lease)
+    with _caught("begin") as rig.found:
+        rig.pump().publisher.publish()
+
+
+def _commit(rig: Any) -> None:
+    _site(rig)
+    _more(rig)
+    pump = rig.pump()
+    pump.apply_all()
+    with _caught("commit") as rig.found:
+        pump.publisher.publish()
+
+
+def _commit_lost(rig: Any) -> None:
+    _commit(rig)
+    ((call, before),) = rig.found
+    lease = rig.keys.lease.encode()
+    rig.found = [(call, {name: each for name, each in before.items() if name != lease})]
+
+
+def _commit_held(rig: Any) -> None:
+    rig.do(*({"type": "upsert", "loc": f"p/{n}"} for n in range(60)))
+    rig.send(*({"type": "delete", "loc": f"p/{n}"} for n in range(59)))
+    pump = rig.pump()
+    pump.apply_all()
+    with _caught("commit") as rig.found:
+        pump.publisher.publish()
+    ((call, before),) = rig.found
+    # And one page has changed again meanwhile.
+    restore(rig.client, before)
+    taking, pending = rig.keys.taking(Shard("pages", 1)), rig.keys.pending(Shard("pages", 1))
+    patches: Any = rig.client.hgetall(taking)
+    for field, patch in list(patches.items())[:2]:
+        rig.client.hset(pending, field, patch)
+    rig.found = [(call, image(rig.client))]
+
+
+def _bury(rig: Any) -> None:
+    _more(rig)
+    (first, *_) = rig.inbox.read("w1", 3)
+    with _caught("bury") as rig.found:
+        rig.inbox.bury(first.id, "why", 5)
+
+
+def _purge(rig: Any) -> None:
+    _more(rig)
+    rig.inbox.read("w1", 3)
+    with _caught("purge") as rig.found:
+        Queues(rig.client, rig.name).purge()
+
+
+def _revive(rig: Any) -> None:
+    _more(rig)
+    for received in rig.inbox.read("w1", 3):
+        rig.inbox.bury(received.id, "why", 5)
+    dead = Dead(rig.client, rig.name)
+    with _caught("revive") as rig.found:
+        dead.retry([letter.id for letter in dead.letters()])
+
+
+def _forget(rig: Any) -> None:
+    _site(rig)
+    _more(rig)
+    rig.settle()
+    with _caught("forget") as rig.found:
+        rig.pages.forget(1 << 46)
+
+
+def _release(rig: Any) -> None:
+    _site(rig)
+    with _caught("release") as rig.found:
+        rig.state.release("mine", list(rig.state.shards(["pages", "seen"])))
+
+
+def _release_own(rig: Any) -> None:
+    rig.state.take("mine")
+    with _caught("release") as rig.found:
+        rig.state.release("mine")
+
+
+def _hold(rig: Any) -> None:
+    rig.state.take("mine")
+    with _caught("hold") as rig.found:
+        rig.state.hold("mine")
+
+
+def _rest(rig: Any) -> None:
+    _site(rig)
+    rig.inbox.stay_awake()
+    with _caught("rest") as rig.found:
+        rig.inbox.rest()
+
+
+def _unlock(rig: Any) -> None:
+    run = Checks(rig.client, rig.name).begin("me", "you")
+    with _caught("unlock") as rig.found:
+        run.end()
+
+
+def _answered(rig: Any) -> None:
+    _more(rig)
+    rig.settle()
+    rig.client.zadd(rig.keys.resync, {"site": 5})
+    with _caught("answered") as rig.found:
+        rig.resyncs.answered({Scope(): 5})
+
+
+def _know(rig: Any) -> None:
+    _site(rig)
+    with _caught("know") as rig.found:
+        rig.pages.know([rig.parse({"type": "delete", "loc": f"{BASE}p/1", "id": "i1"})])
+
+
+def _swap(rig: Any) -> None:
+    _site(rig)
+    found = image(rig.client)
+    beside = f"{{{rig.name}}}~"
+    for name, (dump, _) in found.items():
+        staged = name.replace(Keys(rig.name).prefix.encode(), f"{beside}tok:".encode())
+        if staged != name:
+            rig.client.restore(staged, 0, dump)
+    rig.client.set(f"{beside}restore", "tok")
+    call = Call("swap", [f"{beside}restore"], ("tok", rig.keys.prefix, f"{beside}tok:", 1))
+    rig.found = [(call, image(rig.client))]
+
+
+SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
+    "accept": (_accept,), "answered": (_answered,), "apply": (_apply, _apply_expiry, _apply_move),
+    "begin": (_begin,), "bury": (_bury,), "commit": (_commit, _commit_lost, _commit_held),
+    "forget": (_forget,), "hold": (_hold,), "know": (_know,), "purge": (_purge,),
+    "release": (_release, _release_own), "rest": (_rest,), "revive": (_revive,), "swap": (_swap,),
+    "unlock": (_unlock,),
+}  # fmt: skip
