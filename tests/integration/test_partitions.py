@@ -153,11 +153,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(ident=st.integers(0, 4), named=st.booleans())
     def trash_in_the_cms(self, ident: int, named: bool) -> None:
-        slug = next((slug for slug, owner in self.slugs.items() if owner == ident), None)
-        if slug is not None:
-            del self.slugs[slug]
-            loc = {"loc": f"{BASE}c/{slug}"} if named else {}
-            self.send({"type": "delete", "id": str(ident)} | loc)
+        for slug in [slug for slug, owner in self.slugs.items() if owner == ident]:
+            self.slugs.pop(slug)
+            trashed = {"type": "delete", "id": str(ident), "loc": f"{BASE}c/{slug}"}
+            self.send({name: trashed[name] for name in trashed if named or name != "loc"})
 
     @rule(data=st.data(), count=st.integers(1, 4))
     def repeat(self, data: st.DataObject, count: int) -> None:
