@@ -7,6 +7,7 @@ recorded in what is known of the pages.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from shared import fragments, groups
@@ -49,13 +50,13 @@ def enter(known: Known, event: Event, when: int) -> bytes:
         members = known.groups[group]
         if loc not in members and len(members) >= groups.MAX_MEMBERS:
             raise groups.GroupFullError(f"a group has {groups.MAX_MEMBERS} pages at most")
-        members[loc] = Member(when, event.lang)
+        known.groups[group] = {**members, loc: Member(when, event.lang)}
     return group
 
 
 def leave(known: Known, loc: str, group: bytes) -> None:
     """Take the page at `loc` out of `group`."""
-    known.groups[group].pop(loc, None)
+    known.groups[group] = {at: m for at, m in known.groups[group].items() if at != loc}
     known.linked.pop(loc, None)
 
 
@@ -82,6 +83,11 @@ def outdated(known: Known) -> dict[str, tuple[bytes, Alternates]]:
                 found[loc] = group, listed
     # Neither sets nor stored hashes have an order, and pages that outgrow their file move in it.
     return dict(sorted(found.items()))
+
+
+def apart(known: Known) -> Known:
+    """`known`, but what is decided on it leaves the groups of `known` as they are."""
+    return replace(known, groups=dict(known.groups), linked=dict(known.linked))
 
 
 def relink(known: Known, loc: str, group: bytes, fragment: bytes, listed: Alternates) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from shared import urls, w3c
 from shared.entries import CHANGEFREQS, priority_text
 from shared.errors import DateError, UrlError
 from shared.extensions.report import Report
-from shared.locator import MAX_VERSION
+from shared.locator import MAX_AHEAD_MS
 from shared.urls import Base
 
 PAGE_TYPES = ("upsert", "delete")
@@ -25,7 +26,17 @@ YANDEX, BAIDU = "yandex", "baidu"
 YANDEX_LOC, BAIDU_LOC = 1_024, 256
 """Characters, and bytes, of a URL that these engines read (PROTOCOL L2, N8)."""
 
+EARLIEST_VERSION = 946_684_800_000
+"""2000-01-01 in milliseconds since 1970: a smaller number is a count of something else."""
+
+_YEAR_MS, _LONGEST = 31_556_952_000, 10**20
+_MEANT = "version is milliseconds since 1970; "
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970, by the clock of this machine."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class Rules:
 
     `news` are the sections for news among them; `deprecated` says whether deprecated tags are
     published; `most_bytes` is what an entry may take at most in the smallest section's files;
-    `engines` are those whose own limits are warned about.
+    `engines` are those whose own limits are warned about; `clock` tells the time in milliseconds.
     """
 
     base: Base
@@ -43,6 +54,7 @@ class Rules:
     deprecated: bool = False
     most_bytes: int = MOST_BYTES
     engines: frozenset[str] = frozenset()
+    clock: Callable[[], int] = wall_ms
 
 
 class Members(Report):
@@ -178,17 +190,41 @@ def _section(members: Members) -> str | None:
 
 
 def _version(members: Members) -> int | None:
-    value = members.item.get("version")
+    given = members.item.get("version")
     try:
-        if isinstance(value, str):
-            value = w3c.epoch_ms(value)
+        value = w3c.epoch_ms(given) if isinstance(given, str) else given
     except DateError as error:
         members.fault("version", "PROTOCOL M1", str(error))
         return None
-    if value is None or (type(value) is int and 0 <= value <= MAX_VERSION):
-        return value
-    members.fault("version", "version", "must be a W3C datetime or milliseconds since 1970")
-    return None
+    if value is None:
+        return None
+    if type(value) is not int or value < 0:
+        members.fault("version", "version", "must be a W3C datetime or milliseconds since 1970")
+        return None
+    latest = members.rules.clock() + MAX_AHEAD_MS
+    if value > latest:
+        members.fault("version", "version", f"{_MEANT}{_ahead(given, value, latest)}")
+    elif value < EARLIEST_VERSION and given == value:
+        if EARLIEST_VERSION <= value * 1_000 <= latest:
+            detail = f"{_MEANT}{value} looks like seconds: send {value * 1_000}"
+            members.fault("version", "version", detail)
+        else:
+            detail = f"{_MEANT}{value} is before every event without one"
+            members.warn("version", "version", detail)
+    return value
+
+
+def _ahead(given: object, value: int, latest: int) -> str:
+    """The unit in which `value` ms, beyond `latest`, may have been meant, or when it would be."""
+    for unit, per_ms in (("microseconds", 1_000), ("nanoseconds", 1_000_000)):
+        if EARLIEST_VERSION <= value // per_ms <= latest:
+            return f"{given} looks like {unit}: send {value // per_ms}"
+    most = f"{MAX_AHEAD_MS // 3_600_000} hours ahead of this clock"
+    if value >= _LONGEST:  # Python writes no integer of thousands of digits
+        return f"at most {most}"
+    if value < latest + _YEAR_MS:
+        return f"{given} is more than {most}"
+    return f"{given} is in the year {1970 + value // _YEAR_MS}; at most {most} is taken"
 
 
 def _lastmod(members: Members) -> str | None:

@@ -134,14 +134,13 @@ def _put(
     if group:
         known.linked[loc] = entry.alternates
     if page and links:
-        same = here == there and _says_the_same(known, entry, page, links, grouped=bool(group))
+        same = here == there and _says_the_same(known, entry, page, links)
         page_is = Decision(not same, "same content" if same else "changed")
     news_is = _news(known, event, entry, when, policy) if policy.routing.news else ""
-    if not page_is.changed and news_is:
-        return Decision(changed=True, reason=news_is)
-    if loc in known.feed and _feed(known, event, entry, page, links, when, arrival):
-        return page_is if page_is.changed else Decision(changed=True, reason="changed in the feeds")
-    return page_is
+    fed = loc in known.feed and _feed(known, event, entry, page, links, when, arrival)
+    if page_is.changed or not (news_is or fed):
+        return page_is
+    return Decision(changed=True, reason=news_is or "changed in the feeds")
 
 
 def _list(
@@ -166,16 +165,12 @@ def _list(
     return Decision(changed=True, reason="changed" if page and page.live else "added")
 
 
-def _says_the_same(
-    known: Known, entry: Entry, before: Located, links: Links, *, grouped: bool
-) -> bool:
-    """Whether `entry` is the page as it was, with the links that were due.
-
-    That is what a batch of this event alone would say. Without a group of its own any more, the
-    page may also state the links that are in its bytes.
+def _says_the_same(known: Known, entry: Entry, before: Located, links: Links) -> bool:
+    """Whether `entry` is the page as it was, with the links that were due: what is said of an event
+    must not depend on those that share its batch.
     """
-    alike = entry.alternates == links.due or (not grouped and entry.alternates == links.had)
-    return alike and _rendered(known, entry, links.had) == before.digest
+    same_links = entry.alternates == links.due
+    return same_links and _rendered(known, entry, links.had) == before.digest
 
 
 def _rendered(known: Known, entry: Entry, links: Alternates) -> bytes:

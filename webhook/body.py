@@ -18,7 +18,8 @@ MAX_ITEMS = 1_000
 MAX_DEPTH = 20
 FOREIGN_DEPTH = 100
 """For what a CMS sends: rich texts nest two levels for each of their own."""
-MAX_DIGITS = 18
+MAX_DIGITS = 20
+"""Of an integer: any of 64 bits, as nanoseconds since 1970 and the ids of some CMSes are."""
 MAX_DECIMAL = 64
 """Characters of a number with a fraction or exponent; a double needs 25."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from shared.entries import CHANGEFREQS
 from shared.extensions import alternates, elements, images, members, news, videos
 from shared.extensions.kinds import W3C
-from shared.locator import MAX_VERSION
 from shared.members import MAX_ID, PAGE_TYPES, RESYNC, RESYNC_MEMBERS, TYPES
 from shared.shards import SECTION
 from shared.urls import MAX_LENGTH
@@ -67,11 +66,12 @@ EVENT: Schema = {
         },
         "version": {
             "anyOf": [
-                {"type": "integer", "minimum": 0, "maximum": MAX_VERSION},
+                {"type": "integer", "minimum": 0},
                 {"type": "string", "pattern": W3C},
                 _NOTHING,
             ],
-            "description": "W3C datetime or ms since 1970; the older loses; default: arrival",
+            "description": "W3C datetime or milliseconds since 1970, at most 24 hours ahead;"
+            " the older loses; default: arrival",
         },
         "lastmod": {
             "type": ["string", "null"],

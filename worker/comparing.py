@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import redis
 
-from shared import fragments, urls
+from shared import fragments, linking, urls
 from shared.errors import UrlError
 from shared.events import Event
 from shared.known import NEWS, Arrival, Known, Policy, UnknownSectionError, subjects
@@ -175,7 +175,9 @@ class Comparison:
             event = replace(event, section=None)
         claim = known.claims.get(owner) if owner else None
         sections = {known.section_of(loc)}
-        decision = decide(known, event, Arrival(self._began, 0), self._policy)
+        # Each page against the groups as they are stored: the source states them all at once.
+        alone = linking.apart(known)
+        decision = decide(alone, event, Arrival(self._began, 0), self._policy)
         sections.add(known.section_of(loc))
         names = {known.name(number) for number in sections if number is not None}
         families = frozenset(family_of(name, self._families) for name in names if name)

@@ -25,7 +25,7 @@ _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 W3C = f"^{_DATE}(T{_TIME})?$"
 
 LARGEST = 10**18 - 1
-"""Numbers without a limit of their own end here: more digits no request can hold."""
+"""Numbers without a limit of their own end here."""
 
 STRIPPED = "characters that XML cannot hold were removed (PROTOCOL F4)"
 
@@ -107,7 +107,7 @@ class Integer:
             value = int(value)
         if type(value) is int and self._least <= value <= self._most:
             return str(value)
-        upper = "" if self._most == LARGEST else f" to {self._most}"
+        upper = " of at most 18 digits" if self._most == LARGEST else f" to {self._most}"
         raise ValueRefusedError(f"must be a whole number from {self._least}{upper}")
 
 
@@ -137,7 +137,7 @@ class Decimal:
             above = whole - (not fraction) >= self._most if self._most != LARGEST else False
             if whole >= self._least and not above:
                 return f"{whole}.{fraction or '0'}"
-        upper = "" if self._most == LARGEST else f" to {self._most}"
+        upper = " of at most 18 digits" if self._most == LARGEST else f" to {self._most}"
         raise ValueRefusedError(f"must be a decimal from {self._least}{upper}, as 4.5")
 
 

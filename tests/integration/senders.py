@@ -76,9 +76,7 @@ class Senders(RuleBasedStateMachine):
     def swap_in_thecms_page(self, data: st.DataObject) -> None:
         """Two pages change places; either save may come first."""
         if len(self.slugs) > 1:
-            two = data.draw(st.permutations(sorted(self.slugs)))[:2]
-            owners = [self.slugs[slug] for slug in two]
-            self.slugs |= zip(two, reversed(owners), strict=True)
+            two = swap(self.slugs, data)
             events = [cms_page(self.slugs[slug], slug) | self._next() for slug in two]
             self._send(*data.draw(st.permutations(events)))
 
@@ -128,6 +126,13 @@ class Senders(RuleBasedStateMachine):
 
     def _slug_of(self, ident: int) -> str | None:
         return next((slug for slug, owner in self.slugs.items() if owner == ident), None)
+
+
+def swap(slugs: dict[str, int], data: st.DataObject) -> list[str]:
+    """Two of `slugs`, which change their owners."""
+    two = data.draw(st.permutations(sorted(slugs)))[:2]
+    slugs |= zip(two, [slugs[slug] for slug in reversed(two)], strict=True)
+    return list(two)
 
 
 def plain_page(page: int) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from lxml import etree
 
 from shared import w3c
 from shared.inspector import Inspector
+from tests.integration.clocked import Clock, Clocked
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, NS, Rig, as_written
 from worker.plant import Plant
-from worker.pump import Pump
 
 NEWS = "{http://www.google.com/schemas/sitemap-news/0.9}"
 VIDEO = "{http://www.google.com/schemas/sitemap-video/1.1}"
@@ -24,25 +24,11 @@ NOW = 1_795_256_400_000
 """2026-11-21T10:20:00Z in milliseconds."""
 
 
-class Clock:
-    """The time that a test says it is."""
-
-    def __init__(self) -> None:
-        self.ms = NOW
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-class Newsroom(Rig):
+class Newsroom(Clocked):
     """A site with a news section, under a clock of its own."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self.clock = Clock()
-        super().__init__(*arguments, **options)
-
-    def pump(self, consumer: str = "w1") -> Pump:
-        return Pump(self.settings, self.client, self.name, consumer, self.clock)
+        super().__init__(Clock(NOW), *arguments, **options)
 
     def at(self, ms: int) -> None:
         """It is `ms` now, and a sweep has passed."""

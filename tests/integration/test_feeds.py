@@ -76,6 +76,21 @@ def check(rig: Rig) -> Mapping[str, str]:
     return by.round().wrong
 
 
+def test_a_page_of_which_the_news_alone_changes_is_news_in_the_feeds(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path / "public", feed=True, sections={"news": {"news": True}})
+    article = {
+        "publication": {"name": "The Example", "language": "en"}, "publication_date": rig.now(),
+        "title": "Before",
+    }  # fmt: skip
+    rig.do(upsert("a", news=article), upsert("b"))
+
+    rig.do(upsert("a", news=article | {"title": "After"}))
+
+    assert fed(rig)[0][:2] == (f"{BASE}a", "After")
+
+
 def test_without_the_setting_nothing_is_written_and_nothing_kept(
     store: redis.Redis, tmp_path: Path
 ) -> None:

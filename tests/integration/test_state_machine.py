@@ -16,19 +16,17 @@ from typing import Any
 
 import pytest
 import redis
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     initialize,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
 
 from shared import fragments, shards
 from shared.store.work import Begun
+from tests.integration.explored import explore
 from tests.integration.faults import CutError, Files, Fuse, fused_client
-from tests.integration.logs import silence
 from tests.integration.model import Bounds, Model
 from tests.integration.rig import BASE, File, Rig
 from tests.integration.senders import SECTIONS, Senders, plain, plain_page
@@ -241,23 +239,8 @@ def _at(ident: str) -> tuple[int, int]:
 def test_any_history_leaves_the_files_that_the_model_says(
     store: redis.Redis, form: str, examples: int
 ) -> None:
-    more = os.environ.get("SITEMAPD_EXAMPLES")
-
     class OfThisForm(Machine):
         client = store
 
     OfThisForm.form = form
-    with silence():
-        run_state_machine_as_test(
-            OfThisForm,
-            settings=settings(
-                max_examples=int(more or examples),
-                stateful_step_count=40,
-                derandomize=more is None,
-                deadline=None,
-                database=None,
-                report_multiple_bugs=False,
-                phases=[Phase.generate] if os.environ.get("SITEMAPD_NO_SHRINK") else list(Phase),
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    explore(OfThisForm, examples=examples, steps=40)

@@ -15,13 +15,17 @@ from shared import events
 from shared.entries import CHANGEFREQS
 from shared.errors import Fault, InvalidError
 from shared.events import FIELDS, Event, NewerSchemaError, SchemaError
-from shared.locator import MAX_VERSION
-from shared.members import MAX_ID, PAGE_TYPES, Rules
+from shared.locator import MAX_AHEAD_MS, MAX_VERSION
+from shared.members import EARLIEST_VERSION, MAX_ID, PAGE_TYPES, Rules
 from shared.urls import MAX_LENGTH
 from tests.unit.extensions import NEWS
 from tests.unit.strategies import ROOT, lastmods, locs, priorities
 
+NOW = 1_795_256_430_000
+"""2026-11-21T10:20:30Z, in milliseconds."""
+
 RULES = Rules(ROOT, frozenset({"pages", "posts", "news"}))
+ON_THE_DAY = replace(RULES, clock=lambda: NOW)
 LOC = "https://www.example.com/a"
 UPSERT = {"type": "upsert", "loc": LOC}
 
@@ -41,7 +45,7 @@ valid_events = st.builds(
     loc=locs,
     id=st.none() | idents,
     section=st.none() | st.sampled_from(sorted(RULES.sections)),
-    version=st.none() | st.integers(0, MAX_VERSION),
+    version=st.none() | st.integers(EARLIEST_VERSION, NOW),
     lastmod=st.none() | lastmods,
     changefreq=st.none() | st.sampled_from(sorted(CHANGEFREQS)),
     priority=st.none() | priorities,
@@ -189,20 +193,60 @@ def test_a_member_that_is_text_takes_nothing_else(name: str, value: object) -> N
     [
         (0, 0),
         (1_795_256_430_123, 1_795_256_430_123),
-        (MAX_VERSION, MAX_VERSION),
+        (EARLIEST_VERSION, EARLIEST_VERSION),
+        (NOW + MAX_AHEAD_MS, NOW + MAX_AHEAD_MS),
         ("1970-01-01", 0),
         ("2026-11-21T10:20:30.123Z", 1_795_256_430_123),
         ("2026-11-21T11:20:30.123+01:00", 1_795_256_430_123),
     ],
 )
 def test_a_version_is_milliseconds_or_a_moment(value: object, version: int) -> None:
-    assert version == events.parse({**UPSERT, "version": value}, RULES).version
+    assert version == events.parse({**UPSERT, "version": value}, ON_THE_DAY).version
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (NOW // 1_000, "looks like seconds: send 1795256430000"),
+        (EARLIEST_VERSION // 1_000, "looks like seconds: send 946684800000"),
+        (NOW * 1_000 + 7, "looks like microseconds: send 1795256430000"),
+        (NOW * 1_000_000 + 7, "looks like nanoseconds: send 1795256430000"),
+        (NOW + MAX_AHEAD_MS + 1, "is more than 24 hours ahead of this clock"),
+        (20_261_121_102_030, "is in the year 2612; at most 24 hours ahead of this clock is taken"),
+        ((1 << 47) - 1, "is in the year 6429; at most 24 hours ahead of this clock is taken"),
+        ("9999-12-31", "is in the year 9999; at most 24 hours ahead of this clock is taken"),
+    ],
+)
+def test_a_version_in_another_unit_or_far_ahead_is_refused_by_name(
+    value: object, said: str
+) -> None:
+    """RELIABILITY T37: it would hold its page against every later event."""
+    with pytest.raises(InvalidError) as refused:
+        events.parse({**UPSERT, "version": value}, ON_THE_DAY)
+
+    (fault,) = refused.value.faults
+    assert fault.field == fault.rule == "version"
+    assert fault.detail.startswith("version is milliseconds since 1970; ")
+    assert fault.detail.endswith(said)
+
+
+def test_a_version_that_only_counts_is_taken_with_a_warning() -> None:
+    """It orders the events that have one; those without win."""
+    warnings: list[Fault] = []
+
+    assert events.parse({**UPSERT, "version": 7}, RULES, warnings=warnings).version == 7
+    assert [(each.field, each.rule) for each in warnings] == [("version", "version")]
+    assert "7 is before every event without one" in warnings[0].detail
 
 
 @pytest.mark.parametrize(
     "value",
-    [-1, MAX_VERSION + 1, 1.0, True, [], "", "7", "1969-12-31", "9999-12-31", "2026-11-21 10:20"],
-)
+    [
+        -1, MAX_VERSION + 1, 10**5_000, 1.0, True, [], "", "7", "1969-12-31", "9999-12-31",
+        "2026-11-21 10:20",
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
 def test_what_names_no_moment_that_can_be_kept_is_no_version(value: object) -> None:
     fault = only_fault(version=value)
 

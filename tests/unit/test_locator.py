@@ -10,6 +10,7 @@ from shared import fragments
 from shared.entries import Entry
 from shared.locator import (
     BUCKETS,
+    MAX_AHEAD_MS,
     MAX_SECTIONS,
     MAX_VERSION,
     PLACE_BYTES,
@@ -138,8 +139,18 @@ def test_the_later_version_wins_whenever_it_arrives(
 ) -> None:
     if one == other:
         other = (one + 1) % MAX_VERSION
+    first, second = max(first, one - MAX_AHEAD_MS), max(second, other - MAX_AHEAD_MS)
 
     assert (one < other) == (stamp(one, first, 0) < stamp(other, second, 0))
+
+
+@given(times, st.integers(1, 1 << 40))
+def test_a_version_far_ahead_of_its_arrival_is_none(arrived: int, more: int) -> None:
+    """RELIABILITY T37: it would hold its page against every later event."""
+    farthest = arrived + MAX_AHEAD_MS
+
+    assert stamp(farthest, arrived, 0) > stamp(None, arrived, 0)
+    assert stamp(farthest + more, arrived, 0) == stamp(None, arrived, 0)
 
 
 @given(st.integers(0, MAX_VERSION - 65_535), st.integers(0, 65_534), st.integers(1, 65_535))

@@ -1,0 +1,29 @@
+"""A site whose news and videos expire by a clock of the test's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.integration.rig import Rig
+from worker.pump import Pump
+
+
+class Clock:
+    """The time that a test says it is, in milliseconds since 1970."""
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Clocked(Rig):
+    """One site under `clock`."""
+
+    def __init__(self, clock: Clock, *arguments: Any, **options: Any) -> None:
+        self.clock = clock
+        super().__init__(*arguments, **options)
+
+    def pump(self, consumer: str = "w1") -> Pump:
+        return Pump(self.settings, self.client, self.name, consumer, self.clock)
