@@ -30,6 +30,7 @@ from deploy.commands import (
     reconcile,
     run,
     state,
+    verify,
     websub,
     workers,
 )
@@ -65,8 +66,8 @@ for command in (
     state.entry,
     state.confirm,
     state.publish,
-    state.verify,
-    state.rebuild,
+    verify.verify,
+    verify.rebuild,
     check.check,
     reconcile.reconcile,
     backup.backup,

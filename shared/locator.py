@@ -25,6 +25,11 @@ MAX_SECTIONS = 4_094
 MAX_VERSION = (1 << 47) - 1
 """The latest version that can be kept, in milliseconds since 1970 (the year 6429)."""
 
+MAX_AHEAD_MS = 24 * 3600 * 1000
+"""How far ahead of its event's arrival a version can lie: clocks and zones are wrong by less. One
+that lies farther is none, and neither is one that is stored (T37).
+"""
+
 PLACE_BYTES = 6
 """How many bytes of a stored page are its place; what follows is Located.tail."""
 
@@ -154,7 +159,18 @@ def stamp(version: int | None, arrived_ms: int, sequence: int) -> int:
     Without a version the time of arrival decides, and its sequence number within the millisecond.
     Among equal versions the later arrival wins (WEBHOOKS 5.3: senders' clocks tick in seconds):
     the tie is how long after its version an event arrived, up to 65 s.
+
+    A version beyond MAX_AHEAD_MS is none: it would hold its page against every later event.
     """
-    if version is None:
+    if version is None or version > arrived_ms + MAX_AHEAD_MS:
         return arrived_ms << 16 | min(sequence, 0xFFFF)
     return version << 16 | min(max(arrived_ms - version, 0), 0xFFFF)
+
+
+def is_older(stamp: int, stored: int, arrived_ms: int) -> bool:
+    """Whether an event of this stamp, arrived then, is older than what is `stored` says.
+
+    No event that has arrived by then leaves a stamp beyond MAX_AHEAD_MS. One that is there is of
+    before such versions were refused, and says nothing about what is newer.
+    """
+    return stamp < stored <= (arrived_ms + MAX_AHEAD_MS) << 16 | 0xFFFF
