@@ -31,6 +31,7 @@ from deploy.commands import (
     reconcile,
     run,
     state,
+    verify,
     websub,
     workers,
 )
@@ -68,8 +69,8 @@ for command in (
     state.entry,
     state.confirm,
     state.publish,
-    state.verify,
-    state.rebuild,
+    verify.verify,
+    verify.rebuild,
     check.check,
     reconcile.reconcile,
     backup.backup,

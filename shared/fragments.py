@@ -115,12 +115,24 @@ def _extensions(entry: Entry) -> list[str]:
 
 def with_alternates(fragment: bytes, alternates: Alternates) -> bytes:
     """`fragment` with these alternates instead of those it has; every other byte stays."""
-    start = fragment.find(_LINK)
+    start, end = _links(fragment)
     if start < 0:
         start = end = _after_core(fragment)
-    else:
-        end = fragment.index(_LINK_END, fragment.rindex(_LINK)) + len(_LINK_END)
     return b"%b%b%b" % (fragment[:start], links.render(alternates).encode(), fragment[end:])
+
+
+def linked(fragment: bytes) -> bytes:
+    """The alternates of `fragment` as they stand there, empty if it has none."""
+    start, end = _links(fragment)
+    return fragment[start:end] if start >= 0 else b""
+
+
+def _links(fragment: bytes) -> tuple[int, int]:
+    """Where the alternates of `fragment` begin and end; -1 if it has none."""
+    start = fragment.find(_LINK)
+    if start < 0:
+        return -1, -1
+    return start, fragment.index(_LINK_END, fragment.rindex(_LINK)) + len(_LINK_END)
 
 
 def _after_core(fragment: bytes) -> int:

@@ -165,3 +165,12 @@ def stamp(version: int | None, arrived_ms: int, sequence: int) -> int:
     if version is None or version > arrived_ms + MAX_AHEAD_MS:
         return arrived_ms << 16 | min(sequence, 0xFFFF)
     return version << 16 | min(max(arrived_ms - version, 0), 0xFFFF)
+
+
+def is_older(stamp: int, stored: int, arrived_ms: int) -> bool:
+    """Whether an event of this stamp, arrived then, is older than what is `stored` says.
+
+    No event that has arrived by then leaves a stamp beyond MAX_AHEAD_MS. One that is there is of
+    before such versions were refused, and says nothing about what is newer.
+    """
+    return stamp < stored <= (arrived_ms + MAX_AHEAD_MS) << 16 | 0xFFFF

@@ -20,7 +20,7 @@ from shared.extensions.alternates import Alternates
 from shared.extensions.news import News
 from shared.known import NEWS, Arrival, Known, Policy, subjects
 from shared.linking import Links
-from shared.locator import Claim, Located, stamp
+from shared.locator import Claim, Located, is_older, stamp
 from shared.upkeep import is_over, next_over_ms
 
 FARTHEST_ZONE_MS = 14 * 3_600_000
@@ -59,15 +59,15 @@ def _decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Dec
     why = _gone(event)
     if owner:
         claim = known.claims.get(owner)
-        if claim and when < claim.stamp:
+        if claim and is_older(when, claim.stamp, arrival.ms):
             return Decision(changed=False, reason="older than what is known of this id")
         if claim and claim.loc and claim.loc != loc:
-            left = _leave(known, claim.loc, owner, when, why)
+            left = _leave(known, claim.loc, owner, when, why, arrival.ms)
         known.claims[owner] = Claim(when, "" if why or loc is None else loc)
     if loc is None:
         return left if left.changed else Decision(changed=False, reason="no page with this id")
     if why:
-        gone = _remove(known, loc, owner, when, why)
+        gone = _remove(known, loc, owner, when, why, arrival.ms)
         return left if left.changed and not gone.changed else gone
     put = _put(known, event, loc, owner, when, arrival, policy)
     if left.changed:
@@ -86,17 +86,21 @@ def _gone(event: Event) -> str:
     return ""
 
 
-def _leave(known: Known, loc: str, owner: bytes, when: int, why: str) -> Decision:
+def _leave(known: Known, loc: str, owner: bytes, when: int, why: str, arrived_ms: int) -> Decision:
     """The page of `owner` is no longer at `loc`; whoever else owns `loc` by now keeps it."""
     page = known.pages.get(loc)
     if not page or page.owner != owner:
         return Decision(changed=False, reason="its old URL belongs to another page by now")
-    return _remove(known, loc, owner, when, why or "moved")
+    return _remove(known, loc, owner, when, why or "moved", arrived_ms)
 
 
-def _remove(known: Known, loc: str, owner: bytes, when: int, why: str) -> Decision:
+def _remove(known: Known, loc: str, owner: bytes, when: int, why: str, arrived_ms: int) -> Decision:
     page = known.pages.get(loc)
-    if page and when < page.stamp:
+    if page and is_older(when, page.stamp, arrived_ms):
+        if page.live and owner and page.owner == owner:
+            # What is listed here came later, without an id: its old id has left all the same, as it
+            # would have if this had been heard of first.
+            known.pages[loc] = page._replace(owner=b"")
         return Decision(changed=False, reason="older than what is known of this URL")
     if page and page.live and owner and page.owner and page.owner != owner:
         return Decision(changed=False, reason="this URL belongs to another page by now")
@@ -117,7 +121,8 @@ def _put(
     known: Known, event: Event, loc: str, owner: bytes, when: int, arrival: Arrival, policy: Policy
 ) -> Decision:
     page = known.pages.get(loc)
-    if page and when < page.stamp and not _vacated(page, owner):
+    older = page is not None and is_older(when, page.stamp, arrival.ms)
+    if page and older and not _vacated(page, owner):
         return Decision(changed=False, reason="older than what is known of this URL")
     group, links = b"", None
     if event.group or (page and page.group):

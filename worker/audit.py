@@ -17,6 +17,7 @@ from shared.shards import Shard, ShardState
 from shared.sites import Site
 from shared.telemetry import logger
 from worker import feeds
+from worker.consistency.repair import Repair, Repaired
 from worker.files import WebRoot
 from worker.indexes import named, robots_fault
 from worker.merging import render, unpatched
@@ -47,6 +48,8 @@ class Audit:
         self._reshaper = Reshaper(client, name, site)
         self._name, self._site = name, site
         self._token = f"{consumer}:{secrets.token_hex(8)}"
+        self._repair = Repair(client, name, site, self._token, self._exclusively)
+        self.repaired = Repaired({}, 0, 0, [])
 
     @property
     def _sections(self) -> list[str]:
@@ -83,14 +86,16 @@ class Audit:
         return len(self._state.files(self._sections)) + len(pages) * self._site.index
 
     def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
-        """Write every file that differs from the state, pending patches included, each beside the
-        old one and swapped; remove what is no longer named. The names of what was touched.
+        """Repair the state where its parts disagree (`repaired` says what); then write every file
+        that differs from it, pending patches included, each beside the old one and swapped; remove
+        what is no longer named. The names of what was touched.
 
         What the shrink guard holds is written as it was published before, and stays held.
         PublishError if another publisher keeps the site busy; or, when all others are done, if some
         shards cannot be written as they are stored.
         """
         touched = []
+        self.repaired = self._repair.run(lambda _: seen(0))
         self._exclusively(self._renew)
         every = list(self._state.shards(self._sections))
         for start in range(0, len(every), PASS_SHARDS):

@@ -1,8 +1,7 @@
-"""Commands about what is published: status, entry, confirm, publish, verify, rebuild."""
+"""Commands about what is published: status, entry, confirm, publish."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from typing import Annotated
@@ -10,33 +9,18 @@ from typing import Annotated
 import typer
 
 from deploy.commands.admin import recorded
-from deploy.commands.reconcile import (
-    AgainstOption,
-    IntoOption,
-    KeyOption,
-    PrefixOption,
-    QueryOption,
-    SectionOption,
-    known_section,
-    scope_of,
-    source_of,
-    verify_against,
-)
+from deploy.commands.verify import AdoptOption, audit_of
 from deploy.commands.watch import watch as look_again
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out
 from shared.admin.outcomes import counted
-from shared.errors import ConfigError, Fault, InvalidError, PublishError
+from shared.errors import Fault, InvalidError, PublishError
 from shared.inspector import Inspector
 from shared.shards import Shard
 from shared.store.holds import Hold, Holds
-from worker.audit import Audit, raise_damaged
+from worker.audit import raise_damaged
 from worker.publisher import Publisher
 
 PUBLISH_DEADLINE_S = 60
-
-
-def _audit(place: Place) -> Audit:
-    return Audit(place.client(), place.name, place.site, f"cli-{os.getpid()}")
 
 
 def status(
@@ -151,12 +135,6 @@ def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
     return chosen
 
 
-AdoptOption = Annotated[
-    bool,
-    typer.Option("--adopt", help="replace sitemaps that another state or another program wrote"),
-]
-
-
 def publish(
     home: HomeOption = None,
     site: SiteOption = None,
@@ -165,7 +143,7 @@ def publish(
 ) -> None:
     """Write what waits now, without minding the publish interval."""
     place = find(home, site)
-    publisher = _audit(place).publisher
+    publisher = audit_of(place).publisher
     with recorded(place.client(), "publish", place.name) as said:
         if adopt:
             publisher.adopt()
@@ -190,64 +168,3 @@ def _publish(publisher: Publisher) -> list[str]:
         else:
             time.sleep(0.02)
     return touched
-
-
-def verify(
-    against: AgainstOption = None,
-    section: SectionOption = None,
-    prefix: PrefixOption = None,
-    into: IntoOption = None,
-    query: QueryOption = "",
-    key: KeyOption = "",
-    home: HomeOption = None,
-    site: SiteOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Hold every published file against the state, byte for byte. Exit code 1 on a difference.
-
-    With --against: hold what is listed against a source, page by page. Nothing is written but what
-    it came to, for `sitemapd check`.
-    """
-    place = find(home, site)
-    scope = scope_of(place, section, prefix)
-    if against is not None:
-        if into is not None:
-            known_section(place, "--into", into)
-        source = source_of(place, against, key, query)
-        equal = verify_against(place, source, scope, into, as_json=as_json)
-        raise typer.Exit(0 if equal else 1)
-    if not scope.whole or into or query:
-        raise ConfigError(Fault("--against", "config", "the other options limit a comparison"))
-    audit = _audit(place)
-    total = audit.files()
-    with progress("comparing", total, quiet=as_json) as seen:
-        differences = list(audit.verify(seen))
-    if as_json:
-        found = [difference._asdict() for difference in differences]
-        answer({"equal": not found, "files": total, "differences": found}, as_json=True)
-    elif differences:
-        for difference in differences:
-            out.print(f"{difference.what:10} {difference.name}", highlight=False)
-    else:
-        out.print(f"equal: {total} files")
-    raise typer.Exit(1 if differences else 0)
-
-
-def rebuild(
-    home: HomeOption = None,
-    site: SiteOption = None,
-    adopt: AdoptOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Write every file that differs from the state anew, beside the old one, and swap it in."""
-    place = find(home, site)
-    audit = _audit(place)
-    with recorded(place.client(), "rebuild", place.name) as said:
-        if adopt:
-            audit.publisher.adopt()
-            said("files of another state taken over")
-        with progress("rebuilding", audit.files(), quiet=as_json) as seen:
-            touched = audit.rebuild(seen)
-        said(f"{counted(len(touched), 'file')} written or removed")
-    held = [str(shard) for shard in audit.publisher.state.shrink.held()]
-    answer({"touched": touched} | ({"still_held": held} if held else {}), as_json=as_json)

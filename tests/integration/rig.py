@@ -26,6 +26,7 @@ from shared.store.publishing import Publishing
 from shared.store.resyncs import Resyncs
 from tests.integration.logs import silence
 from worker.audit import Audit
+from worker.consistency.examining import Consistency
 from worker.pump import Pump
 
 BASE = "https://www.example.com/"
@@ -176,6 +177,11 @@ class Rig:
         self._check_counts()
         check_keys(self.client)
         assert not list(self.audit().verify())
+        self.check_consistency()
+
+    def check_consistency(self) -> None:
+        """The state against itself, which must hold at any moment (RELIABILITY N14)."""
+        assert not list(Consistency(self.client, self.name, self.site).flaws())
 
     def _check_files(self) -> None:
         for name, content in self.shard_files().items():

@@ -350,6 +350,9 @@ def test_what_the_store_damaged_is_left_out_and_holds_up_nothing(rig: Rig) -> No
     rig.do(upsert("a", 5))
     assert order(rig) == ["a", "b", "c"]
 
+    rig.audit().rebuild()
+    assert order(rig) == ["a", "b", "c"]
+
 
 def test_the_sitemap_does_not_wait_for_a_feed_that_cannot_be_written(rig: Rig) -> None:
     """RELIABILITY T18: a link is not followed, and not replaced either."""

@@ -16,6 +16,7 @@ from shared.store.contract import PublishedFile
 from shared.store.listing import Listing
 from shared.store.publishing import Publishing
 from worker.audit import Audit, Difference
+from worker.consistency.examining import Consistency
 from worker.examining import wording
 from worker.examining.barred import Barrier
 from worker.examining.contract import Tally
@@ -73,6 +74,9 @@ class Examination:
         going.at("pages")
         indexes = map(shards.index_name, self._index_pages())
         Pages(self._site, tally, barriers).look(files, indexes, self._listing, going.step)
+        going.at("state")
+        for flaw in Consistency(self._client, self._name, self._site).flaws(going.step):
+            tally.add(flaw.kind, flaw.where, flaw.detail)
         going.at("files")
         self._audit(tally, going)
         if served:

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from shared import fragments
-from shared.errors import CheckError, ShardError
+from shared.errors import ShardError
 from shared.shards import Shard
 from shared.store.listing import Listing
+from worker.consistency.spool import no_room
 from worker.examining.contract import Step
 
 PARTS = 256
@@ -43,7 +44,7 @@ class Twice:
         try:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
         except OSError as error:
-            raise _no_room(error) from error
+            raise no_room(error) from error
 
     def close(self) -> None:
         """Forget everything."""
@@ -101,7 +102,7 @@ class Twice:
             self._spilt[part].append((self._file.tell(), len(hashes)))
             self._file.write(hashes.tobytes() + shards.tobytes())
         except OSError as error:
-            raise _no_room(error) from error
+            raise no_room(error) from error
         self._hashes[part], self._shards[part] = array("q"), array("i")
 
     def _read(self, part: int) -> Iterator[tuple[int, int]]:
@@ -128,8 +129,3 @@ def _listed(
                 locs = (line[:-1].decode() for line in fragments.lines(block.raw()))
                 found.update(loc for loc in locs if hash(loc) in hashes)
     return found
-
-
-def _no_room(error: OSError) -> CheckError:
-    reason = error.strerror or error
-    return CheckError(f"no room for a temporary file ({reason}): TMPDIR names where there is some")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from shared import w3c
 from shared.store.checks import ERROR, OK, WARNING, Compared, Finding, Sample
+from worker.consistency import flaws
 from worker.examining.contract import Tally
 
 
@@ -16,6 +17,7 @@ class _Check(NamedTuple):
 
 
 _REBUILD = "sitemapd rebuild writes it anew; the worker does so by itself, see check_interval."
+_DERIVE = "sitemapd rebuild derives all of it again from what is stored of the pages."
 
 _CHECKS = {
     "wrong-host": _Check(
@@ -58,6 +60,46 @@ _CHECKS = {
         ERROR, "Pages are listed in more than one place (PROTOCOL L10).",
         "The state was damaged: restore the Redis data (sitemapd restore FILE), or bring the pages"
         " into an empty one (sitemapd import).",
+    ),
+    flaws.LOST_LINE: _Check(
+        ERROR, "Pages are recorded as listed and no file has their line: they are not published,"
+        " and no event with the same content changes that.",
+        f"{_DERIVE} What cannot be found again is named, to be sent again: sitemapd reconcile.",
+    ),
+    flaws.UNKNOWN_LINE: _Check(
+        ERROR, "Lines are published of pages that are deleted, recorded elsewhere or not known: no"
+        " event takes these lines out.", _DERIVE,
+    ),
+    flaws.OTHER_LINE: _Check(
+        ERROR, "Lines say something else than was decided for their pages.",
+        f"{_DERIVE} What was decided is lost: sitemapd reconcile brings it back.",
+    ),
+    flaws.WRONG_COUNT: _Check(
+        ERROR, "Counters, index lines or blocks do not agree with the pages that are listed: files"
+        " may be filled beyond their limits or keep free places.", _DERIVE,
+    ),
+    flaws.WRONG_FILE: _Check(
+        ERROR, "What is recorded of published files is not what is stored of them, or no index has"
+        " their line.", "sitemapd rebuild publishes them anew.",
+    ),
+    flaws.WRONG_CLAIM: _Check(
+        ERROR, "Ids of the sender and pages do not agree: a delete or a move by id would miss its"
+        " page.", _DERIVE,
+    ),
+    flaws.NOT_RECIPROCAL: _Check(
+        ERROR, "Pages of a translation group do not all list the same languages: search engines"
+        " ignore what is not returned (PROTOCOL H2, H3).", _DERIVE,
+    ),
+    flaws.NOT_SCHEDULED: _Check(
+        WARNING, "News or videos would not leave when they are over, or deleted pages would be"
+        " remembered for ever.", _DERIVE,
+    ),
+    flaws.NOT_QUEUED: _Check(
+        ERROR, "Changes of files wait and no publisher would take them.", _DERIVE,
+    ),
+    flaws.WRONG_FEED: _Check(
+        WARNING, "The feeds have entries of pages that are not listed, or half of an entry.",
+        _DERIVE,
     ),
     "missing-file": _Check(ERROR, "Files that are listed are not in the web root.", _REBUILD),
     "different-file": _Check(ERROR, "Files hold something else than was published.", _REBUILD),

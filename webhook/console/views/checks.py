@@ -21,6 +21,7 @@ SOME = 5
 _DOING = {
     "robots.txt": "asks what robots.txt forbids",
     "pages": "looks at every page",
+    "state": "holds the state against itself",
     "files": "compares the files of the web root",
     "served": "fetches files as crawlers do",
 }

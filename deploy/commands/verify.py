@@ -1,0 +1,163 @@
+"""Commands that hold files against the state and the state against itself: verify, rebuild."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from deploy.commands.admin import recorded
+from deploy.commands.reconcile import (
+    AgainstOption,
+    IntoOption,
+    KeyOption,
+    PrefixOption,
+    QueryOption,
+    SectionOption,
+    known_section,
+    scope_of,
+    source_of,
+    verify_against,
+)
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from shared.admin.outcomes import counted
+from shared.errors import ConfigError, Fault
+from worker.audit import Audit
+from worker.consistency.examining import Consistency
+from worker.consistency.flaws import KINDS
+from worker.consistency.repair import Repaired
+from worker.examining.contract import Tally
+
+AdoptOption = Annotated[
+    bool,
+    typer.Option("--adopt", help="replace sitemaps that another state or another program wrote"),
+]
+
+
+def audit_of(place: Place) -> Audit:
+    """The files of a site against its state."""
+    return Audit(place.client(), place.name, place.site, f"cli-{os.getpid()}")
+
+
+def verify(
+    against: AgainstOption = None,
+    section: SectionOption = None,
+    prefix: PrefixOption = None,
+    into: IntoOption = None,
+    query: QueryOption = "",
+    key: KeyOption = "",
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold every published file against the state, byte for byte. Exit code 1 on a difference.
+
+    With --against: hold what is listed against a source, page by page. Nothing is written but what
+    it came to, for `sitemapd check`.
+    """
+    place = find(home, site)
+    scope = scope_of(place, section, prefix)
+    if against is not None:
+        if into is not None:
+            known_section(place, "--into", into)
+        source = source_of(place, against, key, query)
+        equal = verify_against(place, source, scope, into, as_json=as_json)
+        raise typer.Exit(0 if equal else 1)
+    if not scope.whole or into or query:
+        raise ConfigError(Fault("--against", "config", "the other options limit a comparison"))
+    audit = audit_of(place)
+    total = audit.files()
+    with progress("comparing", total, quiet=as_json) as seen:
+        differences = list(audit.verify(seen))
+        flaws = _disagreements(place, seen)
+    if as_json:
+        found = [difference._asdict() for difference in differences]
+        equal = not found and not flaws
+        about = {"equal": equal, "files": total, "differences": found, "state": flaws}
+        answer(about, as_json=True)
+    elif differences or flaws:
+        for difference in differences:
+            out.print(f"{difference.what:10} {difference.name}", highlight=False)
+        for flaw in flaws:
+            _tell_of(flaw)
+    else:
+        out.print(f"equal: {total} files; the state agrees with itself")
+    raise typer.Exit(1 if differences or flaws else 0)
+
+
+def _disagreements(place: Place, seen: Callable[[int], None]) -> list[dict[str, Any]]:
+    """Each kind of what disagrees within the state: how often, and some of it."""
+    tally = Tally()
+    for flaw in Consistency(place.client(), place.name, place.site).flaws(lambda _: seen(0)):
+        tally.add(flaw.kind, flaw.where, flaw.detail)
+    return [
+        {
+            "check": kind, "found": tally.count(kind),
+            "samples": [sample._asdict() for sample in tally.samples(kind)],
+        }
+        for kind in KINDS if tally.count(kind)
+    ]  # fmt: skip
+
+
+def _tell_of(flaw: Mapping[str, Any]) -> None:
+    samples = flaw["samples"]
+    for sample in samples:
+        said = f"{flaw['check']:10} {sample['where']}  {sample['detail']}"
+        out.print(said, highlight=False, markup=False, soft_wrap=True)
+    if flaw["found"] > len(samples):
+        out.print(f"{flaw['check']:10} and {flaw['found'] - len(samples)} more", highlight=False)
+
+
+def rebuild(
+    home: HomeOption = None,
+    site: SiteOption = None,
+    adopt: AdoptOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Repair the state where it does not agree with itself, then write every file that differs from
+    it anew, beside the old one, and swap it in.
+
+    Exit code 1 if pages are left whose content is stored nowhere: send these again.
+    """
+    place = find(home, site)
+    audit = audit_of(place)
+    with recorded(place.client(), "rebuild", place.name) as said:
+        if adopt:
+            audit.publisher.adopt()
+            said("files of another state taken over")
+        with progress("rebuilding", audit.files(), quiet=as_json) as seen:
+            touched = audit.rebuild(seen)
+        repaired = audit.repaired
+        said(f"{counted(len(touched), 'file')} written or removed")
+        if repaired.found:
+            said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))
+    held = [str(shard) for shard in audit.publisher.state.shrink.held()]
+    about: dict[str, Any] = {"touched": touched} | ({"still_held": held} if held else {})
+    answer(about | _repaired(repaired), as_json=as_json)
+    if not as_json:
+        _tell_missing(repaired, place.name)
+    raise typer.Exit(0 if repaired.complete else 1)
+
+
+def _repaired(repaired: Repaired) -> dict[str, Any]:
+    """What there is to say of a repair; nothing where all agreed."""
+    about: dict[str, Any] = {"repaired": dict(repaired.found)} if repaired.found else {}
+    about |= {name: n for name, n in (("lost", repaired.lost), ("stale", repaired.stale)) if n}
+    if repaired.left:
+        about["left"] = [f"{flaw.kind} {flaw.where}" for flaw in repaired.left]
+    return about
+
+
+def _tell_missing(repaired: Repaired, name: str) -> None:
+    """What nothing that is stored can repair, and who can."""
+    again = f"sitemapd reconcile --site {name}, or send them again"
+    if repaired.lost:
+        said = f"{counted(repaired.lost, 'page')} lost their line and are not listed: {again}"
+        out.print(said, highlight=False, soft_wrap=True)
+    if repaired.stale:
+        said = f"{counted(repaired.stale, 'page')} are listed as before their last change: {again}"
+        out.print(said, highlight=False, soft_wrap=True)
+    if repaired.left:
+        out.print("not all could be repaired: sitemapd check says what is left", highlight=False)

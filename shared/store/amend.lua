@@ -1,0 +1,39 @@
+-- Repair what disagrees: write some fields, if all that this was decided on is still so.
+--
+-- KEYS 1 lease string  of whoever publishes
+-- ARGV 1 cmsgpack of {token (empty: no lease is needed), compared = {{key, field, value}..},
+--        fields = {{key, field, value}..}, scores = {{key, member, score}..}}; keys of the same
+--        site, each with its prefix. An empty value: the field is not there, or goes. An empty
+--        score: the member goes
+-- Returns 1; 0 if the lease is another's, or if something has changed meanwhile: nothing is written.
+local a = cmsgpack.unpack(ARGV[1])
+if a.token ~= '' and redis.call('GET', KEYS[1]) ~= a.token then
+  return 0
+end
+for _, each in ipairs(a.compared) do
+  if (redis.call('HGET', each[1], each[2]) or '') ~= each[3] then
+    return 0
+  end
+end
+-- What is written to is read first: a key of the wrong type fails before anything is written.
+for _, each in ipairs(a.fields) do
+  redis.call('HEXISTS', each[1], each[2])
+end
+for _, each in ipairs(a.scores) do
+  redis.call('ZSCORE', each[1], each[2])
+end
+for _, each in ipairs(a.fields) do
+  if each[3] == '' then
+    redis.call('HDEL', each[1], each[2])
+  else
+    redis.call('HSET', each[1], each[2], each[3])
+  end
+end
+for _, each in ipairs(a.scores) do
+  if each[3] == '' then
+    redis.call('ZREM', each[1], each[2])
+  else
+    redis.call('ZADD', each[1], each[3], each[2])
+  end
+end
+return 1
