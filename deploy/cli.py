@@ -102,7 +102,11 @@ def up(
 def _hint(settings: Settings, address: str) -> str:
     """The short way to send an event, where to find the long one, and where to look."""
     site = next(iter(settings.sites.values()))
-    look = f"# look: {address}{site.base.path}sitemap.html\n" if site.pages else ""
+    look = (
+        f"# look, after the first event: {address}{site.base.path}sitemap.html\n"
+        if site.pages
+        else ""
+    )
     return (
         f"# send one: sitemapd event send {site.base.url('hello-world')} --to {address} --watch\n"
         f"# the same in shell: sitemapd event example --to {address}\n{look}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from deploy import example, login_link
 from deploy.embedded import EmbeddedServer
-from deploy.processes import Child, hold, mark, reap
+from deploy.processes import SERVED, Child, hold, mark, reap, replace
 from deploy.supervisor import Signals, Supervisor
 from shared.errors import ConfigError, Fault, ServerStartError, StoreError
 from shared.settings import FILE, Settings, load
@@ -65,25 +65,24 @@ def up(
     home = home.resolve()
     for folder in (home, home / "run", home / "logs"):
         folder.mkdir(mode=0o700 if folder != home else 0o755, parents=True, exist_ok=True)
-    proxy = ["--behind-proxy"] if behind_proxy else []
     with hold(home / "lock"), Signals() as signals:
         if left := reap(runs(home)):
             logger("up").warning("ended_leftovers", children=left)
         port = _free_port(host, port)
         address = _address(host, port)
+        replace(home / SERVED, address + "\n")
         config = example.write(home, address)
         settings = load(config)
         supervisor = Supervisor(home / "run" / "pids.json")
         try:
             named = commands(config, host, port)
-            named["web"] += proxy
             url = _begin(supervisor, signals, home, settings, named)
             say(f"{address} serves {home}")
             # It shows a secret, which is for a person and not for the log of a service manager.
             if sys.stdout.isatty():
                 say(example.first(settings, address))
                 if settings.console.users:
-                    say(f"# the console, for ten minutes, once: {_login(settings, url, address)}")
+                    say(_login(settings, url, address))
             say(hint(settings, address))
             _await_ready(supervisor, signals, (host, port), url)
             if not signals.stopping:
@@ -103,10 +102,14 @@ def say(text: str) -> None:
 
 
 def _login(settings: Settings, url: str, address: str) -> str:
+    console = settings.console
+    try:
+        where = login_link.where(console, address)
+    except ConfigError as error:
+        return f"# {error}"
     with closing(connect(url, 2.0)) as client:
-        return login_link.make(
-            settings.console, client, next(iter(settings.console.origin), address)
-        )
+        link = login_link.make(console, client, where)
+    return f"# the console, for ten minutes, once: {link}"
 
 
 def _begin(
@@ -202,8 +205,8 @@ def parse_listen(text: str, *, behind_proxy: bool) -> tuple[str, int]:
         loopback = host == "localhost"
     if not loopback and not behind_proxy:
         detail = (
-            f"{host} can be reached by others, and slow requests would hold its threads: listen on "
-            "127.0.0.1, or put nginx in front and say --behind-proxy"
+            f"{host} can be reached by others, without TLS and from any number of connections: "
+            "listen on 127.0.0.1, or put nginx in front and say --behind-proxy"
         )
         raise ConfigError(Fault("http", "RELIABILITY T12", detail))
     return host, int(port)

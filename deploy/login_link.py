@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import redis
 
-from shared.console import Console
+from shared.console import Console, is_loopback
 from shared.errors import ConfigError, Fault
 from shared.store.logins import Logins
 
@@ -20,6 +22,27 @@ def user_of(console: Console, user: str | None = None) -> str:
         detail = f"{name} is not configured; there are: {', '.join(console.users)}"
         raise ConfigError(Fault("--user", "config", detail))
     return name
+
+
+def where(console: Console, running: str, to: str | None = None) -> str:
+    """The address of the console: `to`, else its `origin`, else `running`, where it is served now.
+
+    ConfigError if there is none, or if the console does not answer there: the link holds a secret,
+    and the host may be somebody else's.
+    """
+    address = to or next(iter(console.origin), running)
+    if not address:
+        detail = (
+            "nothing runs here that would answer: start `sitemapd up`, name the address of the "
+            "console with --to, or as `origin` in [console]"
+        )
+        raise ConfigError(Fault("--to", "config", detail))
+    host = urlsplit(address).hostname or ""
+    known = {urlsplit(origin).hostname for origin in console.origin}
+    if host not in known if known else not is_loopback(host):
+        detail = f"the console does not answer at {address}: name it as `origin` in [console]"
+        raise ConfigError(Fault("--to", "config", detail))
+    return address
 
 
 def make(console: Console, client: redis.Redis, address: str, user: str | None = None) -> str:

@@ -21,6 +21,8 @@ from shared.errors import ServerStartError
 
 MARK = "SITEMAPD_RUN"
 STORE = "redis"
+SERVED = Path("run", "http")
+"""The file in a home that holds the address at which its `up` serves."""
 
 _ROLL_BYTES = 10 * 1024 * 1024
 _TAIL_BYTES = 65536
@@ -47,6 +49,19 @@ def hold(path: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def served_at(home: Path) -> str:
+    """Where the `up` that holds `home` serves, empty if none does."""
+    try:
+        with (home / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with suppress(OSError):
+            return (home / SERVED).read_text(encoding="utf-8").strip()
+    except OSError:
+        pass
+    return ""
 
 
 def replace(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
 """The web server: for `sitemapd run web` the interface, for `up` the published files beside it.
 
-`python -m deploy.web HOST PORT [--behind-proxy]` serves both for the configuration that
+`python -m deploy.web HOST PORT` serves both for the configuration that
 SITEMAPD_CONFIG names.
 """
 
@@ -12,20 +12,21 @@ import socket
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server import Server
 
+from deploy.buffered import Buffered
 from deploy.webroot import Files
 from shared.errors import ServerStartError
 from shared.settings import Settings, load
 from shared.telemetry import configure
 from webhook import measuring
 from webhook.app import create_app
+from webhook.console.guard import MAX_FORM
 from webhook.refusals import Refusals
 
 if TYPE_CHECKING:
@@ -35,14 +36,11 @@ EXACT = frozenset({"/healthz", "/readyz", "/openapi.json", "/metrics", "/admin",
 BELOW = ("/v1/", "/admin/")
 """The paths of the interface; all others are files."""
 
-_THREADS = 8
 _HEADER_MS = 5000
 # After SIGHUP old and new processes are both there for so long. A new one that did not listen yet
 # when the old one went left a gap: 44 of 2,319 senders were refused at 0.1 s, none at 5 s.
 _RESPAWN_S = 5.0
 _GRACE_S = 10
-_CHUNK = 65536
-_REST_BYTES = 4 * 1024 * 1024
 _SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nobody in unsigned
 
 
@@ -83,15 +81,21 @@ def serve(
     if path is not None:
         clear_socket(path)
     host, port = where if isinstance(where, tuple) else ("127.0.0.1", 0)
+
+    def load_buffered() -> Buffered:
+        most = load(Path(os.environ["SITEMAPD_CONFIG"])).body_limit
+        return Buffered(load_app(), max(most, MAX_FORM))
+
     server = Server(
         "deploy.web",
         address=host,
         port=port,
         uds=path,
         uds_permissions=_SOCKET_MODE,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.ASGINL,
         workers=processes,
-        blocking_threads=_THREADS,
+        # An HTTP/2 client that went in the middle of a body held its thread for ever.
+        http=HTTPModes.http1,
         websockets=False,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MS),
         respawn_failed_workers=True,
@@ -99,25 +103,7 @@ def serve(
         workers_kill_timeout=_GRACE_S,
     )
     # its own loader would search the working directory for modules first
-    server.serve(target_loader=load_app, wrap_loader=False)
-
-
-def read_to_the_end(load_app: Callable[[], WSGIApplication]) -> WSGIApplication:
-    """What `load_app` makes, with the rest of a body read before a refusal that did not need it.
-
-    For a proxy that has the whole body already: if the connection is closed while it still sends,
-    it may miss the answer, and its client is told to come again with what was refused for good.
-    """
-    app = load_app()
-
-    def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        answer = app(environ, start)
-        for _ in range(_REST_BYTES // _CHUNK):
-            if not environ["wsgi.input"].read(_CHUNK):
-                break
-        return answer
-
-    return application
+    server.serve(target_loader=load_buffered, wrap_loader=False)
 
 
 def clear_socket(path: Path) -> None:
@@ -141,13 +127,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="sitemapd web server")
     parser.add_argument("host")
     parser.add_argument("port", type=int)
-    parser.add_argument("--behind-proxy", action="store_true")
     options = parser.parse_args()
     configure(json_lines=True, streams=True)
-    load_app = from_environment
-    if options.behind_proxy:
-        load_app = partial(read_to_the_end, from_environment)
-    serve(load_app, (options.host, options.port))
+    serve(from_environment, (options.host, options.port))
 
 
 if __name__ == "__main__":

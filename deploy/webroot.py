@@ -67,7 +67,8 @@ class Files:
             return _text(404, "There is no such file.")
         name = path.removeprefix(_directory(site))
         if not name:
-            return _text(200, f"The sitemap is {site.base.url('sitemap.xml')}")
+            url = site.base.url("sitemap.xml")
+            return _text(200, f"The sitemap is {url} (from the first event on)")
         return _send(request, site.web_root, name)
 
     def _site(self, host: str, path: bytes) -> Site | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from deploy import login_link
+from deploy.processes import served_at
 from deploy.terminal import HomeOption, JsonOption, answer, find
 from shared.store.audit import Audit
 
@@ -26,7 +27,9 @@ def link(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", help="address of the console; default its `origin`, else the site's"),
+        typer.Option(
+            "--to", help="address of the console; default its `origin`, else where `up` serves it"
+        ),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -34,9 +37,9 @@ def link(
     """Make a link that logs a user in once, within ten minutes, without a token."""
     place = find(home)
     console = place.settings.console
-    address = to or next(iter(console.origin), place.site.base.origin)
-    client = place.client()
     name = login_link.user_of(console, user)
+    address = login_link.where(console, served_at(place.home), to)
+    client = place.client()
     made = login_link.make(console, client, address, name)
     who = f"cli:{getpass.getuser()}"
     Audit(client).write(who, "login link", f"made for {name}", way="cli")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +58,7 @@ def web(
 
     It starts without Redis too, and answers 503 until there is one.
     """
-    from deploy.web import read_to_the_end, serve
+    from deploy.web import serve
     from webhook.wsgi import app as webhook
 
     config, _ = _configured(home)
@@ -70,7 +69,7 @@ def web(
     )
     os.environ["SITEMAPD_CONFIG"] = str(config)
     _log_to_stdout()
-    serve(partial(read_to_the_end, webhook), where, processes=processes)
+    serve(webhook, where, processes=processes)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The webhook as a process under granian, with its Redis."""
+"""The webhook as a process, with its Redis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class Web:
-    """A webhook under granian, with its Redis."""
+    """`sitemapd run web`, with its Redis."""
 
     def __init__(self, redis_server: Any, home: Path, secret: str, wait: Any) -> None:
         self.redis, self.store = redis_server, redis_server.client()
@@ -41,14 +41,14 @@ class Web:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "granian", "--interface", "wsgi", "--factory"),
-                    *("--port", str(self.port), "--blocking-threads", "4", "webhook.wsgi:app"),
+                    *(sys.executable, "-c", "from deploy.cli import main; main()", "run", "web"),
+                    *("--listen", f"127.0.0.1:{self.port}", "--home", home),
                 ],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "SITEMAPD_CONFIG": str(config)},
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stdout=log,
                 stderr=log,
             )
-        wait(self.alive, "the webhook to start", 20)
+        wait(self.alive, "the webhook to start", 60)
 
     def alive(self) -> bool:
         try:

@@ -81,7 +81,8 @@ def test_t26_tries_are_limited_for_one_user_and_a_link_is_still_a_way_in(
 
     assert statuses == [401] * 10 + [429] * 2
     assert (late.status_code, late.headers["Retry-After"]) == (429, "60")
-    assert 0 < store.ttl("{_sitemapd}:tries:ann") <= 60
+    (tries,) = store.keys("{_sitemapd}:tries:*")
+    assert 0 < store.ttl(tries) <= 60
     assert browser.login("vic").status_code == 303
     link = login_link.make(configure().console, store, HERE, "ann")
     once = parse_qs(urlsplit(link).query)["once"][0]
@@ -90,6 +91,23 @@ def test_t26_tries_are_limited_for_one_user_and_a_link_is_still_a_way_in(
     assert refused == [
         ("ann", "login", "more than 10 tries within 60 s: refused for a while", False)
     ]
+
+
+@pytest.mark.parametrize("before", [["ann"] * 5, ["nobody"] * 12, ["x", "y", "nobody"] * 5])
+def test_t5_answers_to_logins_do_not_tell_which_names_exist(
+    browser: Browser, before: list[str]
+) -> None:
+    for name in before:
+        browser.login(name, "wrong")
+    other = {"ann": "vic", "nobody": "somebody"}
+
+    def answers(name: str) -> list[tuple[int, str, str | None]]:
+        said = [browser.login(name, "wrong") for _ in range(12)]
+        return [(each.status_code, each.text, each.headers.get("Retry-After")) for each in said]
+
+    assert answers(other["ann"]) == answers(other["nobody"])
+    names = ("A" * 5000, "a b", "\0", "ü", "{sitemapd}")
+    assert [browser.login(name, "wrong").status_code for name in names] == [401] * 5
 
 
 def test_a_one_time_link_works_once_and_a_look_at_it_uses_nothing_up(

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -192,7 +193,11 @@ def test_t3_a_conflict_is_logged_with_both_digests(web, signed):
     for body in (UPSERT, other):
         web.post(body, signed(body, ident="twice"))
 
-    lines = [json.loads(line) for line in web.log.read_text().splitlines() if "twice" in line]
-    first, second = lines
+    def lines() -> list[dict[str, Any]]:
+        said = web.log.read_text().splitlines()
+        return [json.loads(line) for line in said if '"twice"' in line]
+
+    wait(lambda: len(lines()) > 1, "both are logged", 20)
+    first, second = lines()
     assert (first["status"], second["status"], second["code"]) == (202, 409, "conflict")
     assert second["stands"] == first["digest"] != second["digest"]

@@ -196,9 +196,12 @@ def test_a_link_is_made_for_known_users_only_and_its_making_is_recorded(
 ) -> None:
     unknown = console.run("console", "link", "--user", "nobody")
     made = console.run("console", "link", "--json")
+    elsewhere = console.run("console", "link", "--to", "https://www.example.net")
 
     assert (unknown.returncode, "there are: admin, reader" in unknown.stderr) == (78, True)
-    assert json.loads(made.stdout)["link"].startswith(f"{BASE}/admin/login?once=")
+    assert json.loads(made.stdout)["link"].startswith(f"{console.address}/admin/login?once=")
+    assert (elsewhere.returncode, "does not answer at" in elsewhere.stderr) == (78, True)
+    assert "once=" not in elsewhere.stdout + elsewhere.stderr
     page = enter()
     page.goto(f"{console.address}/admin/audit")
     expect(page.get_by_role("cell", name="made for admin").first).to_be_visible()

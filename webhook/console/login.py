@@ -41,7 +41,7 @@ class Login:
         name, token = request.form.get("user", "").strip(), request.form.get("token", "").strip()
         user = self._console.users.get(name)
         with self._frame.services.gate.passing():
-            self._limit(name if user else _NOBODY)
+            self._limit(name, known=user is not None)
             given = hashlib.sha256(token.encode(errors="replace")).digest()
             # The same comparison for a user who does not exist (RELIABILITY T5).
             equal = hmac.compare_digest(given, user.digest if user else _STRANGER)
@@ -78,15 +78,20 @@ class Login:
         )  # fmt: skip
         return answer
 
-    def _limit(self, name: str) -> None:
-        """Refuse more tries than TRIES; the one-time links of the command line stay a way in."""
+    def _limit(self, name: str, *, known: bool) -> None:
+        """Refuse more tries than TRIES; the one-time links of the command line stay a way in.
+
+        Names of nobody are counted each on its own, as those of users are: a count that they
+        shared told a stranger which names exist (RELIABILITY T5).
+        """
         tries = self._logins.tries(name)
         if tries <= TRIES:
             return
         note(reason="login-limit")
-        if tries == TRIES + 1:
+        if tries == TRIES + 1 and (known or self._logins.tries(_NOBODY) == 1):
             said = f"more than {TRIES} tries within {TRIES_S} s: refused for a while"
-            self._frame.services.audit.write(name, "login", said, way="console", done=False)
+            who = name if known else _NOBODY
+            self._frame.services.audit.write(who, "login", said, way="console", done=False)
         raise TooManyRequests(
             f"Too many tries: wait {TRIES_S} s, or use the command sitemapd console link.",
             retry_after=TRIES_S,
