@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from deploy import login_link
-from deploy.terminal import HomeOption, JsonOption, answer, find
+from deploy.terminal import HomeOption, JsonOption, answer, find, raw, web_address
 from shared.store.audit import Audit
 
 app = typer.Typer(help="The console at /admin/.", no_args_is_help=True)
@@ -26,7 +26,12 @@ def link(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", help="address of the console; default its `origin`, else the site's"),
+        typer.Option(
+            "--to",
+            parser=web_address,
+            metavar="URL",
+            help="address of the console; default its `origin`, else the site's",
+        ),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -43,4 +48,4 @@ def link(
     if as_json:
         answer({"link": made}, as_json=True)
     else:
-        print(made)
+        raw(made)

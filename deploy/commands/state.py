@@ -23,7 +23,7 @@ from deploy.commands.reconcile import (
     verify_against,
 )
 from deploy.commands.watch import watch as look_again
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, line, progress
 from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault, InvalidError, PublishError
 from shared.inspector import Inspector
@@ -73,16 +73,15 @@ def status(
         shown = {"held": held, "resync": asked, "failing": failing, "stopped": why}
         answer(each | shown | {"quarantined": single}, as_json=False)
         if stopped is not None:
-            said = f"nothing is published: {stopped['todo']}"
-            out.print(said, soft_wrap=True, highlight=False, markup=False, style="red")
+            line(f"nothing is published: {stopped['todo']}", style="red")
         if held:
             command = f"sitemapd confirm --site {each['site']}"
-            out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
+            line(f"to publish what is held: {command}")
         if asked:
             source = place.settings.sites[each["site"]].source.get_secret_value()
             command = f"sitemapd reconcile --site {each['site']}"
             command += "" if source else " --against SOURCE"
-            out.print(f"to answer the resyncs: {command}", soft_wrap=True, highlight=False)
+            line(f"to answer the resyncs: {command}")
 
 
 def _failing(loop: Mapping[str, object]) -> str:
@@ -135,8 +134,8 @@ def confirm(
         answer({"confirmed": let_go}, as_json=True)
         return
     for each in let_go:
-        out.print(f"{each['shard']}  {each['from']} -> {each['to']} pages", highlight=False)
-    out.print("published within seconds" if let_go else "nothing is held")
+        line(f"{each['shard']}  {each['from']} -> {each['to']} pages")
+    line("published within seconds" if let_go else "nothing is held")
 
 
 def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
@@ -171,7 +170,15 @@ def publish(
             said("files of another state taken over")
         touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
-    answer({"touched": touched}, as_json=as_json)
+    _tell(touched, {}, as_json=as_json)
+
+
+def _tell(touched: list[str], held: dict[str, list[str]], *, as_json: bool) -> None:
+    if as_json or touched:
+        answer({"touched": touched} | held, as_json=as_json)
+        return
+    line("no file was written or removed")
+    answer(held, as_json=False)
 
 
 def _publish(publisher: Publisher) -> list[str]:
@@ -226,9 +233,9 @@ def verify(
         answer({"equal": not found, "files": total, "differences": found}, as_json=True)
     elif differences:
         for difference in differences:
-            out.print(f"{difference.what:10} {difference.name}", highlight=False)
+            line(f"{difference.what:10} {difference.name}")
     else:
-        out.print(f"equal: {total} files")
+        line(f"equal: {counted(total, 'file')}")
     raise typer.Exit(1 if differences else 0)
 
 
@@ -249,4 +256,4 @@ def rebuild(
             touched = audit.rebuild(seen)
         said(f"{counted(len(touched), 'file')} written or removed")
     held = [str(shard) for shard in audit.publisher.state.shrink.held()]
-    answer({"touched": touched} | ({"still_held": held} if held else {}), as_json=as_json)
+    _tell(touched, {"still_held": held} if held else {}, as_json=as_json)
