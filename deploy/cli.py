@@ -8,12 +8,14 @@ import base64
 import os
 import secrets as random
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
+from typer import TyperException
+from typer.main import get_command
 
 from deploy.commands import (
     backup,
@@ -36,7 +38,17 @@ from deploy.commands import (
     workers,
 )
 from deploy.nginx_lines import lines
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, err, find
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    find,
+    note,
+    print_traceback,
+    printable_streams,
+    raw,
+)
 from shared import telemetry
 from shared.errors import ConfigError, InvalidError, SitemapdError, StoreError
 from shared.settings import Settings
@@ -50,6 +62,8 @@ app = typer.Typer(
     help="Event-driven sitemaps: one event in, the one right file changed.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
     add_completion=False,
 )
 config = typer.Typer(help="The configuration.", no_args_is_help=True)
@@ -152,46 +166,73 @@ def config_nginx(home: HomeOption = None, site: SiteOption = None) -> None:
     sections: list[str] = []
     with suppress(StoreError):
         sections = Publishing(place.client(), place.name).sections()
-    print(lines(place.site, sections), end="")
+    raw(lines(place.site, sections), end="")
 
 
 @app.command()
 def secret() -> None:
     """Make a new secret for `secrets = [...]`."""
-    print(WEBHOOK_PREFIX + base64.b64encode(random.token_bytes(32)).decode())
+    raw(WEBHOOK_PREFIX + base64.b64encode(random.token_bytes(32)).decode())
 
 
 def main() -> None:
-    """Run a command; errors of ours become one line and an exit code."""
+    """Run a command; errors of ours become one line each and an exit code."""
     telemetry.configure(level="warning")
+    printable_streams()
+    # typer prints errors as they are, so it raises them (standalone_mode) and they are shown here.
+    sys.excepthook = print_traceback
     try:
+        _check_arguments(sys.argv)
+        code = get_command(app)(prog_name="sitemapd", standalone_mode=False)
+        # Here, where what fails can be told: at its end the interpreter writes a traceback.
+        sys.stdout.flush()
+    except (SitemapdError, OSError, TyperException, typer.Abort) as error:
+        code = _failed(error)
+    finally:
+        _drop_unwritten()
+    sys.exit(code)
+
+
+def _drop_unwritten() -> None:
+    """Drop what standard output does not take, or the interpreter tries again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+
+def _check_arguments(arguments: list[str]) -> None:
+    """Refuse bytes that are no UTF-8: neither Redis nor JSON can hold what they decode to."""
+    for argument in arguments:
         try:
-            app()
-        finally:
-            # Here, where what fails can be told: at its end the interpreter writes a traceback.
-            sys.stdout.flush()
-    except BrokenPipeError:  # whoever read it has read enough
-        _close_stdout()
-        sys.exit(EXIT_FAILURE)
-    except OSError as error:
-        _close_stdout()
-        err.print(Text(f"error {error}"), soft_wrap=True)
-        sys.exit(EXIT_FAILURE)
-    except ConfigError as error:
-        for fault in error.faults:
-            err.print(f"[red]configuration[/red] {fault}", highlight=False, soft_wrap=True)
-        sys.exit(EXIT_CONFIG)
-    except InvalidError as error:
-        for fault in error.faults:
-            err.print(f"[red]refused[/red] {fault}", highlight=False, soft_wrap=True)
-        sys.exit(EXIT_FAILURE)
-    except SitemapdError as error:
-        err.print(f"[red]error[/red] {error}", highlight=False, soft_wrap=True)
-        sys.exit(EXIT_FAILURE)
+            argument.encode()
+        except UnicodeEncodeError:
+            raise typer.BadParameter(f"{argument} is not UTF-8") from None
 
 
-def _close_stdout() -> None:
-    """Drop what could not be written, or the interpreter tries again at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+def _failed(error: Exception) -> int:
+    """Say what is wrong; the exit code."""
+    match error:
+        case ConfigError():
+            return _named("configuration", error.faults, EXIT_CONFIG)
+        case InvalidError():
+            return _named("refused", error.faults, EXIT_FAILURE)
+        case TyperException():
+            if (context := getattr(error, "ctx", None)) is not None:
+                note(context.get_usage())
+                note(f"Try '{context.command_path} --help' for help.")
+            return _named("error", [error.format_message()], error.exit_code)
+        case typer.Abort():
+            return _named("error", ["aborted"], EXIT_FAILURE)
+        case BrokenPipeError():  # whoever read it has read enough
+            return EXIT_FAILURE
+        case _:
+            return _named("error", [error], EXIT_FAILURE)
+
+
+def _named(what: str, faults: Iterable[object], code: int) -> int:
+    for fault in faults:
+        note((what, "red"), f" {fault}")
+    return code

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping, MutableMapping
 from functools import cache
+from typing import Any
 
 import structlog
 
@@ -36,10 +38,11 @@ def configure(
     lack = tracing.configure(traced_as) if traced_as else ""
     if json_lines is None:
         json_lines = not sys.stderr.isatty()
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
+    # JSON escapes what a terminal obeys by itself.
+    renderers: list[structlog.typing.Processor] = (
+        [structlog.processors.JSONRenderer()]
         if json_lines
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else [_visible_values, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     )
     structlog.configure(
         processors=[
@@ -47,7 +50,7 @@ def configure(
             tracing.in_log,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            renderer,
+            *renderers,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
@@ -76,3 +79,32 @@ def logger(part: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of one part of the system."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger(part=part)
     return log
+
+
+def visible(text: str) -> str:
+    """`text` on one line, with what a terminal obeys or does not show written as an escape.
+
+    That is all but printable characters and the space: controls, overrides of the direction,
+    characters without width, halves of a surrogate pair (RELIABILITY T28, T36).
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def _visible_values(
+    _logger: object, _method: str, line: MutableMapping[str, Any]
+) -> Mapping[str, Any]:
+    """Names and values of a log line, fit for a terminal; a traceback keeps its lines."""
+    shown = {visible(name): _visible_value(value) for name, value in line.items()}
+    if isinstance(trace := line.get("exception"), str):
+        # indented, so that no line of a message passes for a line of the log
+        shown["exception"] = "\n".join("  " + visible(each) for each in trace.split("\n"))
+    return shown
+
+
+def _visible_value(value: object) -> object:
+    # repr, as of a list, escapes what is in it
+    return visible(value) if isinstance(value, str) else value

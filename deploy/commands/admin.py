@@ -1,10 +1,10 @@
-"""What the commands for administrators share: who acts, questions before, files that are saved."""
+"""What the commands for administrators share: who acts, times for people, files that are saved."""
 
 from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +12,8 @@ from typing import Annotated, Any
 
 import redis
 import typer
-from rich.text import Text
 
-from deploy.terminal import answer, err, out
+from deploy.terminal import answer, line
 from shared.admin.outcomes import Actor, Outcome
 from shared.errors import Fault, InvalidError
 from shared.store.audit import Audit
@@ -48,12 +47,6 @@ def recorded(
     me.record(Outcome(action, site, subject, "; ".join(said), ""))
 
 
-def ask(question: str, *, yes: bool) -> None:
-    """Go on only if the answer is yes: exit code 1 otherwise. `yes`: it was given beforehand."""
-    if not yes:
-        typer.confirm(question, abort=True, err=True)
-
-
 def say(outcome: Outcome, *, as_json: bool) -> None:
     """Print what came of an action."""
     if as_json:
@@ -61,7 +54,7 @@ def say(outcome: Outcome, *, as_json: bool) -> None:
         answer(found, as_json=True)
         return
     subject = f"{outcome.subject}: " if outcome.subject else ""
-    tell(Text(f"{subject}{outcome.said}"))
+    line(f"{subject}{outcome.said}")
 
 
 def when(at_ms: int | None) -> str:
@@ -80,25 +73,6 @@ def age(ms: int | None) -> str:
         if ms >= 2 * size:
             return f"{ms // size} {unit}"
     return f"{ms} ms"
-
-
-def shown(text: str) -> str:
-    """`text` of a sender, without what would command a terminal or cannot be written to one."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
-def tell(line: Text) -> None:
-    """Print a line that may hold texts of senders (RELIABILITY T28)."""
-    line.plain = shown(line.plain)
-    out.print(line, soft_wrap=True)
-
-
-def columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print `rows` one below the other, the first as their head; whole, however wide that is."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, row in enumerate(rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        out.print(Text("  ".join(cells).rstrip(), "" if number else "bold"), soft_wrap=True)
 
 
 class Saved:
@@ -139,8 +113,3 @@ class Saved:
 
     def __str__(self) -> str:
         return str(self.path)
-
-
-def note(text: str) -> None:
-    """A line for people on standard error."""
-    err.print(Text(shown(text)), soft_wrap=True)

@@ -17,7 +17,7 @@ from deploy.commands.admin import recorded
 from deploy.embedded import EmbeddedServer
 from deploy.local import runs
 from deploy.processes import hold, mark, reap
-from deploy.terminal import HomeOption, JsonOption, Place, answer, find, out, progress
+from deploy.terminal import HomeOption, JsonOption, Place, answer, find, line, progress
 from shared.errors import BackupError, PublishError, ServerStartError
 from shared.store.redis import connect
 from shared.store.work import Run
@@ -87,9 +87,9 @@ def restore(
         answer(said, as_json=True)
         return
     answer([{"restored": str(file), "taken": saved.head.taken}, *rows], as_json=False)
-    out.print("next:")
+    line("next:")
     for step in after:
-        out.print(f"  {step}", highlight=False, soft_wrap=True)
+        line(f"  {step}")
 
 
 def _tell(file: Path, head: Head, *, as_json: bool) -> None:

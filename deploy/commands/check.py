@@ -6,9 +6,18 @@ import os
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    find,
+    line,
+    progress,
+    show,
+    table,
+)
 from shared.store.checks import ERROR, OK, WARNING, Report
 from worker.examining.examination import Examination
 
@@ -39,20 +48,21 @@ def check(
 
 
 def _tell(report: Report) -> None:
-    table = Table("check", "", "found", box=None, pad_edge=False)
-    for each in report.findings:
-        style = _STYLES[each.severity]
-        table.add_row(each.check, f"[{style}]{each.severity}[/{style}]", str(each.found))
-    out.print(table)
+    rows = [
+        (each.check, (each.severity, _STYLES[each.severity]), str(each.found))
+        for each in report.findings
+    ]
+    show(table(("check", "", "found"), rows))
     for each in report.findings:
         if each.severity == OK:
             continue
-        out.print(f"\n{each.check}: {each.means}", highlight=False, markup=False, soft_wrap=True)
+        line()
+        line(f"{each.check}: {each.means}")
         for sample in each.samples[:SHOWN]:
-            said = f"  {sample.where}  {sample.detail}"
-            out.print(said, highlight=False, markup=False, soft_wrap=True)
+            line(f"  {sample.where}  {sample.detail}")
         if each.found > SHOWN:
-            out.print(f"  and {each.found - min(SHOWN, len(each.samples))} more", highlight=False)
-        out.print(each.todo, highlight=False, markup=False, soft_wrap=True)
+            line(f"  and {each.found - min(SHOWN, len(each.samples))} more")
+        line(each.todo)
     seconds = (report.ended_ms - report.began_ms) / 1000
-    out.print(f"\n{report.pages} pages in {seconds:.1f} s", highlight=False)
+    line()
+    line(f"{report.pages} pages in {seconds:.1f} s")

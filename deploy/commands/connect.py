@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from deploy.commands.events import Watch
-from deploy.terminal import HomeOption, JsonOption, Place, answer, err, find
+from deploy.terminal import HomeOption, JsonOption, Place, ToOption, answer, block, find, line, note
 from shared.connections import STANDARD, Connection
 from shared.errors import ConfigError, Fault, SitemapdError
 from shared.events import Event, SchemaError
@@ -37,7 +37,7 @@ class NothingError(SitemapdError):
 def connect(
     cms: Annotated[str, typer.Argument(help=f"one of {', '.join(sorted(REGISTRY))}")],
     site: Annotated[str | None, typer.Argument(help="which site; default the first")] = None,
-    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    to: ToOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="until the first delivery")] = False,
     captured: Annotated[
         Path | None, typer.Option("--try", help="a captured body or request: what becomes of it")
@@ -60,7 +60,7 @@ def connect(
     if captured is not None:
         _try(adapter, place, _hook(captured, header or []), as_json=as_json)
     elif client:
-        print(CLIENTS.get(cms, ""), end="")
+        block(CLIENTS.get(cms, ""))
     else:
         watch = Watch(place) if wait else None
         _guide(adapter, place, to or place.site.base.origin, as_json=as_json)
@@ -78,10 +78,12 @@ def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
                 "steps": steps, "config": missing}, as_json=True)  # fmt: skip
         return
     if missing:
-        print(f"# first, in {place.home / 'sitemapd.toml'}, then restart the webhook\n{missing}\n")
-    print(f"# {guide.title}, to {address}\n# the secret: {guide.credential}\n\n{steps}\n")
-    print(f"It sends {guide.sends}.\nMind: {guide.caveats}.")
-    print(f"\nThen: sitemapd connect {name} {place.name} --wait")
+        line(f"# first, in {place.home / 'sitemapd.toml'}, then restart the webhook")
+        block(f"{missing}\n\n")
+    line(f"# {guide.title}, to {address}")
+    block(f"# the secret: {guide.credential}\n\n{steps}\n\n")
+    block(f"It sends {guide.sends}.\nMind: {guide.caveats}.\n\n")
+    line(f"Then: sitemapd connect {name} {place.name} --wait")
 
 
 def _secret(adapter: Source, place: Place) -> tuple[str, str]:
@@ -121,10 +123,10 @@ def _hook(path: Path, given: list[str]) -> Hook:
             headers |= {str(name).lower(): str(value) for name, value in record["headers"]}
     except (ValueError, KeyError, TypeError):
         pass  # a body of some other form, which the adapter judges
-    for line in given:
-        name, colon, value = line.partition(":")
+    for each in given:
+        name, colon, value = each.partition(":")
         if not colon:
-            raise ConfigError(Fault("--header", "config", f"write 'Name: value', not {line!r}"))
+            raise ConfigError(Fault("--header", "config", f"write 'Name: value', not {each!r}"))
         headers[name.strip().lower()] = value.strip()
     return Hook("POST", "", headers, content)
 
@@ -178,7 +180,7 @@ def _arrivals(name: str, place: Place) -> Iterator[Event | dict[str, Any] | list
         for stream in (keys.inbox, keys.recent):
             last: Any = store.xrevrange(stream, count=1)
             after[stream] = last[0][0] if last else b"0"
-    err.print(f"waiting for {WAIT_S / 60:.0f} minutes, or until Ctrl-C", highlight=False)
+    note(f"waiting for {WAIT_S / 60:.0f} minutes, or until Ctrl-C")
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
         with answering():

@@ -9,7 +9,7 @@ import typer
 
 from deploy import login_link
 from deploy.processes import served_at
-from deploy.terminal import HomeOption, JsonOption, answer, find
+from deploy.terminal import HomeOption, JsonOption, answer, find, raw, web_address
 from shared.store.audit import Audit
 
 app = typer.Typer(help="The console at /admin/.", no_args_is_help=True)
@@ -28,7 +28,10 @@ def link(
     to: Annotated[
         str | None,
         typer.Option(
-            "--to", help="address of the console; default its `origin`, else where `up` serves it"
+            "--to",
+            parser=web_address,
+            metavar="URL",
+            help="address of the console; default its `origin`, else where `up` serves it",
         ),
     ] = None,
     home: HomeOption = None,
@@ -46,4 +49,4 @@ def link(
     if as_json:
         answer({"link": made}, as_json=True)
     else:
-        print(made)
+        raw(made)

@@ -11,9 +11,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    Place,
+    SiteOption,
+    answer,
+    find,
+    line,
+    progress,
+    show,
+    table,
+)
 from shared import shards, w3c
 from shared.crawls import dns, engines
 from shared.crawls.delays import BOUNDS_S, Crawls, Period, spoken
@@ -196,34 +206,35 @@ def _show(report: dict[str, Any]) -> None:
         for rows, name in (("kinds", "kind"), ("shards", "file"))
     )
     for what, rows in (("what", kinds), ("file", files[:SHOWN])):
-        table = Table("engine", what, *COLUMNS, box=None, pad_edge=False)
-        for engine, name, row in rows:
-            fetched = f"{row['fetched']} of {row['published']}"
-            last = row["latest"] or "never"
-            table.add_row(engine, name, fetched, spoken(row["p50_s"]), spoken(row["p95_s"]), last)
         if rows:
-            out.print(table)
+            show(table(("engine", what, *COLUMNS), (_row(*row) for row in rows)))
     if len(files) > SHOWN:
-        out.print(f"{len(files) - SHOWN} more rows: --json has all of them")
+        line(f"{len(files) - SHOWN} more rows: --json has all of them")
     if not log["of_engines"]:
-        out.print("no line names a crawler: does the log have user agents (combined format)?")
+        line("no line names a crawler: does the log have user agents (combined format)?")
     _notes(report)
+
+
+def _row(engine: str, name: str, row: dict[str, Any]) -> tuple[str, ...]:
+    fetched = f"{row['fetched']} of {row['published']}"
+    p50, p95 = spoken(row["p50_s"]), spoken(row["p95_s"])
+    return engine, name, fetched, p50, p95, row["latest"] or "never"
 
 
 def _notes(report: dict[str, Any]) -> None:
     if before := report["counted"]["publishes_before"]:
-        out.print(f"{before} publishes before the logs begin do not count; --since counts them")
+        line(f"{before} publishes before the logs begin do not count; --since counts them")
     doubted = [e for e in report["engines"] if e.get("fake") or e.get("unanswered")]
     for each in doubted:
-        out.print(
+        line(
             f"{each['engine']}: {each['fake']} fetches by others under its name,"
             f" {each['unanswered']} that DNS did not answer; neither count"
         )
     # A resolver that knows only names within answers that there is no such name, too.
     if doubted and not any(each.get("genuine") for each in report["engines"]):
-        out.print("no crawler at all could be verified: does DNS of the internet work here?")
+        line("no crawler at all could be verified: does DNS of the internet work here?")
     claimed = [e["engine"] for e in report["engines"] if e["verified"] == "user agent"]
     if report["verified_by_dns"] and claimed:
-        out.print(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
+        line(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
     for fault in report["log"]["cut_short"]:
-        out.print(f"not read to its end: {fault}", highlight=False, markup=False, soft_wrap=True)
+        line(f"not read to its end: {fault}")

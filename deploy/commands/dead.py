@@ -6,21 +6,19 @@ import json
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from deploy.commands.admin import (
-    Saved,
-    SaveOption,
-    YesOption,
-    actor,
+from deploy.commands.admin import Saved, SaveOption, YesOption, actor, say, when
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
     ask,
+    block,
+    find,
+    line,
     note,
-    say,
-    shown,
-    tell,
-    when,
 )
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out
 from shared.admin.curl import curl
 from shared.admin.dead import Choice, DeadActions, subject
 from shared.admin.outcomes import command, counted
@@ -47,29 +45,26 @@ def list_(
     dead = DeadActions(place.client(), place.name)
     if error is not None:
         letters = dead.chosen(Choice(error=error))
-        answer([_told(letter, as_json=as_json) for letter in letters], as_json=as_json)
+        answer([_told(letter) for letter in letters], as_json=as_json)
         return
     groups = dead.groups()
     if as_json:
         answer([group._asdict() for group in groups], as_json=True)
         return
     for group in groups:
-        line = Text(f"{group.events:6}  {group.error}  ")
-        line.append(f"{when(group.first_ms)} to {when(group.last_ms)}: ", "dim")
-        line.append(", ".join(group.examples), "dim")
-        tell(line)
+        span = f"{when(group.first_ms)} to {when(group.last_ms)}: {', '.join(group.examples)}"
+        line(f"{group.events:6}  {group.error}  ", (span, "dim"))
         choice = Choice(error=group.error)
         note(f"        to try again: {command('dead', 'retry', *choice.words(), site=place.name)}")
     if not groups:
-        out.print("nothing failed")
+        line("nothing failed")
 
 
-def _told(letter: Letter, *, as_json: bool) -> dict[str, object]:
-    found: dict[str, object] = {
+def _told(letter: Letter) -> dict[str, object]:
+    return {
         "id": letter.id, "event": letter.event, "subject": subject(letter.payload),
         "error": letter.error, "tries": letter.tries, "since": when(letter.since_ms),
     }  # fmt: skip
-    return found if as_json else {name: shown(str(value)) for name, value in found.items()}
 
 
 @app.command()
@@ -86,12 +81,12 @@ def show(
         lines = curl(Event.load(letter.payload), place.name, place.site.base.origin)
     except SchemaError:
         lines = ""
-    found, event = _told(letter, as_json=as_json), members(letter.payload)
+    found, event = _told(letter), members(letter.payload)
     if as_json:
         answer(found | {"members": event, "curl": lines}, as_json=True)
     else:
         answer(found | {"members": json.dumps(event)}, as_json=False)
-        out.print(lines, soft_wrap=True, highlight=False, markup=False)
+        block(lines)
 
 
 @app.command()

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from deploy.doctor import reach, robots, root, store, work
 from deploy.doctor.contract import Case, Result, examine
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, find_home, out
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    find,
+    find_home,
+    line,
+    web_address,
+)
 from shared.errors import ConfigError
 from shared.settings import FILE
 from shared.store.redis import connect
@@ -25,7 +33,12 @@ _CONFIGURATION = ("configuration", "every setting in sitemapd.toml and the envir
 def doctor(
     home: HomeOption = None,
     site: SiteOption = None,
-    to: Annotated[str, typer.Option(help="address of the webhook; default: that of the site")] = "",
+    to: Annotated[
+        str,
+        typer.Option(
+            parser=web_address, metavar="URL", help="of the webhook; default: that of the site"
+        ),
+    ] = "",
     offline: Annotated[
         bool, typer.Option("--offline", help="do not fetch what is served at the public address")
     ] = False,
@@ -45,7 +58,7 @@ def doctor(
         found = [result._asdict() for result in seen]
         answer({"healthy": not count["fail"], "checks": found}, as_json=True)
     else:
-        out.print(", ".join(f"{count[status]} {status}" for status in _COLOURS))
+        line(", ".join(f"{count[status]} {status}" for status in _COLOURS))
     raise typer.Exit(1 if count["fail"] else 0)
 
 
@@ -71,8 +84,6 @@ def _results(home: HomeOption, site: SiteOption, to: str, *, offline: bool) -> I
 def _print(result: Result) -> None:
     colour, site = _COLOURS[result.status], f" [{result.site}]" if result.site else ""
     said = f"{result.check}{site}: {result.detail}"
-    out.print(
-        f"[{colour}]{result.status:4}[/{colour}]  {escape(said)}", highlight=False, soft_wrap=True
-    )
+    line((f"{result.status:4}", colour), f"  {said}")
     if result.todo and result.status != "ok":
-        out.print(f"      -> {escape(result.todo)}", highlight=False, soft_wrap=True)
+        line(f"      -> {result.todo}")

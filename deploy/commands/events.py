@@ -19,12 +19,21 @@ from typing import Annotated, Any
 import httpx
 import redis
 import typer
-from rich.text import Text
 
 from deploy.commands.history import list_, replay, show
 from deploy.example import signed_example
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out
-from shared.errors import ConfigError, Fault, SitemapdError, StoreError
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    Place,
+    SiteOption,
+    ToOption,
+    answer,
+    block,
+    find,
+    line,
+)
+from shared.errors import ConfigError, Fault, InvalidError, SitemapdError, StoreError
 from shared.inspector import Inspector
 from shared.store import history
 from shared.store.contract import Keys
@@ -45,13 +54,13 @@ class NotAcceptedError(SitemapdError):
 
 @app.command("example")
 def example(
-    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    to: ToOption = None,
     home: HomeOption = None,
     site: SiteOption = None,
 ) -> None:
     """Print shell lines that send one signed event. They show a secret of the site."""
     place = find(home, site)
-    print(signed_example(place.settings, place.name, to or place.site.base.origin))
+    block(signed_example(place.settings, place.name, to or place.site.base.origin))
 
 
 @app.command("send")
@@ -66,7 +75,7 @@ def send(
     file: Annotated[
         Path | None, typer.Option(help="JSON or NDJSON of whole events; - for standard input")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="address of the webhook")] = None,
+    to: ToOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="follow it to the files")] = False,
     home: HomeOption = None,
     site: SiteOption = None,
@@ -82,7 +91,7 @@ def send(
     if file is None:
         body = json.dumps({name: value for name, value in members.items() if value is not None})
     else:
-        body = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        body = _read(file)
     follow = Watch(place) if watch else None
     to = to or place.site.base.origin
     # No proxy of the environment: events go where the configuration says. The context for TLS
@@ -91,8 +100,7 @@ def send(
         started = time.perf_counter()
         said = _post(client, place, to, body.encode())
     steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": _since(started)}]
-    for warning in said.get("warnings", []):
-        what = "{field}: {detail} ({rule})".format_map(warning)
+    for what in _named(said, "warnings"):
         steps.append({"step": "warning", "what": what, "ms": steps[0]["ms"]})
     for step in steps:
         _step(step, as_json=as_json)
@@ -104,14 +112,20 @@ def send(
         answer({"steps": steps}, as_json=True)
 
 
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidError(Fault("--file", "file", f"{file} is not UTF-8: {error}")) from None
+
+
 def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 1)
 
 
 def _step(step: dict[str, Any], *, as_json: bool) -> None:
     if not as_json:
-        line = Text(f"{step['step']:10} {step['what']}  ").append(f"{step['ms']} ms", "dim")
-        out.print(line, soft_wrap=True)
+        line(f"{step['step']:10} {step['what']}  ", (f"{step['ms']} ms", "dim"))
 
 
 def _post(client: httpx.Client, place: Place, to: str, body: bytes) -> dict[str, Any]:
@@ -134,17 +148,31 @@ def _post(client: httpx.Client, place: Place, to: str, body: bytes) -> dict[str,
     url = f"{to.rstrip('/')}/v1/sites/{place.name}/events"
     try:
         reply = client.post(url, content=body, headers=headers)
-        said: dict[str, Any] = reply.json()
+        said: Any = reply.json()
     except (httpx.HTTPError, ValueError) as error:
         raise NotAcceptedError(f"{url} does not answer as a webhook: {error}") from error
-    if reply.is_success:
-        return said
-    faults = "; ".join(
-        f"{fault['field']}: {fault['detail']} ({fault['rule']})" for fault in said.get("errors", [])
-    )
-    raise NotAcceptedError(
-        f"{reply.status_code} {said.get('title')}: {faults or said.get('detail')}"
-    )
+    if not isinstance(said, dict):
+        raise NotAcceptedError(f"{url} does not answer as a webhook: {reply.status_code}")
+    if not reply.is_success:
+        faults = "; ".join(_named(said, "errors"))
+        raise NotAcceptedError(
+            f"{reply.status_code} {said.get('title')}: {faults or said.get('detail')}"
+        )
+    ids = said.get("ids")
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        raise NotAcceptedError(f"{url} does not answer as a webhook: it names no ids")
+    return said
+
+
+def _named(said: dict[str, Any], member: str) -> list[str]:
+    """The errors or warnings of an answer, one text each, whatever a stranger made of them."""
+    found = said.get(member) or []
+    return [
+        "{}: {} ({})".format(*map(each.get, ("field", "detail", "rule")))
+        if isinstance(each, dict)
+        else str(each)
+        for each in (found if isinstance(found, list) else [found])
+    ]
 
 
 def _single(body: bytes) -> bool:

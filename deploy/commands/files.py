@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from deploy.commands.admin import YesOption, actor, ask, columns, say, tell, when
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out
+from deploy.commands.admin import YesOption, actor, say, when
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    ask,
+    columns,
+    find,
+    line,
+)
 from shared.admin.files import FileActions, FileRow, pairs
 from shared.admin.outcomes import command, counted
 from shared.admin.restoring import Rollback, summary
@@ -70,9 +78,9 @@ def history(
     for each in found:
         kept = "" if each["lines_kept"] else "  (too many to keep)"
         said = f"{each['revision']:20} {each['at']}  {counted(each['changed'], 'line')}{kept}"
-        out.print(f"{said}, {counted(each['pages'], 'page')} then", soft_wrap=True, highlight=False)
+        line(f"{said}, {counted(each['pages'], 'page')} then")
     if not found:
-        out.print("no publish of it is kept")
+        line("no publish of it is kept")
 
 
 @app.command()
@@ -101,19 +109,19 @@ def diff(
         return
     name = files.name(revision.shard)
     head = f"{name}  {revision.at}  {when(revision.at_ms)}  {counted(revision.changed, 'line')}"
-    out.print(Text(head, "bold"), soft_wrap=True)
-    for line in _coloured(revision):
-        tell(line)
+    line(head, style="bold")
+    for text, style in _coloured(revision):
+        line(text, style=style)
     if revision.lines is None:
-        out.print("they were too many to keep")
+        line("they were too many to keep")
 
 
-def _coloured(revision: Revision) -> Iterator[Text]:
-    for line in revision.lines or ():
-        if line.before is not None:
-            yield Text("- " + line.before.decode().rstrip("\n"), "red")
-        if line.after is not None:
-            yield Text("+ " + line.after.decode().rstrip("\n"), "green")
+def _coloured(revision: Revision) -> Iterator[tuple[str, str]]:
+    for each in revision.lines or ():
+        if each.before is not None:
+            yield "- " + each.before.decode().rstrip("\n"), "red"
+        if each.after is not None:
+            yield "+ " + each.after.decode().rstrip("\n"), "green"
 
 
 @app.command()
@@ -146,11 +154,11 @@ def rollback(
     say(me.record(outcome), as_json=as_json)
     if not as_json:
         look = command("event", "show", outcome.ids[-1], site=place.name)
-        out.print(f"to see it published: {look}", soft_wrap=True, highlight=False)
+        line(f"to see it published: {look}")
 
 
 def _show(plan: Plan) -> None:
-    out.print(summary(plan), highlight=False)
+    line(summary(plan))
     for why, locs in (*plan.left.items(), *plan.noted.items()):
         some = ", ".join(locs[:SHOWN]) + (", ..." if len(locs) > SHOWN else "")
-        out.print(Text(f"{len(locs):6}  {why}: {some}", "yellow"), soft_wrap=True)
+        line(f"{len(locs):6}  {why}: {some}", style="yellow")

@@ -8,10 +8,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from deploy.commands.admin import YesOption, actor, ask, say, tell, when
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out
+from deploy.commands.admin import YesOption, actor, say, when
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    Place,
+    SiteOption,
+    answer,
+    ask,
+    block,
+    find,
+    line,
+)
 from shared import urls
 from shared.admin.curl import curl
 from shared.admin.events import KINDS, EventActions, Stored, Wanted, stored_lines, told
@@ -49,9 +58,9 @@ def list_(
         return
     for past in found:
         request = past.said.get("request") or past.said.get("source") or ""
-        line = Text(f"{when(past.at_ms)}  {past.event or request:18} {past.kind:8} ")
-        line.append(f"{past.subject}: " if past.subject else "").append(past.reason, "bold")
-        tell(line)
+        subject = f"{past.subject}: " if past.subject else ""
+        head = f"{when(past.at_ms)}  {past.event or request:18} {past.kind:8} {subject}"
+        line(head, (past.reason, "bold"))
 
 
 def show(
@@ -69,17 +78,16 @@ def show(
     if as_json:
         answer(_told(found) | {"curl": again}, as_json=True)
         return
-    tell(Text(f"{found.ident}  {found.subject}  ").append(found.state, "bold"))
+    line(f"{found.ident}  {found.subject}  ", (found.state, "bold"))
     for step in found.steps:
         after = "" if step.after_ms is None else f"  {step.after_ms} ms after it came"
-        line = Text(f"{when(step.at_ms):25} {step.step:10} {step.what}").append(after, "dim")
-        tell(line)
-    for line_ in found.lines:
-        for mark, text, style in (("-", line_.before, "red"), ("+", line_.after, "green")):
+        line(f"{when(step.at_ms):25} {step.step:10} {step.what}", (after, "dim"))
+    for each in found.lines:
+        for mark, text, style in (("-", each.before, "red"), ("+", each.after, "green")):
             if text is not None:
-                tell(Text(f"{mark} {text.decode().rstrip()}", style))
+                line(f"{mark} {text.decode().rstrip()}", style=style)
     if again:
-        out.print(again, soft_wrap=True, highlight=False, markup=False)
+        block(again)
 
 
 def _told(found: Timeline) -> dict[str, Any]:

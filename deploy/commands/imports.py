@@ -13,7 +13,7 @@ import typer
 from deploy.commands.admin import recorded
 from deploy.commands.reconcile import KeyOption, QueryOption
 from deploy.draining import Workers
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, line, progress
 from shared.errors import ConfigError, Fault
 from worker.importer import Importer, Progress
 from worker.sources import Access, estimate, public, read
@@ -94,8 +94,8 @@ def _tell(
 ) -> None:
     answer(done._asdict() | {"said": rules}, as_json=False)
     for said in first:
-        out.print(f"{said.kind} {said.where}: {said.detail} ({said.rule})", highlight=False)
+        line(f"{said.kind} {said.where}: {said.detail} ({said.rule})")
     if not whole and sum(int(str(rule["times"])) for rule in rules) > len(first):
-        out.print("more: give --report FILE to have all of them")
+        line("more: give --report FILE to have all of them")
     if not done.sent and not done.skipped:
-        out.print("nothing was imported: the source gave no page")
+        line("nothing was imported: the source gave no page")

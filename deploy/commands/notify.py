@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from deploy.commands.admin import recorded
-from deploy.terminal import HomeOption, JsonOption, Place, answer, find, out
+from deploy.terminal import HomeOption, JsonOption, Place, answer, block, find, line
 from shared import w3c
 from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault
@@ -71,7 +71,7 @@ def key(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption 
         url = place.site.base.url(f"{made}.txt")
         answer({"site": place.name, "key": made, "url": url}, as_json=True)
         return
-    print(f'{table}\nkey = "{made}"')
+    block(f'{table}\nkey = "{made}"')
 
 
 @app.command("list")
@@ -89,8 +89,7 @@ def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOptio
     answer(engines, as_json=False)
     for fate in fates:
         words = " ".join(str(fate[name]) for name in ("at", "engine", "outcome", "status"))
-        line = f"{words}  {fate['pages']} pages  {fate['ms']} ms  {fate['detail']}"
-        out.print(line.rstrip(), highlight=False, markup=False, soft_wrap=True)
+        line(f"{words}  {fate['pages']} pages  {fate['ms']} ms  {fate['detail']}".rstrip())
 
 
 @app.command()

@@ -13,13 +13,21 @@ from deploy.commands.admin import (
     YesOption,
     actor,
     age,
-    ask,
-    columns,
-    note,
     say,
     when,
 )
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out, progress
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    ask,
+    columns,
+    find,
+    line,
+    note,
+    progress,
+)
 from shared.admin.outcomes import Outcome, command, counted
 from shared.admin.queues import QueueActions, Row
 from shared.errors import InvalidError
@@ -52,8 +60,8 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     columns([_HEAD, *map(_shown, rows)])
     for row in rows:
         if row.paused:
-            line = command("queue", "resume", row.queue, site=row.site)
-            note(f"{row.queue} of {row.site}: {row.means}; to let it go on: {line}")
+            again = command("queue", "resume", row.queue, site=row.site)
+            note(f"{row.queue} of {row.site}: {row.means}; to let it go on: {again}")
 
 
 def _shown(row: Row) -> tuple[str, ...]:
@@ -172,7 +180,7 @@ def purge(
     say(me.record(outcome), as_json=as_json)
     if saved.lines and not as_json:
         back = command("event", "replay", f"--file={saved}", site=place.name)
-        out.print(f"to put them back: {back}", soft_wrap=True, highlight=False)
+        line(f"to put them back: {back}")
 
 
 def _purges(site: str) -> str:

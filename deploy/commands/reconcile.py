@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,18 @@ import typer
 
 from deploy.commands.admin import recorded
 from deploy.draining import Workers
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from deploy.terminal import (
+    HomeOption,
+    JsonOption,
+    Place,
+    SiteOption,
+    answer,
+    find,
+    json_text,
+    line,
+    progress,
+    raw,
+)
 from shared import urls
 from shared.errors import ConfigError, Fault, UrlError
 from shared.inbox import Inbox
@@ -123,7 +133,7 @@ class Report:
     def show(self) -> None:
         """The first few, for people."""
         for said in self.first:
-            out.print(f"{said.kind} {said.where}: {said.detail} ({said.rule})", highlight=False)
+            line(f"{said.kind} {said.where}: {said.detail} ({said.rule})")
 
 
 def verify_against(
@@ -150,7 +160,7 @@ def verify_against(
             _print_json({"equal": equal, **about, "said": report.rows()}, findings)
         else:
             for found in findings:
-                out.print(f"{found.what:10} {found.loc}", highlight=False, soft_wrap=True)
+                line(f"{found.what:10} {found.loc}")
             answer(about, as_json=False)
             report.show()
     return equal
@@ -170,11 +180,11 @@ def _about(source: Source, scope: Scope, outcome: Outcome, waiting: int) -> dict
 
 def _print_json(about: dict[str, object], findings: Findings) -> None:
     """One object, its pages written as they are read: there may be millions."""
-    print(json.dumps(about)[:-1] + ', "pages": [', end="")
+    raw(json_text(about)[:-1] + ', "pages": [', end="")
     for number, found in enumerate(findings):
         said = {"what": found.what, "loc": found.loc, "why": found.why}
-        print(", " * bool(number) + json.dumps(said), end="")
-    print("]}")
+        raw(", " * bool(number) + json_text(said), end="")
+    raw("]}")
 
 
 def reconcile(
@@ -227,9 +237,9 @@ def _tell(about: dict[str, object], done: Repairs, report: Report) -> None:
     answer({name: value for name, value in about.items() if value != ""}, as_json=False)
     report.show()
     if done.incomplete:
-        out.print("nothing was deleted: the source could not be read to its end", highlight=False)
+        line("nothing was deleted: the source could not be read to its end")
     if done.kept:
-        out.print(
+        line(
             f"{done.kept} pages differ and were kept: only their sender can say which translation"
-            " group they are in", highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            " group they are in"
+        )

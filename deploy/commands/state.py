@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from deploy.commands.admin import recorded
-from deploy.commands.verify import AdoptOption, audit_of
+from deploy.commands.verify import AdoptOption, audit_of, tell_touched
 from deploy.commands.watch import watch as look_again
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, out
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, line
 from shared.admin.outcomes import counted
 from shared.errors import Fault, InvalidError, PublishError
 from shared.inspector import Inspector
@@ -57,17 +57,16 @@ def status(
         shown = {"held": held, "resync": asked, "failing": failing, "stopped": why}
         answer(each | shown | {"quarantined": single}, as_json=False)
         if stopped is not None:
-            said = f"nothing is published: {stopped['todo']}"
-            out.print(said, soft_wrap=True, highlight=False, markup=False, style="red")
+            line(f"nothing is published: {stopped['todo']}", style="red")
         if held:
             command = f"sitemapd confirm --site {each['site']}"
-            out.print("new pages and edits of these files wait as well", highlight=False)
-            out.print(f"to publish what is held: {command}", soft_wrap=True, highlight=False)
+            line("new pages and edits of these files wait as well")
+            line(f"to publish what is held: {command}")
         if asked:
             source = place.settings.sites[each["site"]].source.get_secret_value()
             command = f"sitemapd reconcile --site {each['site']}"
             command += "" if source else " --against SOURCE"
-            out.print(f"to answer the resyncs: {command}", soft_wrap=True, highlight=False)
+            line(f"to answer the resyncs: {command}")
 
 
 def _failing(loop: Mapping[str, object]) -> str:
@@ -120,8 +119,8 @@ def confirm(
         answer({"confirmed": let_go}, as_json=True)
         return
     for each in let_go:
-        out.print(f"{each['shard']}  {each['from']} -> {each['to']} pages", highlight=False)
-    out.print("published within seconds" if let_go else "nothing is held")
+        line(f"{each['shard']}  {each['from']} -> {each['to']} pages")
+    line("published within seconds" if let_go else "nothing is held")
 
 
 def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
@@ -150,7 +149,7 @@ def publish(
             said("files of another state taken over")
         touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
-    answer({"touched": touched}, as_json=as_json)
+    tell_touched(touched, {}, as_json=as_json)
 
 
 def _publish(publisher: Publisher) -> list[str]:

@@ -21,7 +21,7 @@ from deploy.commands.reconcile import (
     source_of,
     verify_against,
 )
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, out, progress
+from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, line, progress
 from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault
 from worker.audit import Audit
@@ -39,6 +39,15 @@ AdoptOption = Annotated[
 def audit_of(place: Place) -> Audit:
     """The files of a site against its state."""
     return Audit(place.client(), place.name, place.site, f"cli-{os.getpid()}")
+
+
+def tell_touched(touched: list[str], more: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the files that were written or removed, and `more`."""
+    if as_json or touched:
+        answer({"touched": touched} | dict(more), as_json=as_json)
+        return
+    line("no file was written or removed")
+    answer(more, as_json=False)
 
 
 def verify(
@@ -79,11 +88,11 @@ def verify(
         answer(about, as_json=True)
     elif differences or flaws:
         for difference in differences:
-            out.print(f"{difference.what:10} {difference.name}", highlight=False)
+            line(f"{difference.what:10} {difference.name}")
         for flaw in flaws:
             _tell_of(flaw)
     else:
-        out.print(f"equal: {total} files; the state agrees with itself")
+        line(f"equal: {counted(total, 'file')}; the state agrees with itself")
     raise typer.Exit(1 if differences or flaws else 0)
 
 
@@ -105,9 +114,9 @@ def _tell_of(flaw: Mapping[str, Any]) -> None:
     samples = flaw["samples"]
     for sample in samples:
         said = f"{flaw['check']:10} {sample['where']}  {sample['detail']}"
-        out.print(said, highlight=False, markup=False, soft_wrap=True)
+        line(said)
     if flaw["found"] > len(samples):
-        out.print(f"{flaw['check']:10} and {flaw['found'] - len(samples)} more", highlight=False)
+        line(f"{flaw['check']:10} and {flaw['found'] - len(samples)} more")
 
 
 def rebuild(
@@ -134,8 +143,8 @@ def rebuild(
         if repaired.found:
             said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))
     held = [str(shard) for shard in audit.publisher.state.shrink.held()]
-    about: dict[str, Any] = {"touched": touched} | ({"still_held": held} if held else {})
-    answer(about | _repaired(repaired), as_json=as_json)
+    more = {"still_held": held} if held else {}
+    tell_touched(touched, more | _repaired(repaired), as_json=as_json)
     if not as_json:
         _tell_missing(repaired, place.name)
     raise typer.Exit(0 if repaired.complete else 1)
@@ -155,9 +164,9 @@ def _tell_missing(repaired: Repaired, name: str) -> None:
     again = f"sitemapd reconcile --site {name}, or send them again"
     if repaired.lost:
         said = f"{counted(repaired.lost, 'page')} lost their line and are not listed: {again}"
-        out.print(said, highlight=False, soft_wrap=True)
+        line(said)
     if repaired.stale:
         said = f"{counted(repaired.stale, 'page')} are listed as before their last change: {again}"
-        out.print(said, highlight=False, soft_wrap=True)
+        line(said)
     if repaired.left:
-        out.print("not all could be repaired: sitemapd check says what is left", highlight=False)
+        line("not all could be repaired: sitemapd check says what is left")

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from typing import Any, NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
-
-from deploy.commands.workers import described, show, table
-from deploy.terminal import Place, out
+from deploy.commands.workers import described, listed
+from deploy.terminal import Grid, Place, out, print_json, redrawn, show, table
 from shared.errors import StoreError
 from shared.inspector import Inspector
 from shared.store.workers import Worker, Workers
@@ -53,12 +47,12 @@ def watch(
     seen = _looks(place, names, interval, looks)
     with contextlib.suppress(KeyboardInterrupt):
         if as_json:
-            _each(seen, lambda before, look: print(json.dumps(_as_json(before, look)), flush=True))
+            _each(seen, lambda before, look: print_json(_as_json(before, look)))
         elif out.is_terminal:
-            with Live(console=out, auto_refresh=False) as live:
-                _each(seen, lambda before, look: live.update(view(before, look), refresh=True))
+            with redrawn() as draw:
+                _each(seen, lambda before, look: draw(*view(before, look)))
         else:
-            _each(seen, lambda before, look: show(view(before, look)))
+            _each(seen, lambda before, look: show(*view(before, look)))
 
 
 def _each(seen: Iterator[Look], show: Callable[[Look | None, Look], None]) -> None:
@@ -96,17 +90,12 @@ def rates(before: Look | None, look: Look, at: int) -> Rates:
     return Rates(rate("accepted_events"), rate("publishes"))
 
 
-def view(before: Look | None, look: Look) -> RenderableType:
+def view(before: Look | None, look: Look) -> list[Grid | str]:
     """One look for people."""
     if look.error:
-        return Text(f"no answer: {look.error}", style="red")
-    sites = Table(box=None, pad_edge=False)
-    for column in _COLUMNS:
-        sites.add_column(column, overflow="fold")
-    for at, status in enumerate(look.sites):
-        sites.add_row(*_row(status, rates(before, look, at)))
-    workers = table(look.workers) if look.workers else Text("no worker", style="red")
-    return Group(sites, Text(), workers, Text())
+        return [f"no answer: {look.error}"]
+    rows = [_row(status, rates(before, look, at)) for at, status in enumerate(look.sites)]
+    return [table(_COLUMNS, rows), "", listed(look.workers) if look.workers else "no worker", ""]
 
 
 def _row(status: Mapping[str, Any], rates: Rates) -> list[str]:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
-from rich.table import Table
 
 from deploy.commands.admin import recorded
-from deploy.terminal import HomeOption, JsonOption, Place, answer, find, out
+from deploy.terminal import Grid, HomeOption, JsonOption, Place, answer, find, line, show, table
 from shared import w3c
 from shared.store.workers import HEARTBEAT_S, Beat, Wish, Worker, Workers
 
@@ -19,7 +17,6 @@ WAIT_S = 2 * HEARTBEAT_S
 
 _LOOK_S = 0.1
 _MB = 1024 * 1024
-_WIDE = 1000
 _COMMANDS: Mapping[Wish, str] = {"quiet": "quiet", "work": "resume", "stop": "stop"}
 
 NameArgument = Annotated[str, typer.Argument(help="as `sitemapd workers` lists it")]
@@ -41,9 +38,9 @@ def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption
     if as_json:
         answer([described(worker) for worker in found], as_json=True)
     elif found:
-        show(table(found))
+        show(listed(found))
     else:
-        out.print("no worker has been heard of within a day")
+        line("no worker has been heard of within a day")
 
 
 @app.command()
@@ -94,22 +91,13 @@ def described(worker: Worker) -> dict[str, Any]:
     return known | {"seen_s": round(worker.seen, 1), "wanted": worker.wanted} | said
 
 
-def show(what: RenderableType) -> None:
-    """Print tables; where nobody draws them in a window, no line is folded."""
-    (out if out.is_terminal else Console(width=_WIDE)).print(what)
-
-
-def table(found: list[Worker]) -> Table:
+def listed(found: list[Worker]) -> Grid:
     """The workers for people."""
-    shown = Table(box=None, pad_edge=False)
-    for column in (
+    head = (
         "worker", "state", "version", "busy with", "memory", "heartbeat", "started", "events",
         "files", "clock",
-    ):  # fmt: skip
-        shown.add_column(column, overflow="fold")
-    for worker in found:
-        shown.add_row(worker.name, _wished(worker), *_told(worker))
-    return shown
+    )  # fmt: skip
+    return table(head, ((worker.name, _wished(worker), *_told(worker)) for worker in found))
 
 
 def _told(worker: Worker) -> list[str]:
@@ -164,7 +152,7 @@ def _ask(
         answer({"worker": name, "wanted": wish, "reached": reached, "state": state}, as_json=True)
     else:
         ended = "ended; its supervisor starts it again" if wish == "stop" else state
-        out.print(f"{name}: {ended}" if reached else f"{name}: asked, but still {state}")
+        line(f"{name}: {ended}" if reached else f"{name}: asked, but still {state}")
     raise typer.Exit(0 if reached else 1)
 
 

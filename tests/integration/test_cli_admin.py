@@ -226,7 +226,7 @@ def test_what_a_sender_chose_commands_no_terminal(home: Path, rig: Rig) -> None:
         result = run(home, *command)
         assert result.exit_code == 0
         assert not {"\x1b", "\x07", "\u202e"} & set(result.output), command
-    assert "\ufffd" in run(home, "event", "list").stdout
+    assert "\\u202e" in run(home, "event", "list").stdout
 
 
 def test_an_event_is_listed_shown_and_replayed(home: Path, rig: Rig, store: redis.Redis) -> None:

@@ -49,6 +49,10 @@ def served(answer: Callable[[Asked], Reply]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             """Keep the test's output quiet."""
 

@@ -67,3 +67,26 @@ def test_decisions_are_logged_at_debug(
         structlog.configure(**before)
 
     assert ('"reason": "new page"' in capfd.readouterr().err) == shown
+
+
+@pytest.mark.parametrize(
+    "value", ["\x1b[31mred\x07", "\x9b2J", "a\nerror=all is well", "\u202eexe"]
+)
+def test_t36_a_line_for_a_terminal_holds_nothing_that_a_terminal_obeys(
+    value: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = structlog.get_config()
+    try:
+        telemetry.configure(json_lines=False)
+        log = telemetry.logger("test")
+        log.info("[/red] decided", site=value, reasons=[value], **{value: "name"})
+        log.error("decision failed", exc_info=ValueError(value))
+        telemetry.drain()
+    finally:
+        structlog.configure(**before)
+    said = capfd.readouterr().err
+
+    assert "[/red] decided" in said
+    assert said.count(value.encode("unicode_escape").decode()) >= 2
+    assert not {char for char in said if not char.isprintable()} - {"\n"}
+    assert "\nerror" not in said
