@@ -10,7 +10,12 @@ from typing import Any
 from shared.extensions.alternates import Alternates
 
 CHANGEFREQS = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
-_PRIORITY = re.compile(r"(?:0(?:\.[0-9]{1,16})?|1(?:\.0{1,16})?)", re.ASCII)
+PRIORITY_PATTERN = (
+    r"(\+?(0{1,16}(\.[0-9]{0,16})?|\.[0-9]{1,16}|0{0,16}1(\.0{0,16})?)|-0{0,16}(0\.?|\.0)0{0,16})"
+)
+"""An xsd:decimal from 0 to 1: signs, leading zeros, and a point without digits on one side."""
+
+_PRIORITY = re.compile(PRIORITY_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Entry:
 def priority_text(value: object) -> str | None:
     """`value` (number or decimal text) in the one form we emit, None where it is no priority.
 
-    The scale is xsd:decimal 0.0 to 1.0 (PROTOCOL M8): `1`, `1.0` and `"1.00"` all become `1.0`.
+    The scale is xsd:decimal 0.0 to 1.0 (PROTOCOL M8): `1`, `"1."`, `"+1.00"` all become `1.0`.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -44,5 +49,5 @@ def priority_text(value: object) -> str | None:
     text = f"{value:.16f}" if isinstance(value, float) else value
     if not _PRIORITY.fullmatch(text):
         return None
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction.rstrip('0') or '0'}"
+    whole, _, fraction = text.lstrip("+-").partition(".")
+    return f"{whole.lstrip('0') or '0'}.{fraction.rstrip('0') or '0'}"

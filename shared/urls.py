@@ -9,6 +9,7 @@ fetch what is listed, exactly as listed (PROTOCOL L7).
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -161,6 +162,8 @@ def _origin(scheme: str, authority: str) -> str:
 
 
 def _host(text: str) -> str:
+    if text.startswith("["):
+        return _literal(text)
     if _FOREIGN_DOT.search(text):
         raise UrlError("L3", "write the dots of the host as ASCII full stops")
     # idna takes time quadratic in the length, so the limit comes first
@@ -170,6 +173,18 @@ def _host(text: str) -> str:
     if len(host) > _MAX_HOST:
         raise UrlError("L3", f"a host name has at most {_MAX_HOST} characters in punycode")
     return host
+
+
+def _literal(text: str) -> str:
+    """An IPv6 address in the form of RFC 5952, in its brackets."""
+    try:
+        if text.isascii() and text.endswith("]") and "%" not in text:
+            address = ipaddress.IPv6Address(text[1:-1])
+            mapped = address.ipv4_mapped  # whose form differs between versions of Python
+            return f"[::ffff:{mapped}]" if mapped else f"[{address.compressed}]"
+    except ValueError:
+        pass
+    raise UrlError("L3", "in brackets there must be an IPv6 address without a zone")
 
 
 def _label(label: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.entries import CHANGEFREQS
+from shared.entries import CHANGEFREQS, PRIORITY_PATTERN
 from shared.extensions import alternates, elements, images, members, news, videos
 from shared.extensions.kinds import W3C
 from shared.members import MAX_ID, PAGE_TYPES, RESYNC, RESYNC_MEMBERS, TYPES
@@ -82,7 +82,7 @@ EVENT: Schema = {
         "priority": {
             "anyOf": [
                 {"type": "number", "minimum": 0, "maximum": 1},
-                {"type": "string", "pattern": r"^(0(\.[0-9]{1,16})?|1(\.0{1,16})?)$"},
+                {"type": "string", "pattern": f"^{PRIORITY_PATTERN}$"},
                 _NOTHING,
             ],
             "description": "0.0 to 1.0",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shared.errors import Fault, InvalidError
 from shared.events import Event
+from shared.extensions import alternates, images, videos
+from shared.extensions.elements import Element
 
 SOFT = (
     "lastmod", "changefreq", "priority", "images", "videos", "news", "alternates",
 )  # fmt: skip
-"""Members that a page can do without."""
+"""Members of a Record that its page can do without."""
+
+_ALSO_SOFT = ("title", "published")
 
 Path = tuple[str | int, ...]
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -38,6 +42,53 @@ def _member(path: Path) -> Path:
 
 _CUTS: tuple[Callable[[Path], Path], ...] = (_value, _item, _member)
 """What to leave out at the first, second and third attempt."""
+
+
+_LISTS = {"images": images.IMAGE, "videos": videos.VIDEO}
+
+
+def shortened(members: Mapping[str, Any], gone: Callable[[str, Fault], None]) -> Mapping[str, Any]:
+    """`members` with no list longer than may be, the first items kept; `gone` is told of each."""
+    kept = {
+        name: _shortened(element, members[name], name, gone)
+        for name, element in _LISTS.items()
+        if members.get(name)
+    }
+    links = members.get(alternates.FIELD)
+    if isinstance(links, (list, tuple)) and len(links) > alternates.MAX:
+        kept[alternates.FIELD] = _cut(links, alternates.MAX, alternates.FIELD, "H2", gone)
+    return {**members, **kept} if kept else members
+
+
+def _shortened(element: Element, value: Any, where: str, gone: Callable[[str, Fault], None]) -> Any:
+    if element.most and isinstance(value, (list, tuple)):
+        if len(value) > element.most:
+            value = _cut(value, element.most, where, element.rule, gone)
+        return [
+            _members_shortened(element, each, f"{where}[{place}]", gone)
+            for place, each in enumerate(value)
+        ]
+    return _members_shortened(element, value, where, gone)
+
+
+def _members_shortened(
+    element: Element, value: Any, where: str, gone: Callable[[str, Fault], None]
+) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    lists = {part.name: part for part in element.children if part.most}
+    return {
+        name: _shortened(lists[name], each, f"{where}.{name}", gone) if name in lists else each
+        for name, each in value.items()
+    }
+
+
+def _cut(
+    value: Sequence[Any], most: int, where: str, rule: str, gone: Callable[[str, Fault], None]
+) -> Sequence[Any]:
+    detail = f"{len(value)} given, at most {most} are allowed: the first {most} were taken"
+    gone(where, Fault(where, rule, detail))
+    return value[:most]
 
 
 def salvage(
@@ -70,7 +121,7 @@ def salvage(
 def _is_soft(fault: Fault, members: Mapping[str, Any]) -> bool:
     """Whether the page of `members` would be right without what is at fault."""
     name = _path(fault.field)[:1]
-    return bool(name) and name[0] in SOFT and name[0] in members
+    return bool(name) and name[0] in (*SOFT, *_ALSO_SOFT) and name[0] in members
 
 
 def _pruned(value: Any, path: Path, gone: Mapping[Path, Fault]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,11 +11,13 @@ from shared.events import Event, parse
 from shared.members import Rules
 from shared.patch import in_future, is_current
 from shared.upkeep import is_over
-from worker.pruning import SOFT, salvage
+from worker.pruning import SOFT, salvage, shortened
 from worker.settling import now_ms
 from worker.sources import Item, Note, Record, Refusal
 
 _STATED = ("loc", *SOFT)
+_TOLD_BY_READERS = frozenset({"I2", "V9", "W9"})
+"""What is deprecated: named once for each file, not for each page."""
 
 
 class Said(NamedTuple):
@@ -53,16 +55,26 @@ class Translator:
         if isinstance(item, Note):
             say(Said("noted", item.where, item.rule, item.detail, times=item.count))
             return None
-        members = self._members(item, version, say)
+        long: list[Fault] = []
+        members = shortened(self._members(item, version, say), lambda _, fault: long.append(fault))
+        warnings: list[Fault] = []
+
+        def take(given: Mapping[str, Any]) -> Event:
+            warnings.clear()
+            return parse(given, self._rules, warnings=warnings)
+
         try:
-            event, gone = salvage(members, lambda given: parse(given, self._rules))
+            event, gone = salvage(members, take)
         except InvalidError as error:
             fault = error.faults[0]
-            say(Said("refused", item.where, _rule(fault), fault.detail, item.loc))
+            detail = f"{fault.field}: {fault.detail}"
+            say(Said("refused", item.where, _rule(fault), detail, item.loc))
             return None
-        for name, fault in gone.items():
-            detail = f"{name} left out: {fault.detail}"
-            say(Said("noted", item.where, _rule(fault), detail, item.loc))
+        told = [(fault, f"{name} left out: {_within(name, fault)}") for name, fault in gone.items()]
+        told += [(fault, f"{fault.field}: {fault.detail}") for fault in long + warnings]
+        for fault, detail in told:
+            if _rule(fault) not in _TOLD_BY_READERS:
+                say(Said("noted", item.where, _rule(fault), detail, item.loc))
         return _timely(event, item, say, self._now_ms())
 
     def _members(
@@ -102,6 +114,12 @@ def _timely(event: Event, record: Record, say: Callable[[Said], None], now_ms: i
         say(Said("noted", record.where, rule, f"{name} left out: {detail}", record.loc))
     kept: dict[str, Any] = {name: value for name, (value, _, _) in gone.items()}
     return replace(event, **kept) if kept else event
+
+
+def _within(name: str, fault: Fault) -> str:
+    """What is wrong with the part `name`: in which of its members, if it is one of them."""
+    member = fault.field.removeprefix(name).lstrip(".") if fault.field.startswith(name) else ""
+    return f"{member}: {fault.detail}" if member else fault.detail
 
 
 def _rule(fault: Fault) -> str:

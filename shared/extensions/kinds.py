@@ -114,14 +114,15 @@ class Integer:
 class Decimal:
     """A decimal from `least` to `most`, as a number or a text without an exponent."""
 
-    _TEXT = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,16}))?", re.ASCII)
+    _PATTERN = r"\+?(?:([0-9]{1,18})(?:\.([0-9]{0,16}))?|\.([0-9]{1,16}))"
+    _TEXT = re.compile(_PATTERN, re.ASCII)
 
     def __init__(self, least: int, most: int = LARGEST) -> None:
         self._least, self._most = least, most
         self.schema: Schema = {
             "anyOf": [
                 {"type": "number", "minimum": least, "maximum": most},
-                {"type": "string", "pattern": r"^[0-9]{1,18}(\.[0-9]{1,16})?$"},
+                {"type": "string", "pattern": f"^{self._PATTERN}$"},
             ]
         }
 
@@ -133,7 +134,7 @@ class Decimal:
             value = f"{value:.16f}"
         match = self._TEXT.fullmatch(value) if isinstance(value, str) else None
         if match:
-            whole, fraction = int(match[1]), (match[2] or "").rstrip("0")
+            whole, fraction = int(match[1] or 0), (match[2] or match[3] or "").rstrip("0")
             above = whole - (not fraction) >= self._most if self._most != LARGEST else False
             if whole >= self._least and not above:
                 return f"{whole}.{fraction or '0'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from shared import urls, w3c
 from shared.errors import DateError, SourceError, UrlError
 from shared.urls import Base
 from worker.sources import Item, Note, Record, Refusal, read
+from worker.sources.tables import EXTRAS
 
 BASE = Base.parse("https://a.example/")
 SPACE = " \t\r\n"
@@ -58,7 +60,9 @@ def _check(item: Item, name: str) -> None:
         item.detail.encode()
         return
     assert isinstance(item, Record)
-    texts = (item.loc, item.lastmod, item.changefreq, item.priority, *(item.extra or {}).values())
+    extra = item.extra or {}
+    texts = (item.loc, item.lastmod, item.changefreq, item.priority, *map(extra.get, EXTRAS))
+    json.dumps(extra, ensure_ascii=False).encode()
     for text in texts:
         if text is not None:
             text.encode()
@@ -90,5 +94,6 @@ CSV = (
 )
 NDJSON = (
     b'{"loc": "https://a.example/1", "lastmod": "2026-01-01", "id": 7, "noindex": false}\n',
+    b'{"loc": "https://a.example/2", "group": "g", "lang": ["en"], "images": [{"loc": "/1"}]}\n',
     b'{"type": "delete", "loc": "https://a.example/1"}\n[]\n{"loc": "\\ud800"}',
 )

@@ -54,6 +54,7 @@ class Expected:
     """What must be published, and what an import must say of everything else."""
 
     pages: dict[str, Page] = field(default_factory=dict)
+    stated: dict[str, list[tuple[str, Page]]] = field(default_factory=dict)
     refused: Said = field(default_factory=Counter)
     noted: Said = field(default_factory=Counter)
 
@@ -114,7 +115,9 @@ def likely_origin(raws: list[Raw]) -> str:
 
 
 def judge(name: str, raws: list[Raw], origin: str, now: datetime) -> Expected:
-    """What an import of `raws` into the site at `origin` must lead to; the last of equals wins."""
+    """What an import of `raws` into the site at `origin` must lead to; of one page that is stated
+    several times, all that does not contradict itself.
+    """
     expected = Expected()
     for raw in raws:
         where = f"{name}#{raw.number}"
@@ -131,8 +134,22 @@ def judge(name: str, raws: list[Raw], origin: str, now: datetime) -> Expected:
         faults = zip(("M1", "M8", "M8", "M5"), (*wrong, unweighed, late), strict=True)
         expected.noted.update((where, rule) for rule, fault in faults if fault)
         when = None if late else lastmod or None
-        expected.pages[loc] = Page(loc, when, changefreq or None, priority)
+        page = Page(loc, when, changefreq or None, priority)
+        expected.stated.setdefault(loc, []).append((where, page))
+    for loc, places in expected.stated.items():
+        expected.pages[loc] = union(places, expected.noted)
     return expected
+
+
+def union(places: list[tuple[str, Page]], noted: Said) -> Page:
+    """One page of what is stated of it in several places: the newest date, and certain hints."""
+    found = []
+    for name in ("changefreq", "priority"):
+        values = {value for _, page in places if (value := getattr(page, name)) is not None}
+        noted[places[0][0], "M8"] += len(values) > 1
+        found.append(values.pop() if len(values) == 1 else None)
+    dates = [page.lastmod for _, page in places if page.lastmod]
+    return Page(places[0][1].loc, max(dates, default=None), *found)
 
 
 def address(text: str | None, origin: str | None = None) -> tuple[str | None, str]:

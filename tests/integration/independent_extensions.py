@@ -82,6 +82,20 @@ def stated(path: Path) -> Stated:
     return found
 
 
+def union(several: list[Extras]) -> Extras:
+    """Every link, image and video of several entries for one page, once, in the first's order."""
+    if len(several) == 1:
+        return several[0]
+    news = [of.news for of in several if of.news]
+    found = {
+        name: tuple(dict.fromkeys(item for of in several for item in getattr(of, name)))
+        for name in ("links", "images", "videos")
+    }
+    codes = Counter(code for code, _ in found["links"])
+    links = tuple(sorted(link for link in found["links"] if codes[link[0]] == 1))
+    return Extras(links, found["images"], found["videos"], news[0] if news else ())
+
+
 def published(site: Published) -> tuple[dict[str, Extras], dict[str, Extras]]:
     """What is listed beside the pages, and in the files for news, by loc."""
     return _listed(site, site.pages), _listed(site, site.news)

@@ -87,7 +87,7 @@ def test_what_changes_what_is_published_is_recorded(
             "reconcile", f"site against {named}",
             "source 4, listed 4, added 1, changed 0, deleted 1", True,
         ),
-        ("import", named, "read 4, sent 4, refused 0, skipped 0", True),
+        ("import", named, "read 4, sent 4, refused 0, skipped 0, united 0", True),
         ("notify replay", "bing", "0 pages told again, none left alone", True),
     ]  # fmt: skip
     assert {each[1] for each in entries(store)} == {"demo"}

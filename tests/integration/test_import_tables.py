@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.integration import independent_extensions as extensions
 from tests.integration.independent import Published
 from tests.integration.pipeline import Pipeline
 from worker.importer import Said
@@ -108,3 +109,30 @@ def test_an_index_on_disk_brings_its_compressed_and_plain_text_files(
     assert expected == Published(site.root, ORIGIN).all().keys()
     assert {("refused", "index.xml#4", "N4")} == reported(said)
     assert progress.refused == 1
+
+
+def test_an_ndjson_line_brings_its_group_its_languages_and_its_images(
+    site: Pipeline, tmp_path: Path
+) -> None:
+    """PROTOCOL H2, I1: all that an event may have."""
+    image = {"loc": f"{ORIGIN}/i.png"}
+    rows = [
+        {"loc": f"{ORIGIN}/en", "group": 7, "lang": ["en", "x-default"], "images": [image]},
+        {"loc": f"{ORIGIN}/de", "group": "7", "lang": "de", "title": "T" * 501},
+        {"loc": f"{ORIGIN}/fr", "group": "7"},
+    ]
+    path = tmp_path / "pages.ndjson"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    progress, said = site.bring(f"ndjson:{path}")
+
+    pages, _ = extensions.published(Published(site.root, ORIGIN))
+    links = (("de", f"{ORIGIN}/de"), ("en", f"{ORIGIN}/en"), ("x-default", f"{ORIGIN}/en"))
+    assert {loc.removeprefix(ORIGIN): of.links for loc, of in pages.items()} == {
+        "/en": links, "/de": links,
+    }  # fmt: skip
+    assert pages[f"{ORIGIN}/en"].images == ((("/loc", image["loc"]),),)
+    assert (progress.sent, progress.refused) == (2, 1)
+    assert [(each.where, each.detail.partition(":")[0]) for each in said] == [
+        ("pages.ndjson#2", "title left out"), ("pages.ndjson#3", "lang"),
+    ]  # fmt: skip

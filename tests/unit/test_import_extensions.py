@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from tests.unit.extensions import LOC, NAMESPACES
 from tests.unit.sources import Put
 from worker.pruning import salvage
 from worker.sources import Note, Record, read
+from worker.translating import Said, Translator
 
 FILES = {
     "image-01-suzuka.xml": 1_079, "video-01-suzuka.xml": 77 * 5 + 41 + 36 + 27,
@@ -179,7 +181,6 @@ def brought(members: dict[str, Any]) -> tuple[Event, dict[str, Fault]]:
         ({"news": {"title": "T"}}, {"news": None}, "news"),
         ({"alternates": [{"hreflang": "gr", "href": LOC}, {"hreflang": "en", "href": LOC}]},
          {"alternates": (("en", LOC),)}, "alternates[0]"),
-        ({"images": [GOOD] * 1_001}, {"images": ()}, "images"),
         ({"lastmod": "1/1/26", "images": [GOOD]}, {"lastmod": None, "images": (GOOD,)}, "lastmod"),
     ],
 )  # fmt: skip
@@ -191,6 +192,64 @@ def test_the_least_part_that_is_wrong_is_left_out_and_the_page_comes(
 
     assert {name: getattr(event, name) for name in kept} == kept
     assert gone in said
+
+
+def told(record: Record, **sections: Any) -> tuple[Event | None, list[tuple[str, str]]]:
+    said: list[Said] = []
+    event = Translator(rules(LOC), **sections).event(record, 1, said.append)
+    return event, [(each.rule, each.detail) for each in said]
+
+
+def test_the_first_thousand_of_too_many_items_are_kept_and_that_is_said() -> None:
+    """PROTOCOL I1, V11, V2: and as many tags as may be."""
+    many = [{"loc": f"https://c.example/{n}"} for n in range(1_001)]
+    tagged = {**VIDEO, "tags": [f"t{n}" for n in range(33)]}
+    event, said = told(Record(LOC, "s.xml#1", images=many, videos=[VIDEO, tagged]))
+
+    assert event is not None
+    assert event.images == tuple(many[:1_000])
+    assert event.videos[1]["tags"] == tagged["tags"][:32]
+    assert said == [
+        ("I1", "images: 1001 given, at most 1000 are allowed: the first 1000 were taken"),
+        ("V2", "videos[1].tags: 33 given, at most 32 are allowed: the first 32 were taken"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"videos": [{**VIDEO, "title": ""}]}, "videos[0] left out: title: is empty: send text"),
+        ({"videos": [{**VIDEO, "duration": "0"}]}, "videos[0].duration left out: must be a whole"),
+        ({"images": [{}]}, "images[0] left out: loc: is required: send it"),
+        ({"news": {"title": "T"}}, "news left out: publication: is required"),
+        ({"extra": {"section": "shop"}}, "section: not configured"),
+        ({"loc": "https://else.example/"}, "loc: https://else.example is another site"),
+    ],
+)
+def test_a_report_names_the_member_that_is_at_fault(members: dict[str, Any], said: str) -> None:
+    ((_, detail),) = told(Record(**{"loc": LOC, "where": "s.xml#1", **members}))[1]
+
+    assert detail.startswith(said)
+
+
+def test_an_import_says_the_warnings_that_the_same_event_gets_at_the_door() -> None:
+    article = {
+        "publication": {"name": "N (online)", "language": "en"}, "title": "T - N (online)",
+        "publication_date": w3c.from_epoch_s(int(time.time())), "keywords": "old",
+    }  # fmt: skip
+    members = {
+        "news": article, "alternates": [{"hreflang": "de", "href": "https://www.example.com/de"}],
+        "videos": [{**VIDEO, "content_loc": "https://c.example/v.html"}],
+    }  # fmt: skip
+    warnings: list[Fault] = []
+    parse({"type": "upsert", "loc": LOC, **members}, rules(LOC), warnings=warnings)
+    _, said = told(Record(LOC, "s.xml#1", **members))
+
+    door = {
+        (each.rule.removeprefix("PROTOCOL "), f"{each.field}: {each.detail}") for each in warnings
+    }
+    assert {rule for rule, _ in door} == {"W7", "H2", "V8", "W9"}
+    assert set(said) == {each for each in door if each[0] != "W9"}  # which readers say of the file
 
 
 def test_each_part_left_out_is_said_once_with_what_was_wrong_with_it() -> None:

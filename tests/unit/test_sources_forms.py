@@ -122,6 +122,22 @@ def test_lines_end_with_any_of_the_three_ends(put: Put, end: str) -> None:
         assert found[-1].where.endswith(f"#{len(content) - (kind == 'csv')}")
 
 
+def test_an_rss_item_without_a_link_is_at_its_permanent_guid(put: Put) -> None:
+    """RSS 2.0: a guid is an address unless isPermaLink says that it is none."""
+    items = [
+        "<guid>https://a.example/1</guid>",
+        '<guid isPermaLink="true"> https://a.example/2 </guid><link/>',
+        "<guid>https://a.example/no</guid><link>https://a.example/3</link>",
+        '<guid isPermaLink="false">https://a.example/no</guid>',
+        "<guid>tag:a.example,2026:5</guid>",
+    ]
+    body = "".join(f"<item>{item}</item>" for item in items)
+    locs, refusals, _ = split(put(f'<rss version="2.0"><channel>{body}</channel></rss>'))
+
+    assert locs == [f"https://a.example/{n}" for n in (1, 2, 3)]
+    assert [where for where, _ in refusals] == ["s.xml#4", "s.xml#5"]
+
+
 def test_atom_links_without_or_with_alternate_rel_are_taken(put: Put) -> None:
     feed = (
         '<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://a.example/"/>'

@@ -96,20 +96,25 @@ def test_csv_without_content_loc_or_utf8_is_an_error(load: Load, content: bytes)
 def test_ndjson_objects_carry_the_fields_of_an_event(load: Load) -> None:
     line = (
         '{"type": "upsert", "loc": " https://a.example/ ", "priority": 0.80, "version": 12,'
-        ' "id": "p1", "noindex": false, "images": [{"loc": "x"}]}\n\n'
+        ' "id": "p1", "noindex": false, "images": [{"loc": "x", "title": "T"}], "rank": 1,'
+        ' "group": "g", "lang": ["en"], "title": "T", "videos": null}\n\n'
     )
-    record, note = load("ndjson", gzip.compress(line.encode()))
+    record, old, note = load("ndjson", gzip.compress(line.encode()))
 
     assert (
         Record(
             "https://a.example/",
             "pages.ndjson#1",
             priority="0.80",
-            extra={"id": "p1", "version": "12"},
+            extra={"id": "p1", "version": "12", "group": "g", "lang": ["en"], "title": "T"},
+            images=[{"loc": "x", "title": "T"}],
         )
         == record
     )
-    assert "images=1" in str(note)
+    assert isinstance(record, Record)
+    assert record.silent == {"lastmod", "changefreq", "news"}
+    assert "rank=1" in str(note)
+    assert "images.title has no effect" in str(old)
 
 
 @pytest.mark.parametrize(

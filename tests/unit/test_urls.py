@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import UrlError
-from shared.urls import MAX_LENGTH, Base, canonical
+from shared.urls import MAX_LENGTH, Base, absolute, canonical
 
 ROOT = Base.parse("https://www.example.com")
 CATALOG = Base.parse("https://www.example.com/catalog/")
@@ -73,7 +73,11 @@ def test_a_base_is_an_origin_and_a_directory(text: str, origin: str, path: str) 
         "https://www..example.com/",
         "https://.example.com/",
         "https://-a.example.com/",
-        "https://[::1]/",
+        "https://[::1/",
+        "https://[fe80::1%25eth0]/",
+        "https://[1.2.3.4]/",
+        "https://[]/",
+        "https://a[::1]/",
         "https://ex%61mple.com/",
         "https://i\u2764.example/",
         "https://" + "a" * 64 + ".example/",
@@ -86,6 +90,22 @@ def test_a_base_is_an_origin_and_a_directory(text: str, origin: str, path: str) 
 def test_a_base_that_names_no_directory_of_a_host_is_refused(text: str) -> None:
     with pytest.raises(UrlError):
         Base.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("HTTPS://[2001:DB8:0:0::1]:443/", "https://[2001:db8::1]"),
+        ("https://[::ffff:192.0.2.1]/", "https://[::ffff:192.0.2.1]"),
+    ],
+)
+def test_an_ipv6_literal_is_a_host_in_its_shortest_form(text: str, origin: str) -> None:
+    """RFC 5952; PROTOCOL L3."""
+    base = Base.parse(text)
+
+    assert base.origin == origin
+    assert canonical(f"{text}a", base) == f"{origin}/a" == absolute(f"{text}a")
 
 
 @pytest.mark.parametrize(

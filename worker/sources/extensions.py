@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from shared.extensions import alternates, images, news, videos
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.extensions.elements import Element
     from worker.sources.records import Tally
 
@@ -87,11 +89,28 @@ class Extensions:
             self.tally.add("F13", said, self.where)
 
     def _remark(self, part: Element, namespace: str) -> None:
-        """Name what is deprecated, once for each file."""
-        if part.deprecated or part.never:
-            rule = part.rule.removeprefix("PROTOCOL ")
-            said = f"{PREFIXES[namespace]}:{part.tag} has no effect any more"
-            self.tally.add(rule, said, self.where)
+        _remark(part, f"{PREFIXES[namespace]}:{part.tag}", self.where, self.tally)
+
+
+def remark(members: Mapping[str, Any], where: str, tally: Tally) -> None:
+    """Name what is deprecated in the extensions of one page, as an event states them."""
+    for table in _TABLES.values():
+        _remarks(table, members.get(table.name), table.name, where, tally)
+
+
+def _remarks(element: Element, value: Any, name: str, where: str, tally: Tally) -> None:
+    for each in value if isinstance(value, list) else [value]:
+        for member in element.parts.keys() & (each.keys() if isinstance(each, dict) else ()):
+            part = element.parts[member]
+            _remark(part, f"{name}.{member}", where, tally)
+            _remarks(part, each[member], f"{name}.{member}", where, tally)
+
+
+def _remark(part: Element, name: str, where: str, tally: Tally) -> None:
+    """Name what is deprecated, once for each file."""
+    if part.deprecated or part.never:
+        said = f"{name} has no effect any more"
+        tally.add(part.rule.removeprefix("PROTOCOL "), said, where)
 
 
 def label(owner: str, name: str) -> str:

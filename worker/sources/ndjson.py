@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared.errors import SourceError
 from worker.sources.documents import LINE_LIMIT, Body, Document, Line, lines
-from worker.sources.extensions import XML_SPACE
-from worker.sources.records import Item, Record, Refusal, Tally
+from worker.sources.extensions import XML_SPACE, remark
+from worker.sources.records import EXTENDED, Item, Record, Refusal, Tally
 from worker.sources.tables import EXTRAS, FIELDS, UTF16_BOMS, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_READ = FIELDS | EXTRAS
+_TEXTS = FIELDS | EXTRAS
+_GROUPED = frozenset({"group", "lang", "published", "title"})
+_READ = _TEXTS | EXTENDED | _GROUPED
 _FLAGS = frozenset({"type", "noindex", "canonical"})
 
 
@@ -52,7 +55,7 @@ def _page(line: Line, where: str, tally: Tally) -> Record | Refusal:
     for unread in values.keys() - _READ - _FLAGS:
         tally.drop(unread[:40])
     texts: dict[str, str] = {}
-    for name in _READ & values.keys():
+    for name in _TEXTS & values.keys():
         value = values[name]
         if value is None:
             continue
@@ -61,7 +64,18 @@ def _page(line: Line, where: str, tally: Tally) -> Record | Refusal:
                 where, "ndjson", f"line {line.number}: {name} is neither text nor number"
             )
         texts[name] = value.strip(XML_SPACE)
-    return record(texts, where)
+    page = record(texts, where)
+    stated = {name: values[name] for name in EXTENDED | _GROUPED if values.get(name)}
+    if isinstance(page, Refusal) or values.keys().isdisjoint(EXTENDED | _GROUPED):
+        return page
+    remark(stated, where, tally)
+    grouped = {name: stated[name] for name in sorted(_GROUPED & stated.keys())}
+    return replace(
+        page,
+        **{name: stated[name] for name in EXTENDED & stated.keys()},
+        extra={**(page.extra or {}), **grouped} or None,
+        silent=page.silent - values.keys() - ({"alternates"} if "group" in stated else set()),
+    )
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -78,10 +92,8 @@ def _object(data: bytes) -> dict[str, Any]:
         raise ValueError("not a JSON object")  # noqa: TRY004  one kind of fault for the caller
     for name in value:
         name.encode()
-    for name in _READ & value.keys():
-        if isinstance(value[name], str):
-            value[name].encode()  # a lone surrogate is no text (RELIABILITY T9)
-    return value
+    json.dumps({name: value[name] for name in _READ & value.keys()}, ensure_ascii=False).encode()
+    return value  # a lone surrogate is no text (RELIABILITY T9)
 
 
 def _no_constant(name: str) -> NoReturn:

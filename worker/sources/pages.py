@@ -75,8 +75,10 @@ def check_loc(loc: str | None, where: str, entry: Entry | None = None) -> Refusa
 
 
 def from_rss(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
-    """An RSS `<item>`: address from `link`, time from `pubDate` (PROTOCOL F11)."""
-    loc = _text(entry.element, "link")
+    """An RSS `<item>`: address from `link`, else from a `guid` that is a permanent one; time from
+    `pubDate` (PROTOCOL F11).
+    """
+    loc = _text(entry.element, "link") or _permalink(entry.element)
     refused = check_loc(loc, where, entry)
     if refused is not None or loc is None:
         return refused or Refusal(where, "F11", "no link")
@@ -85,6 +87,15 @@ def from_rss(entry: Entry, where: str, tally: Tally) -> Record | Refusal:
     if stated and lastmod is None:
         tally.add("F11", "pubDate is no RFC 822 date with a zone: no lastmod", where)
     return Record(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
+
+
+def _permalink(element: Element) -> str | None:
+    """The `guid`, which is an address unless it says otherwise."""
+    guid = element.find("guid")
+    if guid is None or guid.get("isPermaLink", "true").strip(XML_SPACE) != "true":
+        return None
+    text = (guid.text or "").strip(XML_SPACE)
+    return text if "://" in text else None
 
 
 def from_atom(entry: Entry, where: str, tally: Tally) -> Record | Refusal:

@@ -20,7 +20,8 @@ class Record:
 
     `where` is the source's name and the entry's 1-based number in it (`posts.xml#17`); in text
     lists and NDJSON that is the line. `extra` holds `id`, `section` and `version` where a CSV or
-    NDJSON source states them, else None. `images` to `alternates` are members of an event as a
+    NDJSON source states them, and what else an event may have where NDJSON does, else None.
+    `images` to `alternates` are members of an event as a
     sitemap states them. `silent` names those of STATED that its source has no place for, so that
     their absence says nothing; with `section` in it, the one in `extra` is meant for new pages.
     """
@@ -30,7 +31,7 @@ class Record:
     lastmod: str | None = None
     changefreq: str | None = None
     priority: str | None = None
-    extra: Mapping[str, str] | None = None
+    extra: Mapping[str, Any] | None = None
     images: Sequence[Mapping[str, Any]] = ()
     videos: Sequence[Mapping[str, Any]] = ()
     news: Mapping[str, Any] | None = None
