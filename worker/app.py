@@ -7,6 +7,7 @@ from kombu import Queue
 
 from shared import messages
 from shared.settings import Settings
+from worker import broker
 
 BROKER_TIMEOUT_S = 10.0
 
@@ -68,4 +69,5 @@ def create_worker_app(settings: Settings) -> Celery:
             },
         },
     )
+    broker.install(app)
     return app

@@ -249,6 +249,10 @@ class Plant:
                     if seen:
                         _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
+    def dropped(self) -> None:
+        """A message in a queue of Celery's was none of ours."""
+        tally.of(self._client).add("", "messages_dropped")
+
     def _adopt(self, pump: Pump) -> None:
         if not pump.inbox.waiting():
             return

@@ -10,6 +10,7 @@ from celery import Celery, signals
 from shared import messages
 from shared.errors import StoreError
 from shared.telemetry import logger
+from worker import broker
 from worker.plant import Plant
 
 _EXPIRES_S = {messages.RECONCILE: 600.0, messages.NOTIFY: 60.0}
@@ -68,6 +69,10 @@ def register(app: Celery, plant: Plant, queues: Sequence[str], threads: int) -> 
     }  # fmt: skip
     for name, work in alone.items():
         app.task(name=name)(_alone(work))
+
+    @broker.dropped.connect(weak=False)
+    def dropped(**_: object) -> None:
+        plant.dropped()
 
     @signals.worker_ready.connect(weak=False)
     def ready(sender: Any, **_: object) -> None:

@@ -119,6 +119,7 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[Sample]:
         "redis_append_ok": persistence.get("aof_last_write_status", "ok") == "ok",
         "redis_rewrite_ok": persistence.get("aof_last_bgrewrite_status", "ok") == "ok",
         "redis_truncated_loads_total": counts.get(truncated.field, 0),
+        "messages_dropped_total": counts.get("messages_dropped", 0),
     }.items():
         yield Sample(DECLARED[f"sitemapd_{name}"], (), float(value))
     yield from counted("", counts, {})

@@ -103,6 +103,10 @@ METRICS = (
         "starts of the embedded server at which the end of its append-only file was cut off",
         field="aof_truncated",
     ),
+    Metric(
+        "sitemapd_messages_dropped_total", "counter",
+        "messages in the queues of Celery that somebody else wrote", field="messages_dropped",
+    ),
     _counted("events_accepted", "accepted", "events stored durably"),
     _counted("events_changed", "changed", "events decided that changed what is listed"),
     _counted("events_unchanged", "unchanged", "events decided that changed nothing"),

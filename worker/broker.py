@@ -1,0 +1,125 @@
+"""Take from Celery's queues the messages that sitemapd sends, and drop everything else.
+
+Whoever can write into Redis can put anything there. kombu lets what is no message end the worker
+(RELIABILITY T25), and Celery logs a traceback for what it does not know: here each costs at most
+one line of the log, and is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from queue import Empty
+from typing import Any
+
+from celery import Celery
+from celery.utils.dispatch import Signal
+from celery.worker.consumer import Consumer as CeleryConsumer
+from kombu import transport
+from kombu.transport import redis
+from redis import exceptions
+
+from shared.telemetry import logger
+
+MOST_BYTES = 16_384
+"""What a message of ours weighs at most, many times over."""
+
+dropped = Signal(name="dropped")
+"""Sent for each message that was dropped, with the `reason`."""
+
+_KOMBU = "kombu.transport.redis:Transport"
+_OWN = "worker.broker:Transport"
+_JSON = "application/json"
+
+_POPPED_NOTHING: tuple[type[Exception], ...] = (
+    Empty, *redis.Transport.connection_errors, *redis.Transport.channel_errors,
+)  # fmt: skip
+
+_log = logger("broker")
+_counts: Counter[str] = Counter()
+
+
+def drop(reason: str) -> None:
+    """A message was taken out of its queue and is none of ours; `reason` holds nothing of it."""
+    _counts[reason] += 1
+    times = _counts[reason]
+    if not times & (times - 1):
+        _log.warning("message dropped", reason=reason, times=times)
+    dropped.send(sender=None, reason=reason)
+
+
+class Channel(redis.Channel):
+    """A channel that outlives bytes which are no JSON."""
+
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # not in kombu's stubs
+        except _POPPED_NOTHING:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever the popped bytes lead to
+            drop(f"no message: {type(error).__name__}")
+            return True
+
+
+class Transport(redis.Transport):
+    """kombu's transport, which outlives JSON that is no message."""
+
+    Channel = Channel
+
+    def _deliver(self, message: Any, queue: str | None) -> None:
+        try:
+            super()._deliver(message, queue)
+        except (OSError, exceptions.ConnectionError, exceptions.TimeoutError):
+            raise
+        except Exception as error:  # noqa: BLE001  # kombu takes a KeyError for a lost connection
+            drop(f"no message: {type(error).__name__}")
+
+
+class Consumer(CeleryConsumer):
+    """Celery's consumer, which gets messages of ours only."""
+
+    strategies: dict[str, Any]
+    connection_errors: tuple[type[Exception], ...]
+
+    def create_task_handler(self, *args: Any, **kwargs: Any) -> Any:
+        """What does one message."""
+        handle = super().create_task_handler(*args, **kwargs)
+
+        def do(message: Any) -> None:
+            if reason := strangeness(message, self.strategies):
+                message.ack_log_error(None, self.connection_errors)
+                drop(reason)
+            else:
+                handle(message)
+
+        return do
+
+
+def strangeness(message: Any, tasks: Any) -> str:
+    """Why `message` is none that does one of `tasks`; empty if it is."""
+    headers, body = message.headers, message.body
+    task = headers.get("task") if isinstance(headers, dict) else None
+    if not isinstance(task, str) or task not in tasks:
+        return "no task of ours"
+    if message.content_type != _JSON:
+        return "not JSON"
+    if not isinstance(body, str | bytes) or len(body) > MOST_BYTES:
+        return "too large"
+    if headers.get("eta") or not isinstance(headers.get("expires"), str | None):
+        return "not now"
+    try:
+        args, kwargs, embedded = json.loads(body)
+    except (ValueError, TypeError, RecursionError):
+        return "no arguments"
+    plain = isinstance(args, list) and len(args) <= 1 and all(isinstance(a, str) for a in args)
+    if not plain or kwargs or not isinstance(embedded, dict) or any(embedded.values()):
+        return "no arguments of ours"
+    return ""
+
+
+def install(app: Celery) -> None:
+    """Have the worker of `app` take messages this way, and this process use these channels."""
+    for name, of in transport.TRANSPORT_ALIASES.items():
+        if of == _KOMBU:
+            transport.TRANSPORT_ALIASES[name] = _OWN
+    app.conf.worker_consumer = Consumer
