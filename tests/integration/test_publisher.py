@@ -152,7 +152,7 @@ def test_a_publisher_paused_past_its_lease_leaves_the_files_right(
     arguments = (redis_server.url, rig.root, rename)
     child = context.Process(target=_publish_and_stop, args=arguments, daemon=True)
     child.start()
-    until(lambda: _is_stopped(child.pid), "the child to stand still")
+    until(lambda: _is_stopped(child.pid), "the child to stand still", 60)
     holder: Any = rig.client.get(rig.keys.lease)
     if holder is not None:
         rig.state.release(holder.decode())  # as whoever has waited long enough does
