@@ -13,7 +13,9 @@ from shared.entries import Entry
 from shared.errors import Fault, InvalidError, SitemapdError
 from shared.extensions import members as extensions
 from shared.extensions.alternates import Alternates
+from shared.locator import MAX_VERSION
 from shared.members import RESYNC, TYPES, Members, Rules
+from shared.shards import nameable
 
 SCHEMA = 2
 PLAIN_SCHEMA = 1
@@ -79,6 +81,8 @@ class Event:
         """The event of what `dump` gave; SchemaError for anything else."""
         try:
             members = json.loads(stored.decode())
+            if b"\\u" in stored:
+                json.dumps(members, ensure_ascii=False).encode()  # half of a surrogate pair
             schema = members.pop("v")
             if schema > SCHEMA:
                 raise NewerSchemaError(f"event of schema {schema}, this worker reads {SCHEMA}")
@@ -104,17 +108,25 @@ class Event:
         return event
 
     def _writable(self) -> bool:
-        """Whether it names a page, in texts that any XML file can hold (RELIABILITY T14)."""
-        loc = self.loc
+        """Whether it names a page, in texts that any XML file can hold (RELIABILITY T14), and a
+        section that files can be named after (T35).
+        """
+        loc, version = self.loc, self.version
+        if self.section is not None and not nameable(self.section):
+            return False
+        if version is not None and not 0 <= version <= MAX_VERSION:
+            return False
         if self.type == RESYNC:
             return loc is None
         if loc is None:
             return self.type == "delete" and self.id is not None
-        plain = (self.lastmod or "") + (self.changefreq or "") + (self.priority or "")
+        plain = f"{self.lastmod or ''} {self.changefreq or ''} {self.priority or ''}"
         return loc.isascii() and loc.isprintable() and _PLAIN.fullmatch(plain) is not None
 
 
-_PLAIN = re.compile(r"[0-9A-Za-z:.+-]*")
+_PLAIN = re.compile(
+    r"(?:[0-9]{4}(?:-[0-9]{2}){0,2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+))?)? [a-z]* [0-9.]*"
+)
 _EXTENDED = frozenset(extensions.CHECKS)
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
 _encode = json.JSONEncoder(separators=(",", ":")).encode

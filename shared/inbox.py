@@ -35,7 +35,7 @@ class Accepted(NamedTuple):
 
 class Received(NamedTuple):
     """One entry of the inbox, as stored: `quiet` if search engines shall not be told of it, `trace`
-    the trace context (W3C traceparent) it came with.
+    the trace context (W3C traceparent) it came with. `payload` is empty if it holds no event.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Received(NamedTuple):
     def of(cls, ident: bytes, fields: Mapping[bytes, bytes]) -> Received:
         """The entry of this id with these fields."""
         trace = fields.get(b"t", b"").decode(errors="replace")
-        return cls(ident.decode(), fields[b"e"], b"q" in fields, trace)
+        return cls(ident.decode(), fields.get(b"e", b""), b"q" in fields, trace)
 
 
 class Inbox:

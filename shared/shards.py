@@ -28,6 +28,9 @@ _MONTHLY = re.compile(r"-[0-9]{4}-[0-9]{2}$", re.ASCII)
 RESERVED = frozenset({"sitemap", "robots", "atom", "rss"})
 FORMS = ("xml", "xml.gz", "encoded", "txt")
 
+_NAME = re.compile(r"[a-z0-9-]{1,100}", re.ASCII)
+_SHARD = re.compile(r"([a-z0-9-]{1,100})/([1-9][0-9]{0,6})", re.ASCII)
+
 _STATE = struct.Struct(">QIQI")
 
 
@@ -45,6 +48,17 @@ class Shard(NamedTuple):
         """The shard that `str` wrote."""
         section, _, number = text.rpartition("/")
         return cls(section, int(number))
+
+    @classmethod
+    def read(cls, stored: bytes) -> Shard | None:
+        """The shard that Redis names `stored`; None if no shard has that name (RELIABILITY T35)."""
+        found = _SHARD.fullmatch(stored.decode("ascii", errors="replace"))
+        return cls(found[1], int(found[2])) if found and nameable(found[1]) else None
+
+
+def nameable(section: str) -> bool:
+    """Whether files can have the name `section`: that of a section, or of a part of one."""
+    return _NAME.fullmatch(section) is not None and section not in RESERVED
 
 
 class ShardState(NamedTuple):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 import redis
 
-from shared.errors import StoreDownError
-from shared.events import Event, NewerSchemaError
+from shared import urls
+from shared.errors import StoreDownError, StoreError, UrlError
+from shared.events import Event, NewerSchemaError, SchemaError
 from shared.inbox import Inbox, Received
 from shared.known import Arrival, Known, Policy, UnknownSectionError
 from shared.members import RESYNC
@@ -65,27 +66,53 @@ class Settler:
     def settle(self, batch: Sequence[Received], errand: Errand | None = None) -> bool:
         """Apply a batch, and do `errand` behind it; if that fails, event by event, so that one
         cannot hold up the others. False if some failed: they are still held. Raises StoreDownError.
+
+        Entries that no accepted event can be are dead letters at once (RELIABILITY T35).
         """
+        events, whole = [], True
+        for received in batch:
+            try:
+                events.append((received, self._load(received)))
+            except SchemaError as error:
+                whole &= self._failed(received, error)
+        return self._settle(events, errand) and whole
+
+    def _load(self, received: Received) -> Event:
+        """The event of an entry; SchemaError if it is none that this site can have accepted."""
+        if not received.payload:
+            raise SchemaError("the entry holds no event")
+        event = Event.load(received.payload)
+        if event.type == "upsert" and event.loc is not None:
+            try:
+                canonical = urls.canonical(event.loc, self._site.base)
+            except UrlError as error:
+                raise SchemaError(f"the URL is none of this site: {error}") from error
+            if canonical != event.loc:
+                raise SchemaError("the URL is not in its canonical form")
+        return event
+
+    def _settle(self, batch: Sequence[tuple[Received, Event]], errand: Errand | None) -> bool:
+        if not batch:
+            return True
         try:
-            with self._trail.deciding(received.trace for received in batch):
+            with self._trail.deciding(received.trace for received, _ in batch):
                 self._apply(batch, errand)
         except StoreDownError:
             raise
         except BatchTooLargeError:
             half = len(batch) // 2
-            first = self.settle(batch[:half])
-            return self.settle(batch[half:], errand) and first
+            first = self._settle(batch[:half], None)
+            return self._settle(batch[half:], errand) and first
         except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
             if len(batch) == 1:
-                self._failed(batch[0], error)
+                self._failed(batch[0][0], error)
                 return False
-            settled = [self.settle([received]) for received in batch]
+            settled = [self._settle([each], None) for each in batch]
             return all(settled)
         self.events += len(batch)
         return True
 
-    def _apply(self, batch: Sequence[Received], errand: Errand | None) -> None:
-        events = [(received, Event.load(received.payload)) for received in batch]
+    def _apply(self, events: Sequence[tuple[Received, Event]], errand: Errand | None) -> None:
         asked = [(r, Scope.of_event(event)) for r, event in events if event.type == RESYNC]
         while True:
             read = self.pages.know([event for _, event in events if event.type != RESYNC])
@@ -98,7 +125,12 @@ class Settler:
             resyncs = [(str(scope), Arrival.of(received.id).ms) for received, scope in asked]
             relinked = self.pages.relink(read)
             if relinked and self.pages.apply(
-                read, settled, decisions, errand, resyncs, [received.payload for received in batch]
+                read,
+                settled,
+                decisions,
+                errand,
+                resyncs,
+                [received.payload for received, _ in events],
             ):
                 break
         if asked:
@@ -155,11 +187,21 @@ class Settler:
             return 1
         return len(batch.known.expiry)
 
-    def _failed(self, received: Received, error: Exception) -> None:
+    def _failed(self, received: Received, error: Exception) -> bool:
+        """Note why an event failed; whether it is a dead letter now: it is in nobody's way."""
         tries = self._inbox.tries(self._consumer).get(received.id, 1)
         _log.error(
             "event failed", site=self._name, id=received.id, tries=tries,
             reason=f"{type(error).__name__}: {error}",
         )  # fmt: skip
-        if tries >= MAX_TRIES and not isinstance(error, NewerSchemaError):
+        waits = isinstance(error, NewerSchemaError)
+        if waits or (tries < MAX_TRIES and not isinstance(error, SchemaError)):
+            return False
+        try:
             self._inbox.bury(received.id, f"{type(error).__name__}: {error}", tries)
+        except StoreDownError:
+            raise
+        except StoreError as refused:
+            _log.error("not buried", site=self._name, id=received.id, reason=str(refused))
+            return False
+        return True

@@ -86,8 +86,9 @@ def _of(error: str | None, entries: Iterator[Entry]) -> Iterator[Letter]:
 
 
 def _letter(ident: str, fields: dict[bytes, bytes]) -> Letter:
+    tries = fields.get(b"tries", b"")
     return Letter(
         ident, fields.get(b"id", b"").decode(errors="replace"),
-        fields.get(b"error", b"").decode(errors="replace"), int(fields.get(b"tries", 0)),
+        fields.get(b"error", b"").decode(errors="replace"), int(tries) if tries.isdigit() else 0,
         fields.get(b"e", b""),
     )  # fmt: skip

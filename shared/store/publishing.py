@@ -11,7 +11,7 @@ import redis
 
 from shared.blocks import Block
 from shared.feeds import Item
-from shared.shards import Shard, ShardState
+from shared.shards import Shard, ShardState, nameable
 from shared.store.contract import (
     LEASE_MS,
     RECENT,
@@ -45,7 +45,7 @@ class Publishing:
         """The shards with unpublished patches, the longest waiting first."""
         with answering():
             members: Any = self._client.zrange(self._keys.dirty, 0, most - 1 if most > 0 else -1)
-        return [Shard.of(member.decode()) for member in members]
+        return [shard for member in members if (shard := Shard.read(member))]
 
     def errand(
         self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1,
@@ -259,7 +259,7 @@ class Publishing:
         """The names of all sections that ever were."""
         with answering():
             names: Any = self._client.hkeys(self._keys.sections)
-        return sorted(name.decode() for name in names)
+        return sorted(name for each in names if nameable(name := each.decode(errors="replace")))
 
     def soil(self, shards: Iterable[Shard]) -> None:
         """Have `shards` published even if nothing is pending."""
@@ -289,7 +289,7 @@ class Publishing:
         return {
             Shard(section, int(number)): unpack(stored[number])
             for section, stored in zip(names, replies, strict=True)
-            for number in sorted(stored, key=int)
+            for number in sorted(filter(bytes.isdigit, stored), key=int)
         }
 
 

@@ -13,6 +13,7 @@ import redis
 
 from shared.errors import StoreDownError
 from shared.events import SCHEMA, Event
+from shared.groups import digest_of
 from shared.inbox import Inbox
 from shared.store.contract import GROUP
 from tests.integration.conftest import RedisServer
@@ -123,7 +124,8 @@ def test_an_event_that_always_fails_is_buried_after_five_tries_and_holds_up_no_o
 ) -> None:
     """RELIABILITY F16."""
     rig.send(page("before"))
-    poison = raw(rig, b"not an event")
+    (poison,) = rig.send(page("poison") | {"group": "g", "lang": "en"})
+    rig.client.set(rig.keys.cluster(digest_of("g")), "of another type")
     rig.send(page("after"))
 
     for tries in range(1, MAX_TRIES + 1):
@@ -134,9 +136,9 @@ def test_an_event_that_always_fails_is_buried_after_five_tries_and_holds_up_no_o
 
     assert rig.inbox.waiting() == 0
     ((_, dead),) = rig.client.xrange(rig.keys.dead)
-    assert (dead[b"e"], dead[b"id"].decode()) == (b"not an event", poison)
+    assert (Event.load(dead[b"e"]).group, dead[b"id"].decode()) == ("g", poison)
     assert int(dead[b"tries"]) == MAX_TRIES
-    assert b"SchemaError" in dead[b"error"]
+    assert b"WRONGTYPE" in dead[b"error"]
     rig.check()
 
 
