@@ -13,6 +13,7 @@ from shared.known import NEWS
 from shared.locator import Located, digest_of
 from shared.shards import Shard
 from shared.sites import Site
+from shared.store.checks import Checks
 from shared.store.contract import Keys
 from shared.store.history import History
 from shared.store.holds import Hold
@@ -75,6 +76,7 @@ class Inspector:
             "dead_events": counted.dead,
             "paused": counted.paused,
             "failing": [each.plain() for each in Health(self._client).of_site(self._name)],
+            "disagrees": self._disagrees(),
             "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
             "stopped": None if stopped is None else _cause(stopped),
             "quarantined": [
@@ -85,6 +87,11 @@ class Inspector:
                 for scope, when in Resyncs(self._client, self._name).open().items()
             ],
         }
+
+    def _disagrees(self) -> list[str]:
+        """What the last check found where it held the state against itself."""
+        report = Checks(self._client, self._name).latest()
+        return [f"{kind} {times}" for kind, times in report.disagreeing().items()] if report else []
 
     def _counted(self) -> _Counted:
         keys = self._keys

@@ -24,6 +24,7 @@ from deploy.commands.reconcile import (
 from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, line, progress
 from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault
+from shared.store.checks import Checks
 from worker.audit import Audit
 from worker.consistency.examining import Consistency
 from worker.consistency.flaws import KINDS
@@ -141,6 +142,9 @@ def rebuild(
         repaired = audit.repaired
         said(f"{counted(len(touched), 'file')} written or removed")
         if repaired.found:
+            Checks(place.client(), place.name).ask(
+                "sitemapd rebuild"
+            )  # the last one is out of date
             said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))
     held = [str(shard) for shard in audit.publisher.state.shrink.held()]
     more = {"still_held": held} if held else {}

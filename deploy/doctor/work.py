@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
+from deploy.doctor.contract import Case, Check, Finding, fail, ok, skip, warn
+from shared import w3c
 from shared.admin.outcomes import command
 from shared.inspector import Inspector
+from shared.store.checks import Checks
 from shared.store.contract import Keys
 from shared.store.loops import Health
 from shared.store.quarantine import Quarantine
@@ -126,6 +128,18 @@ def _paused(case: Case) -> Finding:
     return ok("nothing is paused")
 
 
+def _consistency(case: Case) -> Finding:
+    report = Checks(case.client, case.name).latest()
+    run = command("check", site=case.name)
+    if report is None:
+        return skip(f"never looked at; now: {run}")
+    said = f"as of {w3c.from_epoch_s(report.began_ms // 1000)}"
+    if found := report.disagreeing():
+        named = ", ".join(f"{kind} {times}" for kind, times in found.items())
+        return fail(f"{named}, {said}", f"run: {command('rebuild', site=case.name)}; then: {run}")
+    return ok(f"agrees with itself, {said}")
+
+
 CHECKS = (
     Check(
         "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True
@@ -136,5 +150,9 @@ CHECKS = (
     Check("dead letters", "events that failed for good", _dead_letters, _START, store=True),
     Check("loops", "whether work in the background fails or hangs", _loops, _START, store=True),
     Check("quarantine", "files that cannot be written", _quarantined, _START, store=True),
+    Check(
+        "consistency", "whether the state agreed with itself, as last checked", _consistency,
+        _START, store=True,
+    ),
     Check("held", "files that the shrink guard holds", _held, _START, store=True),
 )  # fmt: skip

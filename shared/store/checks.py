@@ -20,6 +20,12 @@ from shared.store.redis import Scripts, answering
 ERROR, WARNING, OK = "error", "warning", "ok"
 """How bad a finding is: search engines refuse something, take it for less, or nothing is wrong."""
 
+OF_STATE = (
+    "lost-line", "unknown-line", "other-line", "wrong-count", "wrong-file", "wrong-claim",
+    "not-reciprocal", "not-scheduled", "not-queued", "wrong-feed",
+)  # fmt: skip
+"""The checks that hold the state against itself (RELIABILITY N14)."""
+
 SAMPLES = 20
 """Pages or files that a finding names at most."""
 
@@ -70,6 +76,14 @@ class Report(NamedTuple):
         """That of the worst finding."""
         found = {each.severity for each in self.findings}
         return next((severity for severity in (ERROR, WARNING) if severity in found), OK)
+
+    def disagreeing(self) -> dict[str, int]:
+        """The checks of OF_STATE that found something, and how much."""
+        return {
+            each.check: each.found
+            for each in self.findings
+            if each.check in OF_STATE and each.severity != OK
+        }
 
     def plain(self) -> dict[str, Any]:
         """All of it, fit for JSON."""

@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shared.shards import Shard
+from shared.store.checks import OF_STATE
 
-LOST_LINE = "lost-line"
-UNKNOWN_LINE = "unknown-line"
-OTHER_LINE = "other-line"
-WRONG_COUNT = "wrong-count"
-WRONG_FILE = "wrong-file"
-WRONG_CLAIM = "wrong-claim"
-NOT_RECIPROCAL = "not-reciprocal"
-NOT_SCHEDULED = "not-scheduled"
-NOT_QUEUED = "not-queued"
-WRONG_FEED = "wrong-feed"
-
-KINDS = (
+(
     LOST_LINE, UNKNOWN_LINE, OTHER_LINE, WRONG_COUNT, WRONG_FILE, WRONG_CLAIM, NOT_RECIPROCAL,
     NOT_SCHEDULED, NOT_QUEUED, WRONG_FEED,
-)  # fmt: skip
+) = KINDS = OF_STATE  # fmt: skip
 
 
 class Flaw(NamedTuple):
