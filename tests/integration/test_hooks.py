@@ -306,6 +306,23 @@ class TestCloudEventsAmongEvents:
         ]
         assert self.post(web, [self.CLOUD, self.CLOUD], **kind).json["accepted"] == 2
 
+    @pytest.mark.parametrize(
+        "version", [(1 << 47) - 1, 1_795_256_430, 1_795_256_430_000_000, 1_795_256_430_000_000_000]
+    )
+    def test_a_version_in_another_unit_is_refused_by_the_address_of_events(self, web, version):
+        """RELIABILITY T37: native and CloudEvents alike, with the unit."""
+        data = {**self.CLOUD["data"], "version": version}
+        plain = {"content-type": "application/json"}
+        refused = [
+            self.post(web, {"type": "upsert", **data}, **plain),
+            self.post(web, {**self.CLOUD, "data": data}),
+        ]
+
+        for answer in refused:
+            (fault,) = answer.json["errors"]
+            assert (answer.status_code, fault["field"]) == (422, "version")
+            assert fault["detail"].startswith(f"version is milliseconds since 1970; {version} ")
+
     def test_a_binary_one_has_its_context_in_headers(self, web, store):
         context = {f"ce-{name}": self.CLOUD[name] for name in ("specversion", "id", "source")}
         kind = {
@@ -317,3 +334,21 @@ class TestCloudEventsAmongEvents:
 
         assert response.status_code == 202
         assert stored(store)[0]["id"] == "a/b"
+
+
+def test_a_far_version_of_a_cms_is_left_out_and_said_and_its_page_taken(web, store):
+    """RELIABILITY T37: a CMS cannot mend what it sends, and stops sending to who refuses it."""
+    item = {"type": "upsert", "loc": SITE + "/a", "id": 7, "version": (1 << 47) - 1}
+    response = send(web, "wordpress", item, path="/v1/sites/bare/hooks/wordpress")
+
+    assert (response.status_code, response.json["accepted"]) == (200, 1)
+    assert "is in the year 6429" in str(response.json["ignored"])
+    ((_, fields),) = store.xrange("{bare}:inbox")
+    assert "version" not in json.loads(fields[b"e"])
+
+
+def test_the_time_of_a_cloud_far_ahead_counts_as_now(web, store):
+    cloud = {**TestCloudEventsAmongEvents.CLOUD, "time": "9999-12-31T00:00:00Z"}
+
+    assert TestCloudEventsAmongEvents().post(web, cloud).status_code == 202
+    assert stored(store)[0]["version"] <= time.time() * 1000

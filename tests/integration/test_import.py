@@ -236,3 +236,15 @@ def test_extensions_come_with_their_pages_and_what_cannot_is_said(
     assert (event.news is not None) == news
     assert {("L1", "images[1] left out"), ("I2", "image")} <= left_out
     assert (("W11", "news left out") in left_out) == (not news)
+
+
+def test_a_far_version_in_a_list_is_refused_and_said(site: Pipeline, tmp_path: Path) -> None:
+    """RELIABILITY T37: it would hold the page against every later event."""
+    path = tmp_path / "pages.csv"
+    path.write_text(f"loc,version\n{ORIGIN}/a,140737488355327\n{ORIGIN}/b,1795256430000\n")
+
+    done, said = site.bring(f"csv:{path}")
+
+    assert (done.sent, done.refused) == (1, 1)
+    (refused,) = said
+    assert "140737488355327 is in the year 6429" in refused.detail
