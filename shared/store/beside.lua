@@ -1,6 +1,6 @@
 -- What changes beside the pages themselves: groups, expiry, feeds, resyncs. A part of apply.lua.
 --
--- Keys of the site: cluster:<group>, counters, expiry, feed, feed:items, resync.
+-- Keys of the site: cluster:<group>, counters, coming, expiry, feed, feed:items, resync.
 -- Returns nothing: defines beside(a), whose `a` apply.lua describes.
 local SCOPES = 1000
 
@@ -24,6 +24,14 @@ local function beside(a)
       redis.call('ZREM', a.prefix .. 'expiry', entry[1])
     else
       redis.call('ZADD', a.prefix .. 'expiry', entry[2], entry[1])
+    end
+  end
+
+  for _, entry in ipairs(a.coming) do
+    if entry[2] == '' then
+      redis.call('HDEL', a.prefix .. 'coming', entry[1])
+    else
+      redis.call('HSET', a.prefix .. 'coming', entry[1], entry[2])
     end
   end
 
