@@ -11,6 +11,7 @@ import redis
 
 from shared.scopes import Scope
 from shared.shards import Shard
+from shared.store.amending import Amending, Amendment
 from shared.store.checks import Checks
 from shared.store.contract import Keys
 from shared.store.dead import Dead
@@ -287,8 +288,18 @@ def _swap(rig: Any) -> None:
     rig.found = [(call, image(rig.client))]
 
 
+def _amend(rig: Any) -> None:
+    _site(rig)
+    repair = Amendment()
+    repair.change(rig.keys.counters, "urls", "9", "8")
+    repair.scores.append((rig.keys.expiry, "p/1", 5))
+    rig.client.hset(rig.keys.counters, "urls", 9)
+    with _caught("amend") as rig.found:
+        Amending(rig.client, rig.name).write(repair)
+
+
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
-    "accept": (_accept,), "answered": (_answered,), "apply": (_apply, _apply_expiry, _apply_move),
+    "accept": (_accept,), "amend": (_amend,), "answered": (_answered,), "apply": (_apply, _apply_expiry, _apply_move),
     "begin": (_begin,), "bury": (_bury,), "commit": (_commit, _commit_lost, _commit_held),
     "forget": (_forget,), "hold": (_hold,), "know": (_know,), "purge": (_purge,),
     "release": (_release, _release_own), "rest": (_rest,), "revive": (_revive,), "swap": (_swap,),
