@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from shared import fragments, shards, urls, w3c
+from shared import fragments, shards, upkeep, urls, w3c
 from shared.entries import Entry
 from shared.known import NEWS
 from shared.locator import Located, digest_of
@@ -118,6 +118,8 @@ class Inspector:
                 answer |= self._published(loc, page)
                 if (news := self._lookup.find(NEWS + loc)) is not None and news.live:
                     answer["as_news"] = self._published(NEWS + loc, news)
+                elif (appears := self._appears(loc, page)) is not None:
+                    answer["as_news"] = {"from": appears}
             else:
                 answer["why"] = "the latest event about it took it out"
             shard = self.shard_of(page)
@@ -131,6 +133,12 @@ class Inspector:
             if subject == loc
         ]
         return answer
+
+    def _appears(self, loc: str, page: Located) -> str | None:
+        """When the page will be listed as news, if it is to be."""
+        stored = self._lookup.coming([NEWS + loc]).get(NEWS + loc)
+        at = None if stored is None else upkeep.appears_ms(stored, page)
+        return None if at is None else w3c.from_epoch_s(at // 1000)
 
     def _why_held(self, loc: str, page: Located, shard: Shard) -> str:
         name = shards.file_name(shard, self._site.form)

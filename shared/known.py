@@ -59,7 +59,8 @@ class Known:
     these pages are or will be in, by groups.digest_of, `sets` the alternates of each group as the
     batch was read; a member lists these until `linked` says what it was rendered with since.
     `expiry` says when an entry has to be looked at again (ms since 1970, 0: never), `expired` which
-    pages leave because their time is over.
+    pages leave because their time is over, `coming` are news entries to be listed then
+    (upkeep.schedule; empty: not any more).
     `feed` holds what the feeds say of each page (None: nothing), no page if the site has no feeds.
     `told` are the pages whose change search engines are to be told of.
     """
@@ -74,6 +75,7 @@ class Known:
     linked: dict[str, Alternates] = field(default_factory=dict)
     expiry: dict[str, int] = field(default_factory=dict)
     expired: set[str] = field(default_factory=set)
+    coming: dict[str, bytes] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     feed: dict[str, Item | None] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared import feeds, fragments, groups, linking, w3c
+from shared import feeds, fragments, groups, linking, upkeep, w3c
 from shared.entries import Entry
 from shared.events import Event
 from shared.extensions import news
@@ -23,7 +23,6 @@ from shared.linking import Links
 from shared.locator import Claim, Located, is_older, stamp
 from shared.upkeep import is_over, next_over_ms
 
-FARTHEST_ZONE_MS = 14 * 3_600_000
 SKEW_MS = 300_000
 """How far ahead of us a sender's clock may be before its lastmod counts as in the future (M5)."""
 
@@ -238,9 +237,12 @@ def _news(known: Known, event: Event, entry: Entry, when: int, policy: Policy) -
     section = policy.routing.news_section(event) if event.news else None
     if event.news is None or section is None:
         return _drop_news(known, entry.loc, when)
+    twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
+    if policy.now_ms < news.appears_ms(event.news):
+        upkeep.schedule(known, key, twin, section, when)
+        return _drop_news(known, entry.loc, when)
     if not is_current(event.news, policy.now_ms):
         return _drop_news(known, entry.loc, when)
-    twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
     known.expiry[key] = news.leaves_ms(event.news)
     listed = _list(known, key, twin, known.number(section), when)
     return f"{listed.reason} as news" if listed.changed else ""
@@ -272,12 +274,10 @@ def _entry(
 
 
 def is_current(article: News, now_ms: int) -> bool:
-    """Whether an article is news now (PROTOCOL W4): not before its publication, zones allowed for.
-
-    Its window begins with its publication and is over at the end of WINDOW_MS.
+    """Whether an article is news now (PROTOCOL W4): not before its publication, nor WINDOW_MS
+    after it.
     """
-    age_ms = now_ms - news.published_ms(article)
-    return -FARTHEST_ZONE_MS <= age_ms < news.WINDOW_MS
+    return news.appears_ms(article) <= now_ms < news.leaves_ms(article)
 
 
 def in_future(lastmod: str, now_ms: int) -> bool:
@@ -285,7 +285,7 @@ def in_future(lastmod: str, now_ms: int) -> bool:
 
     A date alone may be that of the farthest time zone, 14 hours ahead of UTC.
     """
-    ahead_ms = SKEW_MS if len(lastmod) > _DATE else FARTHEST_ZONE_MS
+    ahead_ms = SKEW_MS if len(lastmod) > _DATE else w3c.FARTHEST_ZONE_MS
     # Canonical dates and times sort as text.
     return lastmod > _moment((now_ms + ahead_ms) // 1000)[: len(lastmod)]
 

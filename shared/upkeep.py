@@ -5,13 +5,18 @@ Pure, like shared.patch: recorded in what is known of the pages.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from dataclasses import replace
 
 from shared import fragments
+from shared.entries import Entry
 from shared.extensions import news, videos
 from shared.extensions.videos import Video
-from shared.known import Known
+from shared.known import NEWS, Known
+from shared.locator import Located
+
+_STAMP = struct.Struct(">Q")
 
 
 def is_over(video: Video, now_ms: int) -> bool:
@@ -47,3 +52,59 @@ def expire(known: Known, key: str, fragment: bytes, now_ms: int) -> None:
     known.expiry[key] = next_over_ms(shown)
     if shown != entry.videos:
         known.relist(key, fragments.render(replace(entry, videos=shown)))
+
+
+def schedule(known: Known, key: str, twin: Entry, section: str, when: int) -> None:
+    """Have the news entry `twin` listed in `section` when its time comes (PROTOCOL W4).
+
+    `when` is the stamp of the event that says so: what is said of the page later undoes it.
+    """
+    assert twin.news is not None
+    known.number(section)
+    head = _STAMP.pack(when) + section.encode() + b"\0"
+    known.coming[key] = head + fragments.render(twin)
+    known.expiry[key] = news.appears_ms(twin.news)
+
+
+def scheduled(stored: bytes) -> Entry | None:
+    """The entry of what `schedule` kept; None for anything else (RELIABILITY T19)."""
+    try:
+        entry = fragments.parse(stored[_STAMP.size :].partition(b"\0")[2])
+    except (ValueError, LookupError):
+        return None
+    return entry if entry.news is not None else None
+
+
+def appears_ms(stored: bytes, page: Located) -> int | None:
+    """When the news entry of `page` that `schedule` kept comes; None if it will not: something
+    newer was said of the page.
+    """
+    twin = scheduled(stored)
+    if twin is None or twin.news is None or _STAMP.unpack_from(stored) != (page.stamp,):
+        return None
+    return news.appears_ms(twin.news)
+
+
+def appear(known: Known, key: str, stored: bytes, now_ms: int) -> None:
+    """The time of a news entry that was scheduled has come: list it.
+
+    Unless something newer was said of its page. `known` must hold both.
+    """
+    known.coming[key], known.expiry[key] = b"", 0
+    twin, page = scheduled(stored), known.pages[key.removeprefix(NEWS)]
+    section, _, fragment = stored[_STAMP.size :].partition(b"\0")
+    number = known.sections.get(section.decode(errors="replace"))
+    if twin is None or twin.news is None or twin.loc != key.removeprefix(NEWS) or number is None:
+        return
+    (when,) = _STAMP.unpack_from(stored)
+    leaves = news.leaves_ms(twin.news)
+    if page is None or not page.live or page.stamp != when or leaves <= now_ms:
+        return
+    appears = news.appears_ms(twin.news)
+    if appears > now_ms:
+        known.coming[key], known.expiry[key] = stored, appears
+        return
+    before = known.pages[key]
+    place = before.place if before else None
+    known.pages[key] = Located(place, len(fragment), when, fragments.digest(fragment), b"")
+    known.fragments[key], known.placed[key], known.expiry[key] = fragment, number, leaves

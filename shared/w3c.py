@@ -25,6 +25,8 @@ _DAY_S = 86_400
 _FIRST_S = (date.min.toordinal() - _EPOCH_ORDINAL) * _DAY_S
 _LAST_S = (date.max.toordinal() - _EPOCH_ORDINAL + 1) * _DAY_S - 1
 _WIDEST_ZONE_MIN = 14 * 60  # xsd:dateTime knows none wider
+FARTHEST_ZONE_MS = _WIDEST_ZONE_MIN * 60_000
+"""How long before midnight UTC a date may begin somewhere."""
 _SHOWN = 40  # characters of a refused text that its message repeats
 
 

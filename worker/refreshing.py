@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shared import blocks, fragments
+from shared import blocks, fragments, upkeep
 from shared.errors import ShardError, StoreError
 from shared.extensions import news
 from shared.known import NEWS
@@ -20,7 +20,8 @@ from shared.store.publishing import Publishing
 def refresh(
     pages: Pages, state: Publishing, seen_one: Callable[[], None] = lambda: None
 ) -> int:  # fmt: skip
-    """Enter the hour of every published news entry again; how many there are.
+    """Enter the hour of every published news entry again, and of those to come; how many of the
+    former there are.
 
     `seen_one` is called after each shard. One that is damaged does not stop the others: ShardError
     for the first such, after them.
@@ -38,6 +39,10 @@ def refresh(
         pages.expect(due)
         seen += len(due)
         seen_one()
+    for key, stored in pages.lookup.all_coming():
+        entry = upkeep.scheduled(stored)
+        if entry is not None and entry.news is not None:
+            pages.expect({key: news.appears_ms(entry.news)})
     if damaged is not None:
         raise damaged
     return seen

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from shared.errors import Fault, InvalidError
 from shared.events import Event, parse
+from shared.extensions.news import appears_ms
 from shared.members import Rules
 from shared.patch import in_future, is_current
 from shared.upkeep import is_over
@@ -104,7 +105,10 @@ def _timely(event: Event, record: Record, say: Callable[[Said], None], now_ms: i
     gone: dict[str, tuple[object, str, str]] = {}
     if event.lastmod is not None and in_future(event.lastmod, now_ms):
         gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
-    if event.news and not is_current(event.news, now_ms):
+    if event.news and now_ms < appears_ms(event.news):
+        detail = f"news is listed from {event.news['publication_date']} on"
+        say(Said("noted", record.where, "W4", detail, record.loc))
+    elif event.news and not is_current(event.news, now_ms):
         detail = f"{event.news['publication_date']} does not lie in the last 48 hours"
         gone["news"] = None, "W4", detail
     shown = tuple(video for video in event.videos if not is_over(video, now_ms))

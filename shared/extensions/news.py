@@ -25,6 +25,7 @@ NAMESPACE = "http://www.google.com/schemas/sitemap-news/0.9"
 WINDOW_MS = 48 * 3_600_000
 """How long after its publication an article may be listed as news (PROTOCOL W4)."""
 
+_DATE = len("2026-11-21")
 _MAX_TEXT = 2_048  # ours: the schema has no limit
 _GENRES = ("PressRelease", "Satire", "Blog", "OpEd", "Opinion", "UserGenerated")
 _PARENTHESES = re.compile(r"\s\([^()]*\)$")
@@ -102,6 +103,15 @@ def published_ms(value: News) -> int:
     A date alone counts from its midnight UTC.
     """
     return w3c.epoch_ms(value["publication_date"])
+
+
+def appears_ms(value: News) -> int:
+    """When an article may be listed first, in milliseconds since 1970 (PROTOCOL W4).
+
+    At its very moment; a date alone as soon as it is that date somewhere.
+    """
+    exact = len(value["publication_date"]) > _DATE
+    return published_ms(value) - (0 if exact else w3c.FARTHEST_ZONE_MS)
 
 
 def leaves_ms(value: News) -> int:

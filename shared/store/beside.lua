@@ -1,6 +1,6 @@
 -- What changes beside the pages themselves: groups, expiry, feeds, resyncs. A part of apply.lua.
 --
--- Keys of the site: cluster:<group>, counters, expiry, feed, feed:items, resync.
+-- Keys of the site: cluster:<group>, counters, coming, expiry, feed, feed:items, resync.
 -- Returns nothing: defines beside(a), whose `a` apply.lua describes, and sound_beside(a), an error if
 -- beside(a) could not write all of it.
 local SCOPES = 1000
@@ -8,6 +8,9 @@ local SCOPES = 1000
 local function sound_beside(a)
   if #a.expiry > 0 then
     must_be('zset', a.prefix .. 'expiry')
+  end
+  if #a.coming > 0 then
+    must_be('hash', a.prefix .. 'coming')
   end
   if #a.feed > 0 then
     must_be('zset', a.prefix .. 'feed')
@@ -38,6 +41,14 @@ local function beside(a)
       redis.call('ZREM', a.prefix .. 'expiry', entry[1])
     else
       redis.call('ZADD', a.prefix .. 'expiry', entry[2], entry[1])
+    end
+  end
+
+  for _, entry in ipairs(a.coming) do
+    if entry[2] == '' then
+      redis.call('HDEL', a.prefix .. 'coming', entry[1])
+    else
+      redis.call('HSET', a.prefix .. 'coming', entry[1], entry[2])
     end
   end
 

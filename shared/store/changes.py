@@ -57,6 +57,7 @@ class Changes(NamedTuple):
     groups: Sequence[Sequence[Any]] = ()
     expiry: Sequence[tuple[str, int]] = ()
     feed: Sequence[tuple[str, int, bytes]] = ()
+    coming: Sequence[tuple[str, bytes]] = ()
     resyncs: Sequence[tuple[str, int]] = ()
 
 
@@ -81,6 +82,7 @@ def changes_of(batch: Batch) -> Changes:
         [*_group_changes(known, batch.groups)],
         [*known.expiry.items()],
         [(loc, i.updated_ms, i.pack()) if i else (loc, 0, b"") for loc, i in fed.items()],
+        [*known.coming.items()],
     )
 
 
@@ -111,10 +113,13 @@ def _fed_alone(batch: Batch, fed: Collection[str], ops: Sequence[Op]) -> Iterato
 
 
 def _compared(batch: Batch) -> Iterator[list[Any]]:
-    """Entries that are not looked at again, and have to be as they were when that was found."""
-    for key, when in batch.known.expiry.items():
+    """Entries that are not looked at again, and have to be as they were when that was found; and
+    the pages of news that is scheduled, or was.
+    """
+    done = {key: None for key, when in batch.known.expiry.items() if when == 0}
+    for key in {**done, **dict.fromkeys(map(loc_of, batch.known.coming))}:
         page, stored = batch.known.pages[key], batch.pages[key]
-        if when == 0 and (page.tail() if page else b"") == stored[PLACE_BYTES:]:
+        if (page.tail() if page else b"") == stored[PLACE_BYTES:]:
             digest = digest_of(key)
             yield [field(digest), stored, stored[PLACE_BYTES:], "N", b"", 0, digest, 0, 0]
 

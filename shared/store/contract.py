@@ -51,6 +51,8 @@ PERMANENT = (
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`; store/holds.py
     "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
+    "coming",  # hash: `news ` + loc -> the news entry to list when `expiry` says (upkeep.schedule);
+    # apply.lua
     "cluster:",  # hash per translation group: loc -> Member, `` -> a number that grows with each
     # change, from `counters` `clusters`; apply.lua
     "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua. And
@@ -109,6 +111,7 @@ class Keys:
         self.retired = self.prefix + "retired"
         self.shape = self.prefix + "shape"
         self.expiry = self.prefix + "expiry"
+        self.coming = self.prefix + "coming"
         self.resync = self.prefix + "resync"
         self.resync_alarm = self.prefix + "resync-alarm"
         self.reconcile = self.prefix + "reconcile"

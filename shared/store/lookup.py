@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import redis
@@ -92,6 +92,23 @@ class Lookup:
         with answering():
             found: Any = self._client.hmget(self._keys.feed_items, locs)
         return dict(zip(locs, (Item.unpack(stored or b"") for stored in found), strict=True))
+
+    def coming(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """What upkeep.schedule keeps of those news entries among `keys` that are to come."""
+        wanted = [key for key in keys if key.startswith(NEWS)]
+        if not wanted:
+            return {}
+        with answering():
+            found: Any = self._client.hmget(self._keys.coming, wanted)
+        return {
+            key: stored for key, stored in zip(wanted, found, strict=True) if stored is not None
+        }
+
+    def all_coming(self) -> Iterator[tuple[str, bytes]]:
+        """The same of all news entries that are to come."""
+        with answering():
+            for key, stored in self._client.hscan_iter(self._keys.coming):
+                yield key.decode(errors="replace"), stored
 
     def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
         """The pending fragment of one page of a block, empty if it is to go, None if none waits."""

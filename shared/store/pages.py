@@ -29,7 +29,7 @@ from shared.shards import Limits, Shard
 from shared.store import history
 from shared.store.changes import Batch, BatchTooLargeError, Changes, changes_of
 from shared.store.contract import GROUP, RECENT, Keys, field
-from shared.store.lookup import Lookup, unpacked
+from shared.store.lookup import Lookup, loc_of, unpacked
 from shared.store.redis import Errand, Scripts, answering
 from shared.store.sections import Draft, Sections
 
@@ -164,14 +164,18 @@ class Pages:
     def due(self, expiring: Iterable[bytes], now_ms: int) -> Batch:
         """These entries, changed as they are to be, for `apply`."""
         keys = [key.decode() for key in expiring]
-        pages = self.lookup.records(keys)[0]
+        coming = self.lookup.coming(keys)
+        wanted = dict.fromkeys([*keys, *(loc_of(key) for key in coming)])
+        pages = self.lookup.records(list(wanted))[0]
         known = Known(self.sections.numbers())
         known.pages = unpacked(pages)
         self._learn_sections(known)
         listed = self.lookup.current({key: page for key, page in known.pages.items() if page})
         for key in keys:
             page = known.pages[key]
-            if page is None or not page.live or key in listed:
+            if key in coming and (page is None or not page.live):
+                upkeep.appear(known, key, coming[key], now_ms)
+            elif page is None or not page.live or key in listed:
                 upkeep.expire(known, key, listed.get(key, b""), now_ms)
         return Batch(known, pages, {}, {}, divisible=len(keys) > 1)
 
@@ -240,7 +244,8 @@ class Pages:
             "sections": self._section_limits(pages), "pages": pages,
             "claims": [[field(owner), *stored, owner] for owner, *stored in owned],
             "groups": changes.groups, "expiry": changes.expiry, "resyncs": changes.resyncs,
-            "feed": changes.feed, "feed_most": self._feed_most, "settled": settled,
+            "coming": changes.coming, "feed": changes.feed, "feed_most": self._feed_most,
+            "settled": settled,
         }  # fmt: skip
         names = [keys.inbox, keys.dirty, keys.tombs, keys.counters, keys.tails, keys.recent]
         names += [keys.loc(page[6]) for page in pages] + [keys.id(owner) for owner, *_ in owned]

@@ -162,6 +162,109 @@ def test_news_that_is_old_when_it_is_told_is_a_page_only(rig: Newsroom) -> None:
     assert set(rig.listed()) == {BASE + "a"}
 
 
+@pytest.mark.parametrize("ahead", [1_000, 13 * HOUR, 15 * HOUR, 200 * HOUR])
+def test_an_article_of_the_future_comes_at_its_moment_and_stays_48_hours(
+    rig: Newsroom, ahead: int
+) -> None:
+    """PROTOCOL W4: a date with a zone is a moment, and no event comes at it."""
+    rig.do(article("a", NOW + ahead), article("b"))
+    assert set(rig.news()) == {"b"}
+    assert set(rig.listed()) == {BASE + "a", BASE + "b"}
+    found = Inspector(rig.client, rig.name, rig.site).entry(f"{BASE}a")
+    assert found["as_news"] == {"from": w3c.from_epoch_s((NOW + ahead) // 1000)}
+    rig.check()
+
+    rig.at(NOW + ahead - 1)
+    assert "a" not in rig.news()
+    rig.at(NOW + ahead)
+    assert rig.news()["a"] == "About a"
+    assert not rig.client.exists(rig.keys.coming)
+    rig.check()
+
+    rig.at(NOW + ahead + 48 * HOUR)
+    assert rig.news() == {}
+    assert not rig.client.exists(rig.keys.expiry)
+    rig.check()
+
+
+def test_a_date_without_a_time_is_news_as_soon_as_it_is_that_day_somewhere(rig: Newsroom) -> None:
+    """PROTOCOL W8: 10:20 UTC is 00:20 of the next day at +14:00, and not yet of the day after."""
+    for name, day in (("a", "2026-11-22"), ("b", "2026-11-23")):
+        said = article(name)
+        said["news"]["publication_date"] = day
+        rig.do(said)
+    assert set(rig.news()) == {"a"}
+
+    rig.at(w3c.epoch_ms("2026-11-22T10:00:00Z") - 1)
+    assert set(rig.news()) == {"a"}
+    rig.at(w3c.epoch_ms("2026-11-22T10:00:00Z"))
+    assert set(rig.news()) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("later", "listed"),
+    [
+        ({"type": "delete", "loc": "a"}, None),
+        ({"type": "upsert", "loc": "a", "noindex": True}, None),
+        ({"type": "upsert", "loc": "a", "section": "posts"}, None),
+        (article("a", NOW + 4 * HOUR), None),
+        (article("a", NOW - HOUR), "About a"),
+        (article("a", NOW + 2 * HOUR, lastmod="2026-11-20"), "About a"),
+    ],
+)
+def test_what_is_said_later_undoes_what_was_to_come(
+    rig: Newsroom, later: dict[str, Any], listed: str | None
+) -> None:
+    rig.do(article("a", NOW + 2 * HOUR))
+    rig.do(later)
+
+    rig.at(NOW + 2 * HOUR)
+
+    assert rig.news().get("a") == listed
+    rig.check()
+
+
+def test_an_event_between_reading_and_listing_what_comes_wins(rig: Newsroom) -> None:
+    rig.do(article("a", NOW + HOUR))
+    rig.clock.ms = NOW + HOUR
+    due = rig.pages.due(rig.pages.expiring(rig.clock.ms), rig.clock.ms)
+
+    rig.do({"type": "upsert", "loc": "a", "section": "posts"})
+
+    assert not rig.pages.apply(due)
+    rig.at(NOW + HOUR)
+    assert rig.news() == {}
+
+
+def test_the_hourly_refresh_finds_news_to_come_whose_hour_was_forgotten(
+    rig: Newsroom, redis_server: RedisServer
+) -> None:
+    rig.do(article("a", NOW + HOUR))
+    rig.client.delete(rig.keys.expiry)
+    worker = plant(rig, redis_server)
+    worker.refresh()
+    rig.clock.ms = NOW + HOUR
+
+    worker.sweep()
+
+    assert set(rig.news()) == {"a"}
+
+
+def test_what_is_no_news_in_what_is_to_come_is_forgotten(rig: Newsroom) -> None:
+    """RELIABILITY T19: the store was edited."""
+    rig.do(article("a", NOW + HOUR), article("b", NOW + HOUR))
+    stored = rig.client.hgetall(rig.keys.coming)
+    name = f"news {BASE}a".encode()
+    for damage in (b"", b"x", stored[name][:12], stored[f"news {BASE}b".encode()]):
+        rig.client.hset(rig.keys.coming, name, damage)
+        rig.client.zadd(rig.keys.expiry, {name: NOW + HOUR})
+        rig.at(NOW + HOUR)
+
+        assert set(rig.news()) == {"b"}
+        assert not rig.client.hexists(rig.keys.coming, name)
+    rig.check()
+
+
 def test_an_article_that_is_told_again_without_news_is_a_page_only(rig: Newsroom) -> None:
     rig.do(article("a"), article("b"))
 

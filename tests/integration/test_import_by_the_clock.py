@@ -67,6 +67,7 @@ def test_news_out_of_its_time_is_named_and_its_page_comes(site: Pipeline) -> Non
 
     _, news = extensions.published(Published(site.root, ORIGIN))
     assert set(news) == {f"{ORIGIN}/2", f"{ORIGIN}/3"}
+    assert said[1][2] == "news is listed from 2026-11-23 on"
     assert [(where, rule) for where, rule, _ in said] == [("s.xml#1", "W4"), ("s.xml#4", "W4")]
     assert said[0][2].startswith("news left out: 2026-11-19T10:20:00Z does not lie")
 
