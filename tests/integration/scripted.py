@@ -17,6 +17,7 @@ from shared.store.contract import Keys
 from shared.store.dead import Dead
 from shared.store.queues import Queues
 from shared.store.redis import Scripts
+from shared.store.snapshots import Snapshots
 from tests.integration.rig import BASE
 from worker.draining import drain_emptiest
 
@@ -298,8 +299,15 @@ def _amend(rig: Any) -> None:
         Amending(rig.client, rig.name).write(repair)
 
 
+def _buckets(rig: Any) -> None:
+    _site(rig)
+    with _caught("buckets") as rig.found:
+        next(Snapshots(rig.client, rig.name).pages())
+
+
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
-    "accept": (_accept,), "amend": (_amend,), "answered": (_answered,), "apply": (_apply, _apply_expiry, _apply_move),
+    "accept": (_accept,), "amend": (_amend,), "answered": (_answered,),
+    "buckets": (_buckets,), "apply": (_apply, _apply_expiry, _apply_move),
     "begin": (_begin,), "bury": (_bury,), "commit": (_commit, _commit_lost, _commit_held),
     "forget": (_forget,), "hold": (_hold,), "know": (_know,), "purge": (_purge,),
     "release": (_release, _release_own), "rest": (_rest,), "revive": (_revive,), "swap": (_swap,),

@@ -30,7 +30,7 @@ from tests.integration.scripted import (
 )
 
 DAMAGED = (b"", b"\1", b"x", b"\xff" * 7)
-READ_ONLY = {"know", "hold"}
+READ_ONLY = {"buckets", "know", "hold"}
 """`hold` moves a time to live, and no content."""
 Plant = Callable[[], object]
 
