@@ -25,6 +25,7 @@ from shared.groups import digest_of as group_of
 from shared.known import NEWS
 from shared.locator import Claim, Located, Place, digest_of, owner_of
 from shared.shards import Shard, ShardState
+from shared.store import snapshots
 from shared.store.contract import field
 from tests.integration.conftest import wait_until
 from tests.integration.examined import found
@@ -451,6 +452,21 @@ PLANTED: dict[Callable[[Site], None], set[str]] = {
 def test_a_site_of_everything_agrees_with_itself(rig: Rig) -> None:
     assert flaws(rig) == []
     rig.check()
+
+
+def test_on_a_server_of_many_keys_the_same_is_found(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(rig)
+    for plant in (lose_a_line, lose_an_owner, drop_a_member, never_forget_an_id):
+        plant(site)
+    few = flaws(rig)
+    monkeypatch.setattr(snapshots, "FEW_KEYS", 0)
+
+    many = flaws(rig)
+
+    assert len(few) > 3
+    assert many == few
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
