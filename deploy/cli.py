@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import os
 import secrets as random
+import signal
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -37,6 +38,7 @@ from deploy.commands import (
     websub,
     workers,
 )
+from deploy.entry import leave
 from deploy.nginx_lines import lines
 from deploy.terminal import (
     HomeOption,
@@ -107,6 +109,7 @@ def up(
     ] = False,
 ) -> None:
     """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
+    signal.signal(signal.SIGINT, leave)  # until `run` looks after it
     from deploy.local import up as run
 
     telemetry.configure(streams=True)

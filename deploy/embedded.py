@@ -163,6 +163,11 @@ class EmbeddedServer:
         self._held.close()
         self._lock = None
 
+    def roll(self) -> None:
+        """Keep its log within its bound."""
+        if self._child:
+            self._child.roll()
+
     def output(self) -> str:
         """What it logged since its last start."""
         return self._child.output() if self._child else ""

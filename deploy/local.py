@@ -54,7 +54,7 @@ def up(
     hint: Callable[[Settings, str], str] = lambda _settings, _address: "",
     commands: Callable[[Path, str, int], dict[str, Command]] = commands,
 ) -> int:
-    """Run everything with its data in `home` until SIGTERM or SIGINT, then return 0.
+    """Run everything with its data in `home` until SIGTERM, SIGINT or SIGHUP, then return 0.
 
     `http` is where it listens (port 0: a free one); an address others can reach is refused unless
     a proxy buffers requests before it (RELIABILITY T12). An example that shows a secret and a link
@@ -89,7 +89,8 @@ def up(
                 say(f"ready {address}")
             while not signals.stopping:
                 signals.wait(supervisor.pause())
-                supervisor.tend()
+                if not signals.stopping:  # who stops us may have stopped the children as well
+                    supervisor.tend()
         finally:
             supervisor.stop()
     return 0
@@ -171,6 +172,8 @@ def _await_ready(
             except StoreError:
                 worker = False
             if worker and _web_ready(*where):
+                return
+            if signals.stopping:
                 return
             supervisor.tend()
             if dying := supervisor.dying(_DEATHS):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -109,8 +110,7 @@ class Child:
 
     def launch(self) -> None:
         """Start it; OSError if the program cannot be executed."""
-        if self.log.exists() and self.log.stat().st_size > _ROLL_BYTES:
-            self.log.replace(self.log.with_name(self.log.name + ".1"))
+        self.roll()
         with self.log.open("ab") as log:
             self._begin = log.tell()
             self._process = subprocess.Popen(
@@ -123,6 +123,26 @@ class Child:
                 pass_fds=self._keep,
             )
             self._alive = True
+
+    def roll(self) -> None:
+        """Keep the log within 10 MiB: its end becomes the copy `.1`, and it begins anew.
+
+        The process writes on into the same file, at its new end. Without room for the copy there is
+        none, and the disk gets the room of both. Lines of that moment may be lost.
+        """
+        old = self.log.with_name(self.log.name + ".1")
+        with suppress(OSError):
+            size = self.log.stat().st_size
+            if size <= _ROLL_BYTES:
+                return
+            try:
+                with self.log.open("rb") as log, old.open("wb") as copy:
+                    log.seek(size - _ROLL_BYTES)
+                    shutil.copyfileobj(log, copy)
+            except OSError:
+                old.unlink(missing_ok=True)
+            os.truncate(self.log, 0)
+            self._begin = 0
 
     def poll(self) -> int | None:
         """The exit status if it is not running; what it left in its session is killed."""

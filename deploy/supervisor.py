@@ -42,12 +42,18 @@ class Tended(Protocol):
     def stop(self) -> None:
         """End it and all it started."""
 
+    def roll(self) -> None:
+        """Keep its log within its bound; raises nothing."""
+
     def output(self) -> str:
         """What it wrote since its last start."""
 
 
 class Signals:
-    """SIGTERM and SIGINT say stop; they and SIGCHLD end a wait at once."""
+    """SIGTERM, SIGINT and SIGHUP say stop; they and SIGCHLD end a wait at once.
+
+    A SIGHUP that is ignored stays so: `nohup` wants that.
+    """
 
     def __init__(self) -> None:
         self.stopping = False
@@ -56,10 +62,10 @@ class Signals:
 
     def __enter__(self) -> Self:
         self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._old = {
-            number: signal.signal(number, self._note)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
-        }
+        numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        self._old = {number: signal.signal(number, self._note) for number in numbers}
         return self
 
     def __exit__(
@@ -84,7 +90,8 @@ class Signals:
 
 
 class Supervisor:
-    """Restarts what dies, after 0.1 s, then twice as long each time up to 5 s.
+    """Restarts what ends, after 0.1 s, then twice as long each time up to 5 s, keeps logs within
+    their bounds, and waits out a full disk.
 
     Children are started in the order given and stopped in the reverse.
     """
@@ -96,6 +103,7 @@ class Supervisor:
         self._due: dict[str, float] = {}
         self._begun: dict[str, float] = {}
         self._deaths: dict[str, int] = {}
+        self._unlisted = ""
 
     def add(self, child: Tended, *, started: bool = False) -> None:
         """Start `child`, unless `started`, and look after it from now on."""
@@ -106,8 +114,11 @@ class Supervisor:
         self._note_start(child)
 
     def tend(self) -> None:
-        """Note who died, restart whose time has come."""
+        """Note who ended, restart whose time has come."""
+        if self._unlisted:
+            self._write_pids()
         for child in self._children:
+            child.roll()
             status = child.poll()
             if status is None:
                 continue
@@ -140,7 +151,10 @@ class Supervisor:
         wait = min(BACKOFF_MOST_S, BACKOFF_S * 2 ** self._deaths[child.name])
         self._deaths[child.name] += 1
         self._due[child.name] = now + wait
-        log.warning("died", child=child.name, pid=child.pid, status=status, restart_s=wait)
+        if status:
+            log.warning("died", child=child.name, pid=child.pid, status=status, restart_s=wait)
+        else:
+            log.info("ended", child=child.name, pid=child.pid, restart_s=wait)
 
     def _restart(self, child: Tended) -> None:
         try:
@@ -158,5 +172,17 @@ class Supervisor:
         self._write_pids()
 
     def _write_pids(self) -> None:
+        """List the children for whoever ends what this process leaves behind, as soon as there is
+        room for the list.
+        """
         listed = {child.name: child.pid for child in self._children}
-        replace(self._pids, json.dumps(listed) + "\n")
+        try:
+            replace(self._pids, json.dumps(listed) + "\n")
+        except OSError as error:
+            if str(error) != self._unlisted:
+                log.warning("children not listed", file=str(self._pids), reason=str(error))
+            self._unlisted = str(error)
+        else:
+            if self._unlisted:
+                log.info("children listed again", file=str(self._pids))
+            self._unlisted = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from werkzeug.exceptions import HTTPException
 from shared import telemetry
 from shared.errors import InvalidError, StoreError
 from webhook.problems import PROBLEMS, RETRY_AFTER_S, RefusedError, document
+from webhook.repeats import Repeats
 
 _LOG = telemetry.logger("webhook")
 
@@ -49,7 +50,7 @@ Refused = Callable[[str | None, Mapping[str, Any]], None]
 def install(app: Flask, refused: Refused | None = None) -> None:
     """Give every request of `app` an id and a log line, and every error a problem document."""
     app.before_request(_begin)
-    app.after_request(partial(_end, refused))
+    app.after_request(partial(_end, refused, Repeats(_repeated)))
     app.register_error_handler(Exception, _refuse)
 
 
@@ -60,12 +61,20 @@ def _begin() -> None:
     g.faults = ()
 
 
-def _end(refused: Refused | None, response: Response) -> Response:
+def _repeated(kind: Hashable, more: int) -> None:
+    status, code, site, source = kind if isinstance(kind, tuple) else (kind, "", "", "")
+    _LOG.info("answered alike", status=status, code=code, site=site, source=source, more=more)
+
+
+def _end(refused: Refused | None, repeats: Repeats, response: Response) -> Response:
     response.headers["X-Request-Id"] = g.request_id
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers.setdefault("Cache-Control", "no-store")
     ms = round((time.perf_counter() - g.began) * 1000, 2)
-    _LOG.info("answered", request_id=g.request_id, status=response.status_code, ms=ms, **g.facts)
+    status, facts = response.status_code, g.facts
+    kind = (status, *(facts.get(name, "") for name in ("code", "site", "source")))
+    if status < 400 or repeats.singly(kind):
+        _LOG.info("answered", request_id=g.request_id, status=status, ms=ms, **facts)
     # What a hub did not sign is refused without a word (webhook/hooks.py).
     turned_away = response.status_code >= 400 or g.facts.get("code") == "unauthorized"
     if refused is not None and turned_away and request.method == "POST":

@@ -7,14 +7,16 @@ from shared.extensions import alternates, elements, images, members, news, video
 from shared.extensions.kinds import W3C
 from shared.members import MAX_ID, PAGE_TYPES, RESYNC, RESYNC_MEMBERS, TYPES
 from shared.shards import SECTION
-from shared.urls import MAX_LENGTH
 from webhook.auth import DELIVERY
 from webhook.body import MAX_DIGITS, MAX_ITEMS
 from webhook.openapi_hooks import HOOK, HUB, SOURCE, cloud
 from webhook.openapi_parts import (
     COUNT,
     IDS,
+    MOMENT,
+    STATUS,
     TEXT,
+    URL,
     Schema,
     json_of,
     metrics,
@@ -27,7 +29,6 @@ from webhook.sources import cloudevents, native
 from webhook.wire import NDJSON
 
 _READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
-_URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
 _NOTHING = {"type": "null"}  # a member that is null is not there
 _RESYNC = {"enum": list(RESYNC_MEMBERS)}
 _LARGEST = 10**MAX_DIGITS - 1
@@ -52,7 +53,7 @@ EVENT: Schema = {
             "description": "list the page, or not any more; resync: look at the source",
         },
         "loc": {
-            "anyOf": [_URL, _NOTHING],
+            "anyOf": [URL, _NOTHING],
             "description": "absolute URL of the page; a delete may give `id` instead",
         },
         "id": {
@@ -94,7 +95,7 @@ EVENT: Schema = {
             "description": "another URL here: the page is not listed",
         },
         "prefix": {
-            "anyOf": [_URL, _NOTHING],
+            "anyOf": [URL, _NOTHING],
             "description": "of a resync: what the URLs of its pages begin with",
         },
         "images": _extension(images.IMAGE, "images on the page"),
@@ -120,7 +121,7 @@ EVENT: Schema = {
     "anyOf": [
         {
             "required": ["loc"],
-            "properties": {"type": {"enum": list(PAGE_TYPES)}, "loc": _URL, "prefix": _NOTHING},
+            "properties": {"type": {"enum": list(PAGE_TYPES)}, "loc": URL, "prefix": _NOTHING},
         },
         {
             "required": ["id"],
@@ -201,7 +202,7 @@ def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") 
     if "unauthorized" in codes:
         found["security"] = [{"token": []}]
     if query:
-        found["parameters"] = [{"name": query, "in": "query", "required": True, "schema": _URL}]
+        found["parameters"] = [{"name": query, "in": "query", "required": True, "schema": URL}]
     return found
 
 
@@ -211,21 +212,20 @@ _PROBLEM = object_of(
 )  # fmt: skip
 _PROBLEM["properties"]["errors"] = _FAULTS
 
-_MOMENT = {"type": "string", "format": "date-time"}
 _FLAG = {"type": "boolean"}
 _ENTRY = {
     "type": "object",
     "required": ["loc", "listed", "lately"],
     "properties": {
-        "loc": _URL,
+        "loc": URL,
         "listed": _FLAG,
         "why": {**TEXT, "description": "why it is not listed"},
-        "since": {**_MOMENT, "description": "version of the latest event about it"},
+        "since": {**MOMENT, "description": "version of the latest event about it"},
         "section": TEXT,
         "file": TEXT,
-        "url": _URL,
+        "url": URL,
         "published": {**_FLAG, "description": "false: the file does not show this event yet"},
-        "file_written": _MOMENT,
+        "file_written": MOMENT,
         "lastmod": TEXT,
         "changefreq": TEXT,
         "priority": TEXT,
@@ -236,20 +236,6 @@ _ENTRY = {
         "lately": {"type": "array", "items": object_of(event=TEXT, decision=TEXT)},
     },
 }
-_STATUS = object_of(
-    site=TEXT, base_url=_URL, urls=COUNT, files=COUNT, published_urls=COUNT,
-    last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=COUNT,
-    oldest_s={"type": ["number", "null"], "minimum": 0}, in_flight=COUNT, accepted_events=COUNT,
-    dirty_files=COUNT, dirty_for_s={"type": "number"}, publishes=COUNT, dead_events=COUNT,
-    paused=IDS, resync={"type": "array", "items": object_of(scope=TEXT, since=_MOMENT)},
-    failing={
-        "type": "array",
-        "items": object_of(
-            loop=TEXT, part=TEXT, worker=TEXT, state={"enum": ["failing", "hanging"]},
-            for_s={"type": "number"}, times=COUNT, reason=TEXT,
-        ),
-    },
-)  # fmt: skip
 
 
 def document() -> Schema:
@@ -266,7 +252,7 @@ def document() -> Schema:
             "/v1/sites/{site}/hooks/websub": {"parameters": [_SITE], **HUB},
             "/v1/sites/{site}": {
                 "parameters": [_SITE],
-                "get": _get("getSite", "How a site is doing", _STATUS, *asked),
+                "get": _get("getSite", "How a site is doing", STATUS, *asked),
             },
             "/v1/sites/{site}/entries": {
                 "parameters": [_SITE],

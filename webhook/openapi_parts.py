@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.urls import MAX_LENGTH
 from webhook.problems import PROBLEMS
 
 Schema = dict[str, Any]
@@ -11,6 +12,8 @@ Schema = dict[str, Any]
 COUNT = {"type": "integer", "minimum": 0}
 TEXT = {"type": "string"}
 IDS = {"type": "array", "items": TEXT}
+URL = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
+MOMENT = {"type": "string", "format": "date-time"}
 
 
 def json_of(schema: Schema, description: str) -> Schema:
@@ -24,6 +27,21 @@ def ref(name: str) -> Schema:
 def object_of(**properties: Schema) -> Schema:
     return {"type": "object", "required": list(properties), "properties": properties}
 
+
+STATUS = object_of(
+    site=TEXT, base_url=URL, urls=COUNT, files=COUNT, published_urls=COUNT,
+    last_publish={"type": ["string", "null"], "format": "date-time"}, waiting_events=COUNT,
+    oldest_s={"type": ["number", "null"], "minimum": 0}, in_flight=COUNT, accepted_events=COUNT,
+    dirty_files=COUNT, dirty_for_s={"type": "number"}, publishes=COUNT, dead_events=COUNT,
+    paused=IDS, resync={"type": "array", "items": object_of(scope=TEXT, since=MOMENT)},
+    failing={
+        "type": "array",
+        "items": object_of(
+            loop=TEXT, part=TEXT, worker=TEXT, state={"enum": ["failing", "hanging"]},
+            for_s={"type": "number"}, times=COUNT, reason=TEXT,
+        ),
+    },
+)  # fmt: skip
 
 RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
 

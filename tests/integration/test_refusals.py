@@ -15,7 +15,9 @@ from shared.store.history import REFUSED as KIND
 from shared.store.history import History, Past
 from shared.store.stats import Stats
 from tests.integration.conftest import RedisServer, Signer, Wait
+from tests.integration.logs import captured
 from tests.integration.rig import BASE, check_keys
+from webhook import answers
 from webhook.app import create_app
 from webhook.refusals import MOST_FAULTS, MOST_NOTES, Refusals
 
@@ -179,3 +181,14 @@ def test_a_text_no_store_takes_is_cut_and_escaped(
     (past,) = refused(store)
     assert past.said["delivery"] == "\\udfff"
     assert len(json.dumps(past.said)) < 3_000
+
+
+def test_f29_a_flood_of_unsigned_requests_has_few_lines(web: FlaskClient) -> None:
+    with captured(answers) as logs:
+        for _ in range(300):
+            web.post("/v1/sites/demo/events", data=b"{}", content_type="application/json")
+        web.post("/v1/sites/demo/hooks/nobody", data=b"{}", content_type="application/json")
+
+    lines = [log for log in logs if log["event"] == "answered"]
+    assert len(lines) < 40
+    assert {log["status"] for log in lines} == {401, 404}

@@ -220,4 +220,96 @@ def test_a_long_log_is_put_aside(run: str, tmp_path: Path) -> None:
     wait_until(lambda: one.poll() is not None, "echo ended")
 
     assert one.output() == "new"
-    assert (tmp_path / "one.log.1").stat().st_size > 10 * 1024 * 1024
+    assert (tmp_path / "one.log.1").stat().st_size == 10 * 1024 * 1024
+
+
+ON_DEMAND = """
+import pathlib, sys, time
+for number in range(20):
+    while not pathlib.Path(sys.argv[1], str(number)).exists():
+        time.sleep(0.005)
+    print(f"{number:02}" + "x" * 4096, flush=True)
+time.sleep(600)
+"""
+
+
+def test_logs_are_bounded_while_their_process_runs(
+    run: str, tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.processes._ROLL_BYTES", 10_000)
+    one = child(run, tmp_path, "one", [sys.executable, "-c", ON_DEMAND, str(tmp_path)])
+    supervisor.add(one)
+    sizes, old = [], tmp_path / "one.log.1"
+
+    for number in range(20):
+        (tmp_path / str(number)).touch()
+        wait_until(lambda number=number: f"{number:02}xx" in one.output(), "it is written")  # type: ignore[misc]
+        sizes.append(one.log.stat().st_size)
+        supervisor.tend()
+
+    assert max(sizes) < 15_000
+    assert old.stat().st_size <= 10_000
+    assert one.poll() is None
+
+
+def test_a_log_that_grew_far_beyond_its_bound_keeps_its_end(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.processes._ROLL_BYTES", 1_000)
+    one = child(run, tmp_path, "one", ["true"])
+    one.log.write_bytes(b"a" * 50_000 + b"z" * 10)
+
+    one.roll()
+
+    assert one.log.read_bytes() == b""
+    assert (tmp_path / "one.log.1").read_bytes() == b"a" * 990 + b"z" * 10
+
+
+def test_children_are_tended_though_they_cannot_be_listed_and_are_listed_later(
+    run: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pids.json").mkdir()
+    (tmp_path / "pids.json" / "in-the-way").touch()
+    supervisor = Supervisor(tmp_path / "pids.json")
+    one = child(run, tmp_path, "one", FOREVER)
+    supervisor.add(one)
+    first = one.pid
+    assert first
+    os.kill(first, signal.SIGKILL)
+
+    def back() -> bool:
+        supervisor.tend()
+        return one.pid != first and one.poll() is None
+
+    wait_until(back, "restarted")
+    (tmp_path / "pids.json" / "in-the-way").unlink()
+    (tmp_path / "pids.json").rmdir()
+    supervisor.tend()
+    assert listed(tmp_path) == {"one": one.pid}
+    supervisor.stop()
+
+
+SIGNALS = """
+import signal, sys
+from deploy.supervisor import Signals
+if sys.argv[1] == "ignored":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+with Signals() as signals:
+    print("here", flush=True)
+    while not signals.stopping:
+        signals.wait(600)
+"""
+
+
+@pytest.mark.parametrize(("hangup", "number"), [("ignored", 15), ("heard", 1)])
+def test_a_hangup_says_stop_unless_it_is_ignored_as_nohup_has_it(hangup: str, number: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SIGNALS, hangup], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "here\n"
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
+        assert (int(mask, 16) & 1) == (hangup == "ignored")
+        process.send_signal(number)
+        assert process.wait(20) == 0

@@ -48,7 +48,7 @@ def named_tests(cell: str) -> list[tuple[str, str]]:
 
 def test_every_threat_and_every_fault_has_its_row() -> None:
     assert list(THREATS) == [f"T{number}" for number in range(1, 37)]
-    assert list(FAULTS) == [f"F{number}" for number in range(1, 29)]
+    assert list(FAULTS) == [f"F{number}" for number in range(1, 31)]
 
 
 @pytest.mark.parametrize("ident", THREATS)
