@@ -27,7 +27,15 @@ SaveOption = Annotated[
 
 def actor(client: redis.Redis) -> Actor:
     """Whoever runs this command."""
-    return Actor(f"cli:{getpass.getuser()}", "cli", Audit(client))
+    return Actor(f"cli:{user_name()}", "cli", Audit(client))
+
+
+def user_name() -> str:
+    """Name of the user of this process; the number of one without a name, as in containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the latter since Python 3.13
+        return str(os.getuid())
 
 
 @contextmanager

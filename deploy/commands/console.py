@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Annotated
 
 import typer
 
 from deploy import login_link
+from deploy.commands.admin import actor
 from deploy.processes import served_at
 from deploy.terminal import HomeOption, JsonOption, answer, find, raw, web_address
 from shared.store.audit import Audit
@@ -44,8 +44,7 @@ def link(
     address = login_link.where(console, served_at(place.home), to)
     client = place.client()
     made = login_link.make(console, client, address, name)
-    who = f"cli:{getpass.getuser()}"
-    Audit(client).write(who, "login link", f"made for {name}", way="cli")
+    Audit(client).write(actor(client).who, "login link", f"made for {name}", way="cli")
     if as_json:
         answer({"link": made}, as_json=True)
     else:

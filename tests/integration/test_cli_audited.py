@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import getpass
+import os
+import pwd
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import redis
@@ -159,3 +162,20 @@ def test_an_import_that_is_interrupted_is_recorded_without_the_keys_of_its_sourc
     assert entries(store) == [
         ("import", "demo", f"sitemap:{address}/sitemap.xml", "interrupted", False)
     ], said
+
+
+def test_who_has_no_name_is_recorded_by_number(
+    home: Path, store: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may run under any uid, with no line in passwd and no LOGNAME."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(uid: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for words in (("queue", "pause"), ("publish",), ("queue", "resume")):
+        assert run(home, *words).exit_code == 0, words
+
+    assert {each.who for each in Audit(store).read()} == {f"cli:{os.getuid()}"}

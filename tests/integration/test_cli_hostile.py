@@ -23,6 +23,7 @@ from typer.main import get_command
 
 from deploy import cli
 from deploy.terminal import find
+from shared import telemetry
 from shared.store.contract import Keys
 from shared.store.notices import Fate, Notices
 from shared.store.queues import Queues
@@ -110,25 +111,29 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Runs a command in this process as the installed script does; an error that nobody foresaw
     gets out.
     """
     before, hook = structlog.get_config(), sys.excepthook
-    monkeypatch.setattr(cli, "get_command", lambda _: BUILT)
-    monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(cli, "get_command", lambda _: BUILT)
+        monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["sitemapd", *arguments])
         monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-        capsys.readouterr()
+        for stream in ("stdout", "stderr", "__stdout__", "__stderr__"):  # `up` takes others
+            monkeypatch.setattr(sys, stream, getattr(sys, stream))
+        capfd.readouterr()
         try:
             with pytest.raises(SystemExit) as ended:
                 cli.main()
         finally:
+            telemetry.drain()
             structlog.configure(**before)
             sys.excepthook = hook
-        said = capsys.readouterr()
+            monkeypatch.undo()
+        said = capfd.readouterr()
         code = ended.value.code or 0
         assert isinstance(code, int)
         return code, said.out, said.err
