@@ -113,8 +113,13 @@ def _more(rig: Any) -> None:
         "thumbnail_loc": f"{BASE}t", "title": "t", "description": "d", "content_loc": f"{BASE}v",
         "expiration_date": "2999-01-01",
     }  # fmt: skip
+    news = {
+        "publication": {"name": "n", "language": "en"}, "title": "t",
+        "publication_date": "2999-01-01T00:00:00Z",
+    }  # fmt: skip
     rig.send(
         {"type": "upsert", "loc": "p/0", "lastmod": "2020-02-02"},
+        {"type": "upsert", "loc": "p/4", "news": news},
         {"type": "upsert", "loc": "p/new", "id": "i1"},
         {"type": "delete", "id": "i2"},
         {"type": "upsert", "loc": "p/3", "section": "seen"},
