@@ -40,10 +40,10 @@ class Amending:
         self._client, self._keys = client, Keys(site)
         self._scripts = Scripts(client)
 
-    def write(self, amendment: Amendment, token: str = "") -> bool:
-        """Write all or nothing; whether it was written. With `token`, only under its lease."""
+    def write(self, amendment: Amendment, lease: str = "") -> bool:
+        """Write all or nothing; whether it was written. With `lease`, only while that token holds it."""
         message: dict[str, Any] = {
-            "token": token, "compared": amendment.compared, "fields": amendment.fields,
+            "token": lease, "compared": amendment.compared, "fields": amendment.fields,
             "scores": amendment.scores,
         }  # fmt: skip
         packed = msgpack.packb(message, use_bin_type=False)
