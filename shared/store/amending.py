@@ -41,7 +41,7 @@ class Amending:
         self._scripts = Scripts(client)
 
     def write(self, amendment: Amendment, lease: str = "") -> bool:
-        """Write all or nothing; whether it was written. With `lease`, only while that token holds it."""
+        """Write all or nothing; whether it was written. `lease`: the token that must hold it."""
         message: dict[str, Any] = {
             "token": lease, "compared": amendment.compared, "fields": amendment.fields,
             "scores": amendment.scores,
