@@ -196,13 +196,15 @@ class Loop:
         said = {"site": duty.site, "part_of_it": duty.part, "times": duty.failures}
         said = {name: value for name, value in said.items() if value}
         if isinstance(error, SitemapdError):
-            _log.error(f"{self.name} failed", reason=reason, again_s=round(rest, 1), **said)
+            _log.error("loop failed", loop=self.name, reason=reason, again_s=round(rest, 1), **said)
         else:
-            _log.exception(f"{self.name} failed", reason=reason, again_s=round(rest, 1), **said)
+            _log.exception(
+                "loop failed", loop=self.name, reason=reason, again_s=round(rest, 1), **said
+            )
 
     def _succeeded(self, duty: Duty) -> None:
         if duty.failures:
-            _log.info(f"{self.name} works again", site=duty.site, times=duty.failures)
+            _log.info("loop works again", loop=self.name, site=duty.site, times=duty.failures)
         duty.failures, duty.reason, duty.since, duty.not_before = 0, "", 0.0, 0.0
         if not duty.site:
             self.succeeded = time.time()

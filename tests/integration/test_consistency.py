@@ -25,7 +25,7 @@ from shared.groups import digest_of as group_of
 from shared.known import NEWS
 from shared.locator import Claim, Located, Place, digest_of, owner_of
 from shared.shards import Shard, ShardState
-from shared.store import snapshots
+from shared.store import buckets
 from shared.store.contract import field
 from tests.integration.conftest import wait_until
 from tests.integration.examined import found
@@ -461,7 +461,7 @@ def test_on_a_server_of_many_keys_the_same_is_found(
     for plant in (lose_a_line, lose_an_owner, drop_a_member, never_forget_an_id):
         plant(site)
     few = flaws(rig)
-    monkeypatch.setattr(snapshots, "FEW_KEYS", 0)
+    monkeypatch.setattr(buckets, "FEW_KEYS", 0)
 
     many = flaws(rig)
 
