@@ -304,7 +304,8 @@ def _amend(rig: Any) -> None:
 
 
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
-    "accept": (_accept,), "amend": (_amend,), "answered": (_answered,), "apply": (_apply, _apply_expiry, _apply_move),
+    "accept": (_accept,), "amend": (_amend,), "answered": (_answered,),
+    "apply": (_apply, _apply_expiry, _apply_move),
     "begin": (_begin,), "bury": (_bury,), "commit": (_commit, _commit_lost, _commit_held),
     "forget": (_forget,), "hold": (_hold,), "know": (_know,), "purge": (_purge,),
     "release": (_release, _release_own), "rest": (_rest,), "revive": (_revive,), "swap": (_swap,),
