@@ -17,7 +17,6 @@ from shared.store.contract import Keys
 from shared.store.dead import Dead
 from shared.store.queues import Queues
 from shared.store.redis import Scripts
-from shared.store.snapshots import Snapshots
 from tests.integration.rig import BASE
 from worker.draining import drain_emptiest
 
@@ -307,7 +306,8 @@ def _amend(rig: Any) -> None:
 def _buckets(rig: Any) -> None:
     _site(rig)
     with _caught("buckets") as rig.found:
-        next(Snapshots(rig.client, rig.name).pages())
+        prefix = rig.keys.loc(bytes(2)).removesuffix("0")
+        Scripts(rig.client)("buckets", [rig.keys.inbox], prefix, 0, 2_047, 1_000)
 
 
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {

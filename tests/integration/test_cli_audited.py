@@ -152,7 +152,7 @@ def test_an_import_that_is_interrupted_is_recorded_without_the_keys_of_its_sourc
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as process:
-            until(asked.is_set, "the source is asked")
+            until(asked.is_set, "the source is asked", 60)
             process.send_signal(signal.SIGINT)
             until(lambda: entries(store), "the import is recorded")
             go.set()
