@@ -124,7 +124,11 @@ class Publisher:
         again |= self._reshaper.renew_once()
         within = begun.within(PASS_BYTES)
         states = begun.states[:within]
-        taken, lines = self.state.load(begun.shards[:within], states, self._indexes.pages(states))
+        damaged = dict(begun.damaged)
+        pages = self._indexes.pages(states)
+        taken, lines = self.state.load(begun.shards[:within], states, pages, damaged)
+        for shard, error in damaged.items():
+            self._aside.add(shard, error)
         merged = list(self._merge(taken))
         self._guard.tell(merged)
         # Dirty without patches: a publisher that had lost its lease may have put older bytes there,
@@ -152,8 +156,9 @@ class Publisher:
         removed = self._remove(root, done, sync=bool(written))
         removed += self._feeds.tidy(root, again=again)
         reasons = self._aside.reasons
-        damaged = {shard: reasons[shard] for shard in begun.shards[:within] if shard in reasons}
-        return self._commit(begun.run, root, done, written, removed)._replace(damaged=damaged)
+        at_work = (*begun.shards[:within], *begun.damaged)
+        why = {shard: reasons[shard] for shard in at_work if shard in reasons}
+        return self._commit(begun.run, root, done, written, removed)._replace(damaged=why)
 
     def _merge(self, taken: Sequence[Taken]) -> Iterator[Merged]:
         for each in taken:

@@ -62,7 +62,9 @@ for _, shard in ipairs(chosen) do
   end
   reply[#reply + 1] = shard[1]
   reply[#reply + 1] = number
-  reply[#reply + 1] = redis.call('HGET', section .. ':shards', number) or ''
+  local state = redis.call('HGET', section .. ':shards', number)
+  -- An empty record is a damaged one, and nothing is said of a shard that is not known.
+  reply[#reply + 1] = state == '' and '?' or state or ''
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('HSETNX', KEYS[3], 'run', ARGV[4])

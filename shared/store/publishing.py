@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from shared.blocks import Block
+from shared.errors import ShardError
 from shared.feeds import Item
 from shared.shards import Shard, ShardState, nameable
 from shared.store.contract import (
@@ -24,11 +24,9 @@ from shared.store.holds import Holds
 from shared.store.quarantine import Quarantine
 from shared.store.redis import Argument, Errand, Scripts, answering
 from shared.store.stats import BOUNDS_MS
-from shared.store.work import Begun, Done, Run, Taken, patches_of, told_of
+from shared.store.work import DAMAGED, Begun, Done, Run, Taken, damage, index_lines, read_taken
 
 _T = TypeVar("_T")
-
-
 _UNKNOWN = ShardState(0, 0, 0, 0)
 
 
@@ -80,19 +78,27 @@ class Publishing:
         if not reply:
             return None
         ident, publishes, *rest = reply
-        chosen = zip(rest[::3], rest[1::3], strict=True)
-        return Begun(
-            Run(ident.decode(), int(publishes)),
-            [Shard(section.decode(), int(number)) for section, number in chosen],
-            [ShardState.unpack(state) if state else _UNKNOWN for state in rest[2::3]],
-        )
+        begun = Begun(Run(ident.decode(), int(publishes)), [], [], {})
+        for section, number, state in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+            shard = Shard(section.decode(), int(number))
+            try:
+                begun.states.append(ShardState.unpack(state) if state else _UNKNOWN)
+                begun.shards.append(shard)
+            except DAMAGED as error:
+                begun.damaged[shard] = damage(shard, error)
+        return begun
 
     def load(
-        self, shards: Sequence[Shard], states: Sequence[ShardState], pages: Sequence[int] = ()
+        self,
+        shards: Sequence[Shard],
+        states: Sequence[ShardState],
+        pages: Sequence[int] = (),
+        damaged: dict[Shard, ShardError] | None = None,
     ) -> tuple[list[Taken], dict[int, dict[int, bytes]]]:
         """What is to be merged and what is there; `states` as `begin` gave them.
 
-        With it, in the same round trip, the lines of the index files `pages`.
+        With it, in the same round trip, the lines of the index files `pages`. A shard whose records
+        cannot be read is left out and entered into `damaged`; ShardError without that.
         """
         keys = self._keys
         with answering():
@@ -105,26 +111,22 @@ class Publishing:
             for page in pages:
                 pipe.hgetall(keys.index(page))
             replies = pipe.execute()
-        lines = zip(pages, map(_lines, replies[4 * len(shards) :]), strict=True)
+        lines = zip(pages, map(index_lines, replies[4 * len(shards) :]), strict=True)
         taken = []
         for at, (shard, state) in enumerate(zip(shards, states, strict=True)):
-            patches, blocks, file, (moved, confirmed) = replies[4 * at : 4 * at + 4]
-            taken.append(
-                Taken(
-                    shard, state, patches_of(patches.values()),
-                    {int(number): Block.unpack(stored) for number, stored in blocks.items()},
-                    PublishedFile.unpack(file) if file else None,
-                    int(moved or 0), None if confirmed is None else int(confirmed),
-                    told_of(patches.values()),
-                )
-            )  # fmt: skip
+            try:
+                taken.append(read_taken(shard, state, replies[4 * at : 4 * at + 4]))
+            except DAMAGED as error:
+                if damaged is None:
+                    raise damage(shard, error) from error
+                damaged[shard] = damage(shard, error)
         return taken, dict(lines)
 
     def lines(self, page: int) -> dict[int, bytes]:
         """The lines of one index file, by the ordinals of their shards."""
         with answering():
             found: Any = self._client.hgetall(self._keys.index(page))
-        return _lines(found)
+        return index_lines(found)
 
     def pages(self, per_page: int) -> list[int]:
         """The numbers of the index files that list anything, `per_page` shards each."""
@@ -291,7 +293,3 @@ class Publishing:
             for section, stored in zip(names, replies, strict=True)
             for number in sorted(filter(bytes.isdigit, stored), key=int)
         }
-
-
-def _lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
-    return {int(ordinal): line for ordinal, line in stored.items()}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shared import fragments
 from shared.blocks import Block
+from shared.errors import ShardError
 from shared.fragments import LOC_END
 from shared.shards import Shard, ShardState
 from shared.store.contract import PublishedFile
+
+DAMAGED = (ValueError, TypeError, IndexError, OverflowError, struct.error)
+"""What reading a record raises that is not what was once written (RELIABILITY T35)."""
 
 
 class Taken(NamedTuple):
@@ -67,11 +72,15 @@ class Run(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """What a publisher may take up: its `shards` and their `states`, and whose state that is."""
+    """What a publisher may take up: its `shards` and their `states`, and whose state that is.
+
+    Of `damaged` the state cannot be read, and why.
+    """
 
     run: Run
     shards: list[Shard]
     states: list[ShardState]
+    damaged: dict[Shard, ShardError]
 
     def within(self, most_bytes: int) -> int:
         """How many of them, at least one, come to no more than that."""
@@ -84,13 +93,18 @@ class Begun(NamedTuple):
 
 
 def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
-    """Stored patches by block: fragments.key -> new fragment, None to remove."""
+    """Stored patches by block: fragments.key -> new fragment, None to remove.
+
+    ValueError for what is no patch.
+    """
     found: dict[int, dict[bytes, bytes | None]] = {}
     for patch in stored:
         block, payload = int.from_bytes(patch[:2], "big"), patch[3:]
         if patch[2:3] in b"Uu":
             key = payload[: payload.index(LOC_END) + len(LOC_END)]
             found.setdefault(block, {})[key] = payload
+        elif patch[2:3] not in b"Dd":
+            raise ValueError(f"{patch[2:3]!r} is no operation of a patch")
         else:
             found.setdefault(block, {})[payload] = None
     return found
@@ -100,3 +114,29 @@ def told_of(stored: Iterable[bytes]) -> list[str]:
     """The pages among stored patches whose change search engines are to be told of."""
     pieces = (patch[3:] for patch in stored if patch[2:3].islower())
     return list(dict.fromkeys(map(fragments.loc_of, pieces)))
+
+
+def read_taken(shard: Shard, state: ShardState, stored: Sequence[Any]) -> Taken:
+    """What `Publishing.load` read of one shard; any of DAMAGED if that was never written so."""
+    patches, blocks, file, (moved, confirmed) = stored
+    return Taken(
+        shard, state, patches_of(patches.values()),
+        {int(number): Block.unpack(block) for number, block in blocks.items()},
+        PublishedFile.unpack(file) if file else None,
+        0 if moved is None else int(moved), None if confirmed is None else int(confirmed),
+        told_of(patches.values()),
+    )  # fmt: skip
+
+
+def damage(shard: Shard, error: Exception) -> ShardError:
+    """Why `shard` is held back."""
+    return ShardError(f"the records of {shard} in Redis are damaged: {error}")
+
+
+def index_lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
+    """Index lines by ordinal, without what no publish has written there."""
+    return {
+        int(ordinal): line
+        for ordinal, line in stored.items()
+        if ordinal.isdigit() and line.startswith(b"<sitemap>") and line.endswith(b"</sitemap>\n")
+    }

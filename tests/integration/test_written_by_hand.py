@@ -150,3 +150,36 @@ def test_a_section_that_no_file_can_be_named_after_is_never_read(rig: Rig) -> No
 
     assert rig.state.sections() == ["pages"]
     assert list(rig.state.shards(["pages"])) == [Shard("pages", 1)]
+
+
+DAMAGES = ("shards", "blocks", "files", "index", "pending", "allowed")
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+@pytest.mark.parametrize("value", [b"", b"x", b"\1" * 9, b"1 2"])
+def test_a_damaged_record_holds_back_its_own_file_only(
+    store: redis.Redis, tmp_path: Path, what: str, value: bytes
+) -> None:
+    rig = Rig(store, tmp_path, sections={"seen": {}})
+    rig.do(GOOD, {"type": "upsert", "loc": "s", "section": "seen"})
+    rig.send(GOOD | {"loc": "late"}, {"type": "upsert", "loc": "t", "section": "seen"})
+    rig.pump().apply_all()
+    keys, shard = rig.keys, Shard("seen", 1)
+    patches: Any = store.hkeys(keys.pending(shard))
+    key, field = {
+        "shards": (keys.shards("seen"), b"1"), "blocks": (keys.blocks(shard), b"0"),
+        "files": (keys.files("seen"), b"1"), "index": (keys.index(0), b"1"),
+        "pending": (keys.pending(shard), patches[0]), "allowed": (keys.allowed, b"moved seen/1"),
+    }[what]  # fmt: skip
+    store.hset(key, field, value)
+
+    with silence():
+        rig.pump().run()
+
+    assert f"{BASE}late" in rig.listed()
+    whole, held = rig.state.quarantine.read()
+    assert whole is None
+    # An empty record of a file stands for none, and a line of an index is written anew.
+    if what != "index" and (what, value) != ("files", b""):
+        assert list(held) == [shard]
+        assert "damaged" in held[shard].reason
