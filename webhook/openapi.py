@@ -5,6 +5,7 @@ from __future__ import annotations
 from shared.entries import CHANGEFREQS, PRIORITY_PATTERN
 from shared.extensions import alternates, elements, images, members, news, videos
 from shared.extensions.kinds import W3C
+from shared.locator import MAX_VERSION
 from shared.members import MAX_ID, PAGE_TYPES, RESYNC, RESYNC_MEMBERS, TYPES
 from shared.shards import SECTION
 from webhook.auth import DELIVERY
@@ -67,7 +68,7 @@ EVENT: Schema = {
         },
         "version": {
             "anyOf": [
-                {"type": "integer", "minimum": 0},
+                {"type": "integer", "minimum": 0, "maximum": MAX_VERSION},
                 {"type": "string", "pattern": W3C},
                 _NOTHING,
             ],
