@@ -1,4 +1,4 @@
-"""Read all the buckets of pages or of claims, a bounded part at a time."""
+"""Walk through all pages, ids and translation groups of a site, some at a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import redis
 
 from shared.locator import BUCKETS
+from shared.store.contract import Keys
 from shared.store.redis import Scripts, answering
 
 BUCKETS_AT_ONCE = 2_048
@@ -18,16 +19,24 @@ milliseconds. Below FEW_KEYS keys the buckets that exist are listed instead.
 
 
 class Buckets:
-    """Reads the buckets of one site; `slot` is any key of the site."""
+    """Reads what is kept by digests. None of it is read at one instant."""
 
-    def __init__(self, client: redis.Redis, slot: str) -> None:
-        self._client, self._slot = client, slot
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self.keys = client, Keys(site)
         self._scripts = Scripts(client)
 
-    def by_first_byte(self, zeroth: str) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Name and record of all in the buckets like `zeroth`, the first of them: a list for each
-        first byte of the name, in order. Not at one instant. Raises StoreError.
+    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Digest and record of every page: a list for each first byte of the digest, in order.
+
+        Not at one instant.
         """
+        return self._by_first_byte(self.keys.loc(bytes(2)))
+
+    def claims(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Owner and claim of every id likewise."""
+        return self._by_first_byte(self.keys.id(bytes(2)))
+
+    def _by_first_byte(self, zeroth: str) -> Iterator[list[tuple[bytes, bytes]]]:
         found: list[tuple[bytes, bytes]] = []
         part = 0
         for name, stored in self._buckets(zeroth.removesuffix("0")):
@@ -47,7 +56,7 @@ class Buckets:
     def _some_buckets(self, prefix: str) -> Iterator[tuple[bytes, bytes]]:
         """Those that are there: on a small server they are found sooner than the empty ones."""
         with answering():
-            keys = self._client.scan_iter(f"{literal(prefix)}*", count=FIELDS_AT_ONCE)
+            keys = self._client.scan_iter(f"{_literal(prefix)}*", count=FIELDS_AT_ONCE)
             numbers = sorted({int(key.decode()[len(prefix) :], 16) for key in keys})
         for start in range(0, len(numbers), FIELDS_AT_ONCE):
             some = numbers[start : start + FIELDS_AT_ONCE]
@@ -65,13 +74,22 @@ class Buckets:
         while at < BUCKETS:
             last = min(at + BUCKETS_AT_ONCE, BUCKETS) - 1
             arguments = (prefix, at, last, FIELDS_AT_ONCE)
-            at, *found = self._scripts("buckets", [self._slot], *arguments)
+            at, *found = self._scripts("buckets", [self.keys.inbox], *arguments)
             for bucket, stored in zip(found[::2], found[1::2], strict=True):
                 head = bucket.to_bytes(2, "big")
                 for rest, value in zip(stored[::2], stored[1::2], strict=True):
                     yield head + rest, value
 
+    def groups(self) -> Iterator[bytes]:
+        """The names of all translation groups, some maybe twice. Not at one instant."""
+        prefix = self.keys.cluster(b"")
+        with answering():
+            for key in self._client.scan_iter(f"{_literal(prefix)}*", count=1_000):
+                name = key.decode(errors="replace")[len(prefix) :]
+                if len(name) == 16 and all(each in "0123456789abcdef" for each in name):
+                    yield bytes.fromhex(name)
 
-def literal(text: str) -> str:
+
+def _literal(text: str) -> str:
     """`text` as a pattern of SCAN that means itself."""
     return "".join(f"\\{each}" if each in "*?[]\\" else each for each in text)

@@ -177,6 +177,8 @@ class Pages:
                 upkeep.appear(known, key, coming[key], now_ms)
             elif page is None or not page.live or key in listed:
                 upkeep.expire(known, key, listed.get(key, b""), now_ms)
+                if key in coming and known.expiry[key] == 0:
+                    known.coming[key] = b""  # listed since, by an event that said so
         return Batch(known, pages, {}, {}, divisible=len(keys) > 1)
 
     def expect(self, entries: Mapping[Any, int]) -> None:

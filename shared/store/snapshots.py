@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import redis
-
 from shared import blocks
 from shared.blocks import Block
 from shared.errors import ShardError
 from shared.locator import PLACE_BYTES, Place, digest_of
 from shared.shards import Shard
-from shared.store.buckets import Buckets, literal
+from shared.store.buckets import Buckets
 from shared.store.contents import NOWHERE, Content, content_of, key_of, readable
-from shared.store.contract import Keys, field
+from shared.store.contract import field
 from shared.store.redis import answering
 
 _T = TypeVar("_T")
@@ -51,12 +49,8 @@ class Pair(NamedTuple):
     record: bytes
 
 
-class Snapshots:
+class Snapshots(Buckets):
     """Reads the state of one site. Each method is one transaction, or says that it is not."""
-
-    def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self.keys = client, Keys(site)
-        self._buckets = Buckets(client, self.keys.inbox)
 
     def at_once(self, ask: Callable[[Any], None]) -> list[Any]:
         """The replies to what `ask` puts into one transaction."""
@@ -118,26 +112,6 @@ class Snapshots:
             _seen(at, *each, raws.get(place) if place else None)
             for at, place, each in zip(wanted, places, found, strict=True)
         ]
-
-    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Digest and record of every page: a list for each first byte of the digest, in order.
-
-        Not at one instant.
-        """
-        return self._buckets.by_first_byte(self.keys.loc(bytes(2)))
-
-    def claims(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Owner and claim of every id likewise."""
-        return self._buckets.by_first_byte(self.keys.id(bytes(2)))
-
-    def groups(self) -> Iterator[bytes]:
-        """The names of all translation groups, some maybe twice. Not at one instant."""
-        prefix = self.keys.cluster(b"")
-        with answering():
-            for key in self._client.scan_iter(f"{literal(prefix)}*", count=1_000):
-                name = key.decode(errors="replace")[len(prefix) :]
-                if len(name) == 16 and all(each in "0123456789abcdef" for each in name):
-                    yield bytes.fromhex(name)
 
     def members(self, groups: Sequence[bytes]) -> list[dict[bytes, bytes]]:
         """What is stored of each of `groups`."""

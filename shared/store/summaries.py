@@ -9,6 +9,7 @@ from shared.locator import digest_of
 from shared.shards import Shard, ShardState
 from shared.store.contents import Content, content_of, numbered, state_of
 from shared.store.contract import PublishedFile, field
+from shared.store.lookup import loc_of
 from shared.store.redis import answering
 from shared.store.snapshots import Snapshots
 
@@ -24,6 +25,17 @@ class Overview(NamedTuple):
     lines: Mapping[int, Mapping[int, bytes]]
     waiting: frozenset[Shard]
     queued: frozenset[Shard]
+
+
+class Coming(NamedTuple):
+    """A news entry that is to come as stored (empty: not any more), when it is looked at (ms; None:
+    never), the records of its page and of itself (empty: none).
+    """
+
+    stored: bytes
+    hour: int | None
+    page: bytes
+    twin: bytes
 
 
 class Summaries(Snapshots):
@@ -100,6 +112,29 @@ class Summaries(Snapshots):
 
         tail, numbers, *rest = self.at_once(ask)
         return tail or b"", sorted(map(int, numbers)), content_of(shard, rest)
+
+    def to_come(self, keys: Sequence[str]) -> list[Coming]:
+        """What is known of these news entries that are to come."""
+
+        def ask(pipe: Any) -> None:
+            for key in keys:
+                pipe.hget(self.keys.coming, key)
+                pipe.zscore(self.keys.expiry, key)
+                for name in (loc_of(key), key):
+                    digest = digest_of(name)
+                    pipe.hget(self.keys.loc(digest), field(digest))
+
+        replies = self.at_once(ask)
+        return [
+            Coming(stored or b"", None if hour is None else int(hour), page or b"", twin or b"")
+            for stored, hour, page, twin in zip(*(replies[n::4] for n in range(4)), strict=True)
+        ]
+
+    def coming(self) -> Iterator[str]:
+        """The names of all news entries that are to come. Not at one instant."""
+        with answering():
+            for key, _ in self._client.hscan_iter(self.keys.coming):
+                yield key.decode(errors="replace")
 
     def fed(self) -> tuple[set[bytes], dict[bytes, bytes], dict[bytes, bytes]]:
         """The pages that the feeds order, what they say of each, the records of these pages."""

@@ -25,7 +25,7 @@ from shared.groups import digest_of as group_of
 from shared.known import NEWS
 from shared.locator import Claim, Located, Place, digest_of, owner_of
 from shared.shards import Shard, ShardState
-from shared.store import buckets
+from shared.store import buckets as stored_buckets
 from shared.store.contract import field
 from tests.integration.conftest import wait_until
 from tests.integration.examined import found
@@ -44,8 +44,8 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def article() -> dict[str, Any]:
-    published = datetime.now(UTC) - timedelta(hours=1)
+def article(hours_ago: float = 1) -> dict[str, Any]:
+    published = datetime.now(UTC) - timedelta(hours=hours_ago)
     return {
         "publication": {"name": "The Example", "language": "en"}, "title": "An article",
         "publication_date": published.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -71,6 +71,7 @@ def events() -> list[dict[str, Any]]:
         *(page(f"i/{n}", id=str(n), section="posts") for n in range(12)),
         *(page(f"g/{n}/{c}", group=f"g{n}", lang=[c]) for n in range(4) for c in CODES),
         *(page(f"n/{n}", news=article(), section="news") for n in range(3)),
+        page("n/soon", news=article(-20), section="news"),
         *(page(f"v/{n}", videos=[video()]) for n in range(2)),
     ]
 
@@ -166,7 +167,7 @@ class Site(NamedTuple):
 
 FIRST = Shard("pages", 1)
 P1, I1, N1, V1 = f"{BASE}p/1", f"{BASE}i/1", f"{BASE}n/1", f"{BASE}v/1"
-G1 = f"{BASE}g/1/en"
+G1, SOON = f"{BASE}g/1/en", f"{BASE}n/soon"
 GROUP = group_of("g1")
 
 
@@ -375,6 +376,14 @@ def put_off_when_a_video_leaves(site: Site) -> None:
     site.client.zadd(site.rig.keys.expiry, {V1: 1 << 50})
 
 
+def forget_when_news_comes(site: Site) -> None:
+    site.client.zrem(site.rig.keys.expiry, NEWS + SOON)
+
+
+def put_off_when_news_comes(site: Site) -> None:
+    site.client.zadd(site.rig.keys.expiry, {NEWS + SOON: 1 << 50})
+
+
 def never_forget_a_deleted_page(site: Site) -> None:
     site.client.zrem(site.rig.keys.tombs, digest_of(f"{BASE}p/7"))
 
@@ -442,6 +451,8 @@ PLANTED: dict[Callable[[Site], None], set[str]] = {
     change_the_links_of_a_page: {kinds.NOT_RECIPROCAL, kinds.WRONG_COUNT},
     forget_when_news_leaves: {kinds.NOT_SCHEDULED},
     put_off_when_a_video_leaves: {kinds.NOT_SCHEDULED},
+    forget_when_news_comes: {kinds.NOT_SCHEDULED},
+    put_off_when_news_comes: {kinds.NOT_SCHEDULED},
     never_forget_a_deleted_page: {kinds.NOT_SCHEDULED},
     never_forget_an_id: {kinds.NOT_SCHEDULED},
     lose_a_feed_item: {kinds.WRONG_FEED},
@@ -461,7 +472,7 @@ def test_on_a_server_of_many_keys_the_same_is_found(
     for plant in (lose_a_line, lose_an_owner, drop_a_member, never_forget_an_id):
         plant(site)
     few = flaws(rig)
-    monkeypatch.setattr(buckets, "FEW_KEYS", 0)
+    monkeypatch.setattr(stored_buckets, "FEW_KEYS", 0)
 
     many = flaws(rig)
 

@@ -60,10 +60,11 @@ def test_t8_nesting_is_taken_up_to_the_limit():
     "body", [b"[" * 1_000_000, b'{"a":' * 200_000, b"[{" * 500_000, b'[["' * 300_000]
 )
 def test_t8_a_megabyte_of_open_brackets_is_refused_quickly(body):
-    began = time.perf_counter()
+    began = time.process_time()
 
     assert "json" == refusal(batch, body) == refusal(lines, body)
-    assert time.perf_counter() - began < 1
+    # Of work, whatever else the machine does: a parser that goes back at each bracket takes hours.
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(

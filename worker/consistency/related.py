@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shared import fragments, groups
+from shared import fragments, groups, upkeep
 from shared.extensions import alternates as links
 from shared.groups import Member
 from shared.locator import Claim, Located, digest_of
@@ -129,6 +129,8 @@ class Related:
         for part, claims in enumerate(self._snapshots.claims()):
             yield from self._claims(part, claims, step)
         yield from self._fed()
+        for some in batches(self._snapshots.coming(), ASKED_AT_ONCE):
+            yield from self._coming(some)
 
     def _claims(
         self, part: int, claims: Iterable[tuple[bytes, bytes]], step: Step
@@ -186,6 +188,15 @@ class Related:
                     if flaw := found.flaw(group):
                         yield Flaw(NOT_RECIPROCAL, *flaw, group=group, pages=tuple(found.pages))
             step(0)
+
+    def _coming(self, keys: Sequence[str]) -> Iterator[Flaw]:
+        for key, found in zip(keys, self._snapshots.to_come(keys), strict=True):
+            page = Located.unpack(found.page) if lists(found.page) else None
+            at = upkeep.appears_ms(found.stored, page) if found.stored and page else None
+            late = at is not None and not lists(found.twin) and (found.hour or 0) > at
+            if found.stored and (found.hour is None or late):
+                detail = "nobody looks when its news is to come"
+                yield Flaw(NOT_SCHEDULED, key, detail, key=key, when=at or 1)
 
     def _fed(self) -> Iterator[Flaw]:
         order, items, records = self._snapshots.fed()
