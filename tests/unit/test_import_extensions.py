@@ -196,7 +196,7 @@ def test_the_least_part_that_is_wrong_is_left_out_and_the_page_comes(
 
 def told(record: Record, **sections: Any) -> tuple[Event | None, list[tuple[str, str]]]:
     said: list[Said] = []
-    event = Translator(rules(LOC), **sections).event(record, 1, said.append)
+    event = Translator(rules(LOC), **sections).event(record, None, said.append)
     return event, [(each.rule, each.detail) for each in said]
 
 
