@@ -140,7 +140,7 @@ class Pages:
         known = batch.known
         # Once; more often where the store was edited and a set names pages that are not there.
         while due := linking.outdated(known):
-            batch.bound(len(due))
+            batch.bound([(group, 0) for group, _ in due.values()])
             new = self.lookup.records([loc for loc in due if loc not in batch.pages])[0]
             batch.pages.update(new)
             known.pages |= unpacked(new)

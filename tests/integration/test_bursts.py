@@ -125,3 +125,19 @@ def test_one_event_of_a_large_group_is_applied_as_a_whole(
 
     assert [len(call.pages) for call in calls] == [len(CODES)]
     assert set(_links(rig).values()) == {len(CODES)}
+
+
+def test_events_of_one_large_group_are_not_taken_one_by_one(
+    store: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    calls: list[changes.Changes],
+) -> None:  # fmt: skip
+    """Each of them would write the whole group again."""
+    monkeypatch.setattr(changes, "MOST_PATCHES", 4)
+    monkeypatch.setattr(changes, "MOST_BYTES", 1_000)
+    rig = Rig(store, tmp_path)
+
+    rig.do(*(_version(1, code) for code in CODES))
+
+    assert [len(call.pages) for call in calls] == [len(CODES)]
+    assert set(_links(rig).values()) == {len(CODES)}
+    rig.check()

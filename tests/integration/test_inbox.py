@@ -139,6 +139,7 @@ def test_an_event_that_always_fails_is_buried_after_five_tries_and_holds_up_no_o
     assert (Event.load(dead[b"e"]).group, dead[b"id"].decode()) == ("g", poison)
     assert int(dead[b"tries"]) == MAX_TRIES
     assert b"WRONGTYPE" in dead[b"error"]
+    rig.client.delete(rig.keys.cluster(digest_of("g")))
     rig.check()
 
 
