@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from shared import permalinks, urls
 from shared.errors import UrlError
+from shared.urls import Base
 
 WEBHOOK_PREFIX = "whsec_"
 LEAST_SECRET = 16
@@ -156,6 +157,15 @@ def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
     if plain and not connection.allow_private:
         return [f"{where}: {one}: https, or allow_private = true" for one in plain]
     return []
+
+
+def elsewhere(name: str, connection: Connection, base: Base) -> list[str]:
+    """Permalinks that name another host: every page of this site has the origin of its base."""
+    return [
+        f"sources.{name}.permalinks.{kind}: leads away from {base.origin}"
+        for kind, template in connection.permalinks.items()
+        if not template.startswith("/") and not template.startswith(f"{base.origin}/")
+    ]
 
 
 def barred(name: str, connection: Connection, allowed: Collection[str]) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from shared import shards
+from shared import locations, shards
 from shared.console import Console
 from shared.errors import ConfigError, Fault
 from shared.sites import Site
@@ -34,6 +36,10 @@ def _metrics_token(value: SecretStr) -> SecretStr:
     return value
 
 
+_MEMBER = re.compile(r"([a-z_]+(?:\.[^\s:.]+)*): ")
+"""By what a line names the member that it is about."""
+
+
 class Settings(BaseSettings):
     """Everything an administrator can set."""
 
@@ -41,7 +47,9 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", frozen=True
     )
 
-    redis_url: str = Field("", description="Redis >= 7.0 or Valkey; empty: the embedded server")
+    redis_url: Annotated[str, AfterValidator(locations.redis_url)] = Field(
+        "", description="Redis >= 7.0 or Valkey; empty: the embedded server"
+    )
     allow_loss: bool = Field(False, description="run on a Redis that may lose events")
     body_limit: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     inbox_limit: int = Field(1_000_000, ge=0, description="events waiting before 503; 0: no limit")
@@ -77,13 +85,22 @@ def load(path: Path) -> Settings:
     for name in os.environ:
         if name.startswith(PREFIX):
             _leave_out(given, name.removeprefix(PREFIX).lower().split(NESTED))
+    home = path.resolve().parent
     try:
         settings = Settings(**given)
     except ValidationError as error:
-        raise ConfigError(*map(_fault, error.errors(include_input=False))) from None
+        faults = [fault for each in error.errors(include_input=False) for fault in _faults(each)]
+        raise ConfigError(*faults, *_root_faults(_given_roots(given, faults), home)) from None
     except SettingsError as error:
         raise ConfigError(Fault("environment", "config", str(error))) from None
-    return _absolute(settings, path.resolve().parent)
+    roots = {name: site.web_root for name, site in settings.sites.items()}
+    if faults := _root_faults(roots, home):
+        raise ConfigError(*faults)
+    sites = {
+        name: site.model_copy(update={"web_root": home / site.web_root})
+        for name, site in settings.sites.items()
+    }
+    return settings.model_copy(update={"sites": sites})
 
 
 def _leave_out(table: Any, path: list[str]) -> None:
@@ -95,23 +112,35 @@ def _leave_out(table: Any, path: list[str]) -> None:
         table.pop(last, None)
 
 
-def _fault(error: Any) -> Fault:
+def _faults(error: Any) -> Iterator[Fault]:
+    """What pydantic says of one place; a line each of what does not go together there."""
     where = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    return Fault(where or "sites", "config", error["msg"].removeprefix("Value error, "))
+    for line in error["msg"].removeprefix("Value error, ").split("\n"):
+        member = _MEMBER.match(line) if error["loc"][:-1] == ("sites",) else None
+        field = ".".join(filter(None, (where, member[1] if member else "")))
+        yield Fault(field or "sites", "config", line[member.end() :] if member else line)
 
 
-def _absolute(settings: Settings, home: Path) -> Settings:
-    sites = {
-        name: site.model_copy(update={"web_root": home / site.web_root})
-        for name, site in settings.sites.items()
+def _given_roots(given: Any, faults: Sequence[Fault]) -> dict[str, Path]:
+    """The web roots in tables of sites in which something else may be wrong."""
+    wrong, sites = {fault.field for fault in faults}, given.get("sites")
+    return {
+        name: Path(root)
+        for name, site in (sites.items() if isinstance(sites, dict) else ())
+        if isinstance(site, dict) and isinstance(root := site.get("web_root"), str)
+        if f"sites.{name}.web_root" not in wrong
     }
+
+
+def _root_faults(roots: Mapping[str, Path], home: Path) -> list[Fault]:
+    """What is wrong with web roots as they are on the disk, and beside each other."""
     names: dict[Path, str] = {}
     faults = []
-    for name, site in sites.items():
-        other = names.setdefault(site.web_root.resolve(), name)
+    for name, root in roots.items():
+        other = names.setdefault((home / root).resolve(), name)
+        detail = locations.on_disk(home / root, home)
         if other != name:
             detail = f"is the web_root of the site {other} too: they would overwrite each other"
+        if detail:
             faults.append(Fault(f"sites.{name}.web_root", "config", detail))
-    if faults:
-        raise ConfigError(*faults)
-    return settings.model_copy(update={"sites": sites})
+    return faults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from shared import connections, shards, truth, urls
+from shared import connections, locations, shards, truth, urls
 from shared.connections import Connection, SourceName
 from shared.credentials import Model, Secret, from_text, token
 from shared.errors import UrlError
@@ -66,10 +67,10 @@ class Section(Model):
     split: Literal["", "month", "language"] = Field(
         "", description="files by month of publication, or by language"
     )
-    paths: tuple[str, ...] = Field(
+    paths: tuple[Annotated[str, AfterValidator(locations.path_pattern)], ...] = Field(
         (), description="patterns of paths (`/blog/*`): such pages come here unless told otherwise"
     )
-    languages: tuple[str, ...] = Field(
+    languages: tuple[Annotated[str, AfterValidator(locations.language)], ...] = Field(
         (), description="pages (of a news section: news) in these languages come here"
     )
     keep_empty: bool = Field(
@@ -99,7 +100,9 @@ class Site(Model):
     base_url: Annotated[str, AfterValidator(_base_url)] = Field(
         description="scheme, host, port (and directory) of every loc"
     )
-    web_root: Path = Field(description="where the files are written; relative to the TOML file")
+    web_root: Annotated[Path, BeforeValidator(locations.web_root)] = Field(
+        description="where the files are written; relative to the TOML file"
+    )
     secrets: tuple[Annotated[Secret, BeforeValidator(from_text)], ...] = Field(
         (), description="Standard Webhooks secrets; every one verifies, for rotation"
     )
@@ -177,44 +180,35 @@ class Site(Model):
     notify: Notify = Field(Notify(), description="search engines that are told of changes")
 
     @model_validator(mode="after")
-    def _connections_fit(self) -> Site:
+    def _fits_together(self) -> Site:
+        if found := [*self._of_connections(), *self._of_senders(), *self._of_files()]:
+            raise ValueError("\n".join(found))
+        return self
+
+    def _of_connections(self) -> Iterator[str]:
         known = frozenset({DEFAULT_SECTION, *self.sections})
-        found = [
-            fault
-            for name, connection in self.sources.items()
-            for fault in (
-                *connections.faults(name, connection, known),
-                *connections.barred(name, connection, self.notify.allowed),
-            )
-        ] + self.notify.faults(self.base, self.hub, known, feed=self.feed)
-        if found:
-            raise ValueError("; ".join(found))
-        return self
+        for name, connection in self.sources.items():
+            yield from connections.faults(name, connection, known)
+            yield from connections.elsewhere(name, connection, self.base)
+            yield from connections.barred(name, connection, self.notify.allowed)
+        yield from self.notify.faults(self.base, self.hub, known, feed=self.feed)
+        source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
+        yield from truth.faults(source, key, self.source_query, self.reconcile_hours)
 
-    @model_validator(mode="after")
-    def _somebody_may_speak(self) -> Site:
+    def _of_senders(self) -> Iterator[str]:
         if not self.secrets and not self.tokens:
-            raise ValueError("give at least one of secrets and tokens, or nobody can send events")
-        return self
+            yield "tokens: give at least one of secrets and tokens, or nobody can send events"
 
-    @model_validator(mode="after")
-    def _files_are_named(self) -> Site:
+    def _of_files(self) -> Iterator[str]:
         if not self.index and self.robots == "off":
-            raise ValueError('index: without one robots.txt names the files: robots = "edit"')
+            yield 'index: without one robots.txt names the files: robots = "edit"'
         if not self.index and self.base.path != "/":
-            raise ValueError(
+            yield (
                 f"index: without one robots.txt names the files, and crawlers read only that of "
                 f"{self.base.origin}/, which is not in a web root below {self.base.path}"
             )
         if self.form == "txt" and any(section.news for section in self.sections.values()):
-            raise ValueError("form: text files list addresses only, and can hold no news")
-        return self
-
-    @model_validator(mode="after")
-    def _truth_is_reachable(self) -> Site:
-        source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
-        truth.check(source, key, self.source_query, self.reconcile_hours)
-        return self
+            yield "form: text files list addresses only, and can hold no news"
 
     @property
     def base(self) -> Base:

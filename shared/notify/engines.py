@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from shared import locations
 from shared.errors import CredentialError
+from shared.locations import HOST
 from shared.notify import pings
 
 KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
@@ -40,7 +42,31 @@ def _template(text: str) -> str:
     return text
 
 
+def _verified(text: str) -> str:
+    """A site as it is verified at an engine: its address, or the name of its host."""
+    if text and not locations.http_address(text) and not ("." in text and HOST.fullmatch(text)):
+        raise ValueError("write the site as it is verified there, as https://www.example.com")
+    return _address(text) if "://" in text else text
+
+
+def _property(text: str) -> str:
+    domain = text.removeprefix("sc-domain:")
+    if domain == text:
+        return _address(text) if text else text
+    if not HOST.fullmatch(domain):
+        raise ValueError("write sc-domain:example.com, or the URL of the property")
+    return text
+
+
+def _credentials(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not text.startswith(("file:", "env:")) and not text.lstrip().startswith("{"):
+        raise ValueError("write file:/path or env:NAME: where the service account's JSON is")
+    return value
+
+
 Address = Annotated[str, AfterValidator(_address)]
+Verified = Annotated[str, AfterValidator(_verified)]
 Template = Annotated[str, AfterValidator(_template)]
 
 
@@ -119,7 +145,7 @@ class Bing(Engine):
     """Bing Webmaster: SubmitUrlBatch."""
 
     key: SecretStr = Field(description="API key of Bing Webmaster Tools")
-    site: str = Field("", description="as it is verified there; empty: the origin of base_url")
+    site: Verified = Field("", description="as it is verified there; empty: the origin of base_url")
     endpoint: Address = "https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlbatch"
 
     @property
@@ -145,7 +171,7 @@ class Baidu(Engine):
     """Baidu's push interface: added and changed pages."""
 
     token: SecretStr = Field(description="of the push interface")
-    site: str = Field("", description="as it is verified there; empty: the origin of base_url")
+    site: Verified = Field("", description="as it is verified there; empty: the origin of base_url")
     endpoint: Address = "http://data.zz.baidu.com/urls"
     plain_http: bool = Field(False, description="send the token without TLS: Baidu names no other")
 
@@ -161,7 +187,9 @@ class Baidu(Engine):
 class Google(Engine):
     """What both interfaces of Google need."""
 
-    credentials: SecretStr = Field(description="the service account's JSON: file:/path, env:NAME")
+    credentials: Annotated[SecretStr, AfterValidator(_credentials)] = Field(
+        description="the service account's JSON: file:/path, env:NAME"
+    )
     token_endpoint: Address = "https://oauth2.googleapis.com/token"  # noqa: S105  # an address
     endpoint: Address
 
@@ -173,7 +201,9 @@ class Google(Engine):
 class SearchConsole(Google):
     """Google Search Console: sitemaps.submit."""
 
-    property: str = Field("", description="sc-domain:example.com or a URL; empty: base_url")
+    property: Annotated[str, AfterValidator(_property)] = Field(
+        "", description="sc-domain:example.com or a URL; empty: base_url"
+    )
     endpoint: Address = "https://www.googleapis.com/webmasters/v3"
     daily: int = Field(50, ge=1)
     debounce_minutes: float = Field(60, ge=0, le=10_080)

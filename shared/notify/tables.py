@@ -7,10 +7,12 @@ pings of old are refused with what took their place (PROTOCOL U1, U2).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from shared.locations import host
 from shared.notify import pings
 from shared.notify.engines import (
     SITEMAP,
@@ -43,7 +45,7 @@ class Notify(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    hosts: frozenset[str] = Field(
+    hosts: frozenset[Annotated[str, AfterValidator(host)]] = Field(
         default=frozenset(), description="hosts that may be asked besides those of the engines"
     )
     indexnow: IndexNow | None = None
@@ -72,7 +74,7 @@ class Notify(BaseModel):
     @property
     def allowed(self) -> frozenset[str]:
         """The hosts that may be asked."""
-        return KNOWN_HOSTS | {host.lower() for host in self.hosts}
+        return KNOWN_HOSTS | {each.lower() for each in self.hosts}
 
     def faults(self, base: Base, hub: str, sections: Iterable[str], *, feed: bool) -> list[str]:
         """What is wrong with it for a site with this base, hub and these sections."""
@@ -82,9 +84,9 @@ class Notify(BaseModel):
             addresses.append(("websub", hub))
             found += _plain("websub", self.websub, hub)
         found += [
-            f"notify.{name}: {host} is no host of an engine: name it in notify.hosts"
+            f"notify.{name}: {asked} is no host of an engine: name it in notify.hosts"
             for name, address in addresses
-            if (host := urlsplit(address.replace(SITEMAP, "")).hostname) not in self.allowed
+            if (asked := urlsplit(address.replace(SITEMAP, "")).hostname) not in self.allowed
         ]
         if self.websub is not None and not (feed and hub):
             found.append('notify.websub: needs feed = true and hub = "https://..."')

@@ -20,7 +20,7 @@ _SITE = Site.model_validate({
     "notify": {
         "hosts": ["crawler.example"],
         "indexnow": {"key": "0123456789abcdef"},
-        "search_console": {"credentials": SECRET},
+        "search_console": {"credentials": f"env:{SECRET}"},
         "bing": {"key": SECRET},
         "yandex": {"token": SECRET, "user_id": 1, "host_id": "https:www.example.com:443"},
         "baidu": {"token": SECRET, "plain_http": True},

@@ -109,5 +109,5 @@ def test_what_is_wrong_is_named(tmp_path, text, field, detail):
 
     (fault,) = caught.value.faults
     assert field in fault.field
-    assert detail in fault.detail
+    assert detail in f"{fault.field}: {fault.detail}"
     assert "a-secret" not in str(caught.value)

@@ -85,9 +85,9 @@ def test_every_site_writes_into_a_web_root_of_its_own(load: Load, tmp_path: Path
 
 
 def test_an_absolute_web_root_stays_as_it_is(load: Load, tmp_path: Path) -> None:
-    text = SITE.replace('"public"', f'"{tmp_path.parent}"')
+    text = SITE.replace('"public"', f'"{tmp_path / "elsewhere"}"')
 
-    assert load(text).sites["demo"].web_root == tmp_path.parent
+    assert load(text).sites["demo"].web_root == tmp_path / "elsewhere"
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,9 @@ def test_a_source_is_taken(load: Load, lines: str) -> None:
     ],
 )
 def test_a_source_that_cannot_be_meant_is_named(load: Load, lines: str, detail: str) -> None:
-    (told,) = faults(load, with_site(lines)).values()
+    field, told = next(iter(faults(load, with_site(lines)).items()))
 
-    assert told.startswith(detail)
+    assert f"{field}: {told}".startswith(f"sites.demo.{detail}")
 
 
 def test_hours_are_a_number_of_at_most_a_year(load: Load) -> None:

@@ -1,0 +1,124 @@
+"""Checks of where an administrator says that things are: Redis, web roots, sources, hosts.
+
+Each gives back what it was given, or raises ValueError that says what to write instead. None
+repeats an address: there may be a password in it (RELIABILITY T30).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import redis
+
+HOST = re.compile(
+    r"(?!.*\.\.)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[?[0-9a-f:]+:[0-9a-f:.]*\]?", re.IGNORECASE
+)
+LANGUAGE = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*", re.IGNORECASE)
+
+_REDIS = (
+    "write redis://HOST:6379/0, rediss://HOST:6380/0 (TLS) or unix:///run/redis/redis.sock: the"
+    " state is kept in one Redis or Valkey, and no Sentinel, cluster or other broker is asked"
+)
+_OPTIONS = frozenset({"db", "username", "password", "client_name", "health_check_interval"})
+"""Of redis-py, besides those of TLS. Others would change how long is waited, or what is read."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def redis_url(text: str) -> str:
+    """The address of a Redis-compatible server, as redis-py and Celery both read it."""
+    if not text:
+        return text
+    try:
+        options = [name for name, _ in parse_qsl(urlsplit(text).query, keep_blank_values=True)]
+        meant = _is_redis(text)
+    except ValueError:  # the port, or a host in brackets
+        meant = False
+    if not meant:
+        raise ValueError(_REDIS)
+    if unknown := [o for o in options if o not in _OPTIONS and not o.startswith("ssl_")]:
+        known = ", ".join(sorted(_OPTIONS))
+        raise ValueError(f"{', '.join(unknown)}: no option here; there are: {known} and ssl_...")
+    try:
+        redis.ConnectionPool.from_url(text).make_connection()
+    except (redis.RedisError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"an option is wrong: {type(error).__name__}; {_REDIS}") from None
+    return text
+
+
+def _is_redis(text: str) -> bool:
+    parts = urlsplit(text)
+    if not text.isprintable() or " " in text or parts.fragment or "," in parts.netloc:
+        return False
+    if parts.scheme == "unix":
+        return parts.netloc[-1:] in {"", "@"} and parts.path.startswith("/") and parts.path != "/"
+    return (
+        parts.scheme in {"redis", "rediss"}
+        and bool(parts.hostname)
+        and parts.port != 0
+        and re.fullmatch(r"/?|/[0-9]{1,5}", parts.path) is not None
+    )
+
+
+def web_root(text: object) -> object:
+    """The name of a directory, as far as its text tells."""
+    if not isinstance(text, (str, Path)):
+        return text
+    name = str(text)
+    if not name or not name.isprintable():
+        raise ValueError("name a directory, relative to this file or from the root")
+    if _SCHEME.match(name):
+        raise ValueError("is an address: files are written into a directory of this machine")
+    if name.startswith("~"):
+        raise ValueError("write the home directory out: no shell reads this file")
+    return text
+
+
+def on_disk(root: Path, home: Path) -> str | None:
+    """What is wrong with a `web_root` as it is found, None if nothing: `home` holds the settings,
+    which a web server would hand out with the secrets in them.
+    """
+    root, home = root.resolve(), home.resolve()
+    if home.is_relative_to(root):
+        return "holds the configuration, whose secrets would be served: name a directory below it"
+    for path in (root, *root.parents):
+        try:
+            if path.exists():
+                return None if path.is_dir() else f"{path} is a file: name a directory"
+        except OSError:  # whoever looks may not; the worker may
+            return None
+    return None
+
+
+def path_pattern(text: str) -> str:
+    """A pattern of paths of a site."""
+    if not text.startswith("/") or not text.isprintable() or " " in text:
+        raise ValueError("a pattern of paths begins with /, as /blog/*")
+    return text
+
+
+def language(text: str) -> str:
+    """A code of a language, as BCP 47 has them."""
+    if not LANGUAGE.fullmatch(text):
+        raise ValueError("a language is written as en or pt-br")
+    return text
+
+
+def host(text: str) -> str:
+    """The name or address of a host, without a port."""
+    if not HOST.fullmatch(text):
+        raise ValueError("name a host alone, as www.example.com: no scheme, port or path")
+    return text
+
+
+def http_address(text: str) -> bool:
+    """Whether `text` is an address of a web server; the user name in it is allowed."""
+    try:
+        parts = urlsplit(text)
+        meant = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    name = parts.hostname or ""
+    return bool(meant) and text.isprintable() and " " not in text and "." not in name[:1]
