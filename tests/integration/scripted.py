@@ -11,6 +11,7 @@ import redis
 
 from shared.scopes import Scope
 from shared.shards import Shard
+from shared.store import buckets
 from shared.store.amending import Amending, Amendment
 from shared.store.checks import Checks
 from shared.store.contract import Keys
@@ -306,7 +307,8 @@ def _amend(rig: Any) -> None:
 
 def _buckets(rig: Any) -> None:
     _site(rig)
-    with _caught("buckets") as rig.found:
+    with _caught("buckets") as rig.found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "FEW_KEYS", 0)
         next(Snapshots(rig.client, rig.name).pages())
 
 
