@@ -134,7 +134,7 @@ def test_a_page_is_dated_by_its_lastmod_or_else_by_its_event(rig: Rig) -> None:
 
 def test_nothing_is_dated_after_its_arrival(rig: Rig) -> None:
     """PROTOCOL M5."""
-    (ident,) = rig.send(upsert("a", version=START * 2))
+    (ident,) = rig.send(upsert("a", version=rig.resyncs.begin_ms() + 20 * 3_600_000))
     rig.settle()
 
     (page,) = fed(rig)
