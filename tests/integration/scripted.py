@@ -11,12 +11,14 @@ import redis
 
 from shared.scopes import Scope
 from shared.shards import Shard
+from shared.store import buckets
 from shared.store.amending import Amending, Amendment
 from shared.store.checks import Checks
 from shared.store.contract import Keys
 from shared.store.dead import Dead
 from shared.store.queues import Queues
 from shared.store.redis import Scripts
+from shared.store.snapshots import Snapshots
 from tests.integration.rig import BASE
 from worker.draining import drain_emptiest
 
@@ -305,9 +307,9 @@ def _amend(rig: Any) -> None:
 
 def _buckets(rig: Any) -> None:
     _site(rig)
-    with _caught("buckets") as rig.found:
-        prefix = rig.keys.loc(bytes(2)).removesuffix("0")
-        Scripts(rig.client)("buckets", [rig.keys.inbox], prefix, 0, 2_047, 1_000)
+    with _caught("buckets") as rig.found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "FEW_KEYS", 0)
+        next(Snapshots(rig.client, rig.name).pages())
 
 
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
