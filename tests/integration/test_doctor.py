@@ -31,6 +31,7 @@ from shared.store.queues import Queues
 from shared.store.redis import connect
 from shared.store.workers import HEARTBEAT, Workers
 from tests.integration.conftest import RedisServer, wait_until
+from tests.integration.examined import examine as check_state
 from tests.integration.rig import BASE, Rig
 from tests.unit.cms import Asked, Reply, served
 from worker.plant import Plant
@@ -114,6 +115,7 @@ def worker(rig: Rig, redis_server: RedisServer) -> Plant:
 
 @pytest.mark.usefixtures("worker")
 def test_a_sound_system_passes_every_check_and_is_left_as_it_was(home: Path, rig: Rig) -> None:
+    check_state(rig)
     before = {path.name: path.stat().st_mtime_ns for path in rig.root.iterdir()}
     keys = set(rig.client.keys())
 
