@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from deploy.doctor import reach, robots, root, store, work
+from deploy.doctor.beginning import not_begun
 from deploy.doctor.contract import Case, Result, examine
 from deploy.terminal import (
     HomeOption,
@@ -26,7 +27,7 @@ from shared.store.redis import connect
 
 TIMEOUT_S = 3.0
 
-_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "dim"}
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "dim", "wait": "cyan"}
 _CONFIGURATION = ("configuration", "every setting in sitemapd.toml and the environment", "")
 
 
@@ -46,7 +47,8 @@ def doctor(
 ) -> None:
     """Look at configuration, Redis, clock, web root, robots.txt, files, workers, what is served.
 
-    Says what to do about all that is wrong. Exit code 1 if anything fails.
+    Says what to do about all that is wrong. Exit code 1 if anything fails; what waits for the first
+    start or event of a new site is no failure.
     """
     seen = []
     for result in _results(home, site, to, offline=offline):
@@ -73,7 +75,13 @@ def _results(home: HomeOption, site: SiteOption, to: str, *, offline: bool) -> I
     sites = {name: each for name, each in place.settings.sites.items() if site in {None, name}}
     yield Result(*_CONFIGURATION, "ok", f"{config}, sites: {', '.join(sites)}", "")
     with connect(place.settings.redis_url, TIMEOUT_S) as client:
-        cases = [Case(place.settings, name, each, client, to) for name, each in sites.items()]
+        cases = [
+            Case(
+                place.settings, name, each, client, to,
+                not_begun=not_begun(client, place.settings, name, place.home),
+            )
+            for name, each in sites.items()
+        ]  # fmt: skip
         checks = (
             *store.checks(config), *root.CHECKS, *robots.CHECKS,
             *work.CHECKS, *reach.CHECKS,

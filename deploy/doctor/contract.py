@@ -15,7 +15,9 @@ from shared.sites import Site
 
 _DOWN = "Redis does not answer"
 
-Status = Literal["ok", "warn", "fail", "skip"]
+Status = Literal["ok", "warn", "fail", "skip", "wait"]
+Begins = Literal["", "redis", "web root", "parts"]
+"""What a site lacks before it is started for the first time; parts: web process and worker."""
 
 
 class Finding(NamedTuple):
@@ -41,7 +43,8 @@ class Result(NamedTuple):
 class Case:
     """What is examined: a configuration, and one of its sites.
 
-    `to` is the address of the webhook, `now` the clock here (s since 1970).
+    `to` is the address of the webhook, `now` the clock here (s since 1970), `not_begun` what is not
+    there yet because the site was never started (deploy/doctor/beginning.py).
     """
 
     settings: Settings
@@ -50,11 +53,13 @@ class Case:
     client: redis.Redis
     to: str
     now: Callable[[], float] = time.time
+    not_begun: frozenset[Begins] = frozenset()
 
 
 class Check(NamedTuple):
     """One check. `todo` is what to do when it cannot even be made.
 
+    `needs` is what it finds missing before the site was ever started, which is no failure then.
     `once` if it is about all sites together, `store` if it asks Redis, `online` if it goes out.
     """
 
@@ -65,6 +70,7 @@ class Check(NamedTuple):
     once: bool = False
     store: bool = False
     online: bool = False
+    needs: Begins = ""
 
 
 def ok(detail: str) -> Finding:
@@ -87,6 +93,15 @@ def skip(detail: str) -> Finding:
     return Finding("skip", detail)
 
 
+_NOT_YET: dict[Begins, Finding] = {
+    "redis": Finding("wait", "the embedded server was never started", "start it: sitemapd up"),
+    "web root": Finding("wait", "the first publish makes the web root", "send a first event"),
+    "parts": Finding(
+        "wait", "was never started", "start it: sitemapd up, or sitemapd run web and run worker"
+    ),
+}  # fmt: skip
+
+
 def examine(
     cases: Iterable[Case], checks: Iterable[Check], *, offline: bool = False
 ) -> Iterator[Result]:
@@ -102,7 +117,10 @@ def examine(
                 finding = skip(_DOWN)
             elif not (check.online and offline):
                 finding = _look(check, case)
-                down = down or (check.store and finding.detail.startswith(_DOWN))
+                failed = finding.detail
+                if finding.status == "fail" and check.needs in case.not_begun:
+                    finding = _NOT_YET[check.needs]
+                down = down or (check.store and failed.startswith(_DOWN))
             yield Result(check.name, check.looks_at, "" if check.once else case.name, *finding)
 
 

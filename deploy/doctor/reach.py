@@ -127,11 +127,16 @@ def _webhook(case: Case) -> Finding:
 
 
 CHECKS = (
-    Check("public sitemap", "the index at its public address", _sitemap, _SERVED, online=True),
-    Check("public file", "the first file that the index names", _file, _SERVED, online=True),
-    Check("public robots.txt", "robots.txt at its address", _robots, _SERVED, online=True),
+    *(
+        Check(f"public {name}", looks_at, look, _SERVED, online=True, needs="web root")
+        for name, looks_at, look in (
+            ("sitemap", "the index at its public address", _sitemap),
+            ("file", "the first file that the index names", _file),
+            ("robots.txt", "robots.txt at its address", _robots),
+        )
+    ),
     Check(
         "webhook", "whether events can be sent", _webhook, "name its address with --to",
-        online=True,
+        online=True, needs="parts",
     ),
 )  # fmt: skip

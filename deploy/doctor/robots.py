@@ -111,6 +111,6 @@ _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 CHECKS = (
     Check(
         "robots.txt", "our lines in it, and whether it keeps Google from pages we list", _robots,
-        "see that robots.txt can be read, and is no link", store=True,
+        "see that robots.txt can be read, and is no link", store=True, needs="web root",
     ),
 )  # fmt: skip

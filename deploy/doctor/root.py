@@ -221,16 +221,26 @@ CHECKS = (
     Check(
         "web root", "its owner and mode, and whether files can be replaced in it", _web_root,
         "let the user of the worker write there; as a mount, it has to be writable",
+        needs="web root",
     ),
-    Check("web root space", "free bytes and inodes", _space, "create the web root"),
-    Check("web root leftovers", "half-written files", _leftovers, "create the web root"),
+    Check(
+        "web root space", "free bytes and inodes", _space, "create the web root",
+        needs="web root",
+    ),
+    Check(
+        "web root leftovers", "half-written files", _leftovers, "create the web root",
+        needs="web root",
+    ),
     Check(
         "state", "whether Redis and the files belong together", _state, "create the web root",
-        store=True,
+        store=True, needs="web root",
     ),
     Check(
         "settings", "whether files, sections and pages are those of the settings of today",
         _settings, "run: sitemapd rebuild", store=True,
     ),
-    Check("files", "the index, and every file that it names", _files, "run: sitemapd rebuild"),
+    Check(
+        "files", "the index, and every file that it names", _files, "run: sitemapd rebuild",
+        needs="web root",
+    ),
 )  # fmt: skip

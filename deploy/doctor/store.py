@@ -154,7 +154,10 @@ def checks(config: Path) -> tuple[Check, ...]:
             "secrets", "who can read sitemapd.toml", secrets_file(config),
             "see that this user may look at the file", once=True,
         ),
-        Check("redis", "whether Redis answers, its memory", _answers, see, once=True, store=True),
+        Check(
+            "redis", "whether Redis answers, its memory", _answers, see, once=True, store=True,
+            needs="redis",
+        ),
         Check(
             "redis settings", "whether it may lose acknowledged events", _settings, see,
             once=True, store=True,

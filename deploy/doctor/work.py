@@ -142,7 +142,8 @@ def _consistency(case: Case) -> Finding:
 
 CHECKS = (
     Check(
-        "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True
+        "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True,
+        needs="parts",
     ),
     Check("paused", "whether somebody has paused a queue", _paused, _START, store=True),
     Check("inbox", "how long the oldest event waits", _inbox, _START, store=True),

@@ -33,6 +33,7 @@ from shared.store.workers import HEARTBEAT, Workers
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.examined import examine as check_state
 from tests.integration.rig import BASE, Rig
+from tests.integration.worked import beat
 from tests.unit.cms import Asked, Reply, served
 from worker.plant import Plant
 
@@ -575,3 +576,75 @@ def test_a_check_that_breaks_is_one_failed_check(rig: Rig) -> None:
 
     assert bad[3:] == ("fail", "the check failed: ZeroDivisionError: of nobody's making", "mend it")
     assert good.status == "ok"
+
+
+@pytest.fixture
+def new(redis_server: RedisServer, store: redis.Redis, tmp_path: Path) -> Path:
+    """A site that was configured a moment ago: nothing was started, sent or published."""
+    assert not store.keys("{*")
+    text = CONFIG.format(url=redis_server.url, base="http://127.0.0.1:9/", more="")
+    (tmp_path / "sitemapd.toml").write_text(text)
+    (tmp_path / "sitemapd.toml").chmod(0o600)
+    return tmp_path
+
+
+def test_a_new_site_waits_for_its_start_and_nothing_of_it_fails(new: Path) -> None:
+    code, found = command(new)
+
+    assert code == 0
+    assert {name for name, each in found.items() if each.status == "wait"} == {
+        "web root", "web root space", "web root leftovers", "state", "files", "robots.txt",
+        "workers", "public sitemap", "public file", "public robots.txt", "webhook",
+    }  # fmt: skip
+    assert not {name for name, each in found.items() if each.status in {"fail", "warn"}}
+    assert "sitemapd up" in found["workers"].todo
+    assert "first event" in found["web root"].todo
+    assert not (new / "public").exists()
+
+
+def test_a_new_site_with_the_embedded_server_waits_for_it(new: Path) -> None:
+    config = new / "sitemapd.toml"
+    config.write_text("\n".join(config.read_text().splitlines()[2:]))
+    code, found = command(new)
+
+    assert code == 0
+    assert found["redis"].status == "wait"
+    assert {each.status for each in found.values()} == {"ok", "wait", "skip"}
+
+
+def _open_to_all(new: Path, _store: redis.Redis) -> None:
+    (new / "public").mkdir()
+    (new / "public").chmod(0o777)
+
+
+def _worked(_new: Path, store: redis.Redis) -> None:
+    Workers(store).beat("w1", beat())
+
+
+def _published(_new: Path, store: redis.Redis) -> None:
+    store.hset("{demo}:counters", "publishes", 1)
+
+
+def _accepted(_new: Path, store: redis.Redis) -> None:
+    store.xadd("{demo}:inbox", {"e": "x"})
+
+
+@pytest.mark.parametrize(
+    ("begin", "failing"),
+    [
+        (_open_to_all, {"web root"}), (_worked, {"webhook"}),
+        (_accepted, {"web root", "workers", "webhook"}),
+        (_published, {"web root", "web root space", "files", "workers", "public sitemap"}),
+    ],
+)  # fmt: skip
+def test_what_is_missing_after_the_beginning_fails(
+    new: Path,
+    store: redis.Redis,
+    begin: Callable[[Path, redis.Redis], None],
+    failing: set[str],
+) -> None:
+    begin(new, store)
+    code, found = command(new)
+
+    assert code == 1
+    assert failing <= {name for name, each in found.items() if each.status == "fail"}
