@@ -79,7 +79,7 @@ class RedisServer:
         self._process.wait()
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 10) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
