@@ -204,7 +204,8 @@ class Rig:
             listed += [(url.removeprefix(BASE), lastmod) for url, lastmod in lines.items()]
         on_disk = {shards.on_disk(name, self.site.form): lastmod for name, lastmod in listed}
         assert len(on_disk) == len(listed), "a file is listed twice"
-        assert {name for name in names if not name.startswith("sitemap")} == set(on_disk)
+        stray = {name for name in names if not name.startswith("sitemap")} ^ set(on_disk)
+        assert not stray, f"on the disk and in no index, or the other way round: {stray}"
         for name, lastmod in on_disk.items():
             # Later only if somebody had lost the file and the same bytes were put back.
             assert lastmod <= w3c.from_epoch_s(self.files()[name].mtime_ns // 10**9)
