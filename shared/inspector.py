@@ -9,7 +9,7 @@ import redis
 
 from shared import fragments, shards, upkeep, urls, w3c
 from shared.entries import Entry
-from shared.known import NEWS
+from shared.known import NEWS, Arrival
 from shared.locator import Located, digest_of
 from shared.shards import Shard
 from shared.sites import Site
@@ -120,7 +120,7 @@ class Inspector:
         if page is None:
             answer["why"] = "no event about this URL was ever accepted, or it was deleted long ago"
         else:
-            answer["since"] = w3c.from_epoch_s((page.stamp >> 16) // 1000)
+            answer["version"] = w3c.from_epoch_s((page.stamp >> 16) // 1000)
             if page.live:
                 answer |= self._published(loc, page)
                 if (news := self._lookup.find(NEWS + loc)) is not None and news.live:
@@ -134,11 +134,10 @@ class Inspector:
             if shard and hold:
                 answer["held"] = _held(shard, hold)
                 answer["why"] = self._why_held(loc, page, shard)
-        answer["lately"] = [
-            {"event": ident, "decision": reason}
-            for ident, subject, reason, _ in reversed([*self._history.decisions(LATELY)])
-            if subject == loc
-        ]
+        lately = [each for each in self._history.decisions(LATELY) if each[1] == loc][::-1]
+        if changes := [ident for ident, _, _, changed in lately if changed]:
+            answer["since"] = w3c.from_epoch_s(Arrival.of(changes[-1]).ms // 1000)
+        answer["lately"] = [{"event": ident, "decision": reason} for ident, _, reason, _ in lately]
         return answer
 
     def _appears(self, loc: str, page: Located) -> str | None:

@@ -31,6 +31,7 @@ EARLIEST_VERSION = 946_684_800_000
 
 _YEAR_MS, _LONGEST = 31_556_952_000, 10**20
 _MEANT = "version is milliseconds since 1970; "
+_NO_DAY = "names no day, and the sitemap schema takes no year or month alone: send YYYY-MM-DD"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -229,11 +230,19 @@ def _ahead(given: object, value: int, latest: int) -> str:
 
 def _lastmod(members: Members) -> str | None:
     text = members.text("lastmod")
+    if text is None:
+        return None
+    if w3c.is_year_or_month(text):
+        members.warn("lastmod", "PROTOCOL M1", f"left out: {text} {_NO_DAY}")
+        return None
     try:
-        return None if text is None else w3c.canonical(text)
+        lastmod = w3c.canonical(text)
     except DateError as error:
         members.fault("lastmod", "PROTOCOL M1", str(error))
         return None
+    if w3c.in_future(lastmod, members.rules.clock()):
+        members.warn("lastmod", "PROTOCOL M5", f"left out: {lastmod} lies in the future")
+    return lastmod
 
 
 def _changefreq(members: Members) -> str | None:

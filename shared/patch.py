@@ -9,7 +9,6 @@ Not guaranteed: the order of entries across blocks, which is that of first arriv
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from shared import feeds, fragments, groups, linking, upkeep, w3c
@@ -23,15 +22,15 @@ from shared.linking import Links
 from shared.locator import Claim, Located, is_older, stamp
 from shared.upkeep import is_over, next_over_ms
 
-SKEW_MS = 300_000
-"""How far ahead of us a sender's clock may be before its lastmod counts as in the future (M5)."""
-
 
 class Decision(NamedTuple):
     """What was decided for one event: `reason` in words, whether published bytes change."""
 
     changed: bool
     reason: str
+
+
+FUTURE_LASTMOD = "its lastmod lies in the future and is left out"
 
 
 def decide(
@@ -69,6 +68,8 @@ def _decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Dec
         gone = _remove(known, loc, owner, when, why, arrival.ms)
         return left if left.changed and not gone.changed else gone
     put = _put(known, event, loc, owner, when, arrival, policy)
+    if event.lastmod is not None and w3c.in_future(event.lastmod, arrival.ms):
+        put = put._replace(reason=f"{put.reason}; {FUTURE_LASTMOD}")
     if left.changed:
         return Decision(changed=True, reason=f"moved: {put.reason}")
     return put
@@ -261,7 +262,7 @@ def _entry(
     known: Known, event: Event, loc: str, group: bytes, arrival: Arrival, policy: Policy
 ) -> Entry:
     lastmod = event.lastmod
-    if lastmod is not None and in_future(lastmod, arrival.ms):
+    if lastmod is not None and w3c.in_future(lastmod, arrival.ms):
         lastmod = None  # PROTOCOL M5: worth less than none
     changefreq, priority = (event.changefreq, event.priority) if policy.hints else (None, None)
     if not (event.images or event.videos or event.alternates or group):
@@ -278,18 +279,3 @@ def is_current(article: News, now_ms: int) -> bool:
     after it.
     """
     return news.appears_ms(article) <= now_ms < news.leaves_ms(article)
-
-
-def in_future(lastmod: str, now_ms: int) -> bool:
-    """Whether the canonical `lastmod` lies after `now_ms`, senders' clocks and zones allowed for.
-
-    A date alone may be that of the farthest time zone, 14 hours ahead of UTC.
-    """
-    ahead_ms = SKEW_MS if len(lastmod) > _DATE else w3c.FARTHEST_ZONE_MS
-    # Canonical dates and times sort as text.
-    return lastmod > _moment((now_ms + ahead_ms) // 1000)[: len(lastmod)]
-
-
-# The events of a batch arrived within the same few seconds.
-_moment = lru_cache(16)(w3c.from_epoch_s)
-_DATE = len("2026-11-21")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from shared.errors import DateError
@@ -17,7 +18,7 @@ _ACCEPTED = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?(?:Z|([+-])([0-9]{2}):([0-9]{2})))?"
 )
-_YEAR_OR_MONTH = re.compile(r"[0-9]{4}(?:-[0-9]{2})?")
+_YEAR_OR_MONTH = re.compile(r"(?!0000)[0-9]{4}(?:-(?:0[1-9]|1[0-2]))?")
 _LIKE_DATE_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(.)[0-9]{2}:[0-9:.]*(.*)")
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -27,6 +28,8 @@ _LAST_S = (date.max.toordinal() - _EPOCH_ORDINAL + 1) * _DAY_S - 1
 _WIDEST_ZONE_MIN = 14 * 60  # xsd:dateTime knows none wider
 FARTHEST_ZONE_MS = _WIDEST_ZONE_MIN * 60_000
 """How long before midnight UTC a date may begin somewhere."""
+SKEW_MS = 300_000
+"""How far ahead of us a sender's clock may be before its lastmod counts as in the future (M5)."""
 _SHOWN = 40  # characters of a refused text that its message repeats
 
 
@@ -46,6 +49,23 @@ def canonical(text: str) -> str:
     if not moment.has_time or (len(text) == 20 and text[-1] == "Z"):
         return text
     return from_epoch_s(moment.seconds)
+
+
+def is_year_or_month(text: str) -> bool:
+    """Whether this is the W3C profile's `YYYY` or `YYYY-MM`, which the sitemap schema does not take
+    (PROTOCOL M1).
+    """
+    return _YEAR_OR_MONTH.fullmatch(text) is not None
+
+
+def in_future(text: str, now_ms: int) -> bool:
+    """Whether the canonical `text` lies after `now_ms`, senders' clocks and zones allowed for.
+
+    A date alone may be that of the farthest time zone, 14 hours ahead of UTC.
+    """
+    ahead_ms = SKEW_MS if len(text) > _DATE else FARTHEST_ZONE_MS
+    # Canonical dates and times sort as text.
+    return text > _moment((now_ms + ahead_ms) // 1000)[: len(text)]
 
 
 def epoch_ms(text: str) -> int:
@@ -72,6 +92,11 @@ def from_epoch_s(seconds: int) -> str:
     return (
         f"{date.fromordinal(_EPOCH_ORDINAL + days).isoformat()}T{hour:02}:{minute:02}:{second:02}Z"
     )
+
+
+# The events of a batch arrived within the same few seconds.
+_moment = lru_cache(16)(from_epoch_s)
+_DATE = len("2026-11-21")
 
 
 def from_rfc822(text: str) -> str | None:

@@ -17,6 +17,7 @@ from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from shared import telemetry
+from shared.admin.outcomes import counted
 from shared.errors import InvalidError, StoreError
 from webhook.problems import PROBLEMS, RETRY_AFTER_S, RefusedError, document
 from webhook.repeats import Repeats
@@ -89,7 +90,7 @@ def _refuse(error: Exception) -> Response:
         return _problem(error.code, str(error), error.reason, headers=error.headers)
     if isinstance(error, InvalidError):
         reason = ", ".join(sorted({fault.rule for fault in error.faults}))
-        detail = f"{len(error.faults)} faults; nothing was accepted"
+        detail = f"{counted(len(error.faults), 'fault')}; nothing was accepted"
         return _problem("invalid", detail, reason, faults=error.faults)
     if isinstance(error, StoreError):
         detail = f"nothing is lost if you send it again in {RETRY_AFTER_S} s"

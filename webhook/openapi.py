@@ -30,6 +30,7 @@ from webhook.sources import cloudevents, native
 from webhook.wire import NDJSON
 
 _READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
+_NO_DAY = "^[0-9]{4}(-(0[1-9]|1[0-2]))?$"
 _NOTHING = {"type": "null"}  # a member that is null is not there
 _RESYNC = {"enum": list(RESYNC_MEMBERS)}
 _LARGEST = 10**MAX_DIGITS - 1
@@ -77,8 +78,9 @@ EVENT: Schema = {
         },
         "lastmod": {
             "type": ["string", "null"],
-            "pattern": W3C,
-            "description": "when the page changed, a W3C date or datetime",
+            "pattern": f"{W3C}|{_NO_DAY}",
+            "description": "when the page changed, a W3C date or datetime; a year or month alone,"
+            " and what lies in the future, is left out with a warning",
         },
         "changefreq": {"enum": [*sorted(CHANGEFREQS), None]},
         "priority": {
@@ -221,7 +223,11 @@ _ENTRY = {
         "loc": URL,
         "listed": _FLAG,
         "why": {**TEXT, "description": "why it is not listed"},
-        "since": {**MOMENT, "description": "version of the latest event about it"},
+        "version": {**MOMENT, "description": "of the latest event about it"},
+        "since": {
+            **MOMENT,
+            "description": "when an event last changed it, if that is among the latest decisions",
+        },
         "section": TEXT,
         "file": TEXT,
         "url": URL,

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from shared import w3c
 from shared.errors import Fault, InvalidError
 from shared.events import Event, parse
 from shared.extensions.news import appears_ms
 from shared.members import Rules
-from shared.patch import in_future, is_current
+from shared.patch import is_current
 from shared.upkeep import is_over
 from worker.pruning import SOFT, salvage, shortened
 from worker.settling import now_ms
@@ -19,6 +20,9 @@ from worker.sources import Item, Note, Record, Refusal
 _STATED = ("loc", *SOFT)
 _TOLD_BY_READERS = frozenset({"I2", "V9", "W9"})
 """What is deprecated: named once for each file, not for each page."""
+
+_TOLD_BY_THE_CLOCK = "M5"
+"""What `_timely` says by the translator's own clock."""
 
 
 class Said(NamedTuple):
@@ -74,7 +78,7 @@ class Translator:
         told = [(fault, f"{name} left out: {_within(name, fault)}") for name, fault in gone.items()]
         told += [(fault, f"{fault.field}: {fault.detail}") for fault in long + warnings]
         for fault, detail in told:
-            if _rule(fault) not in _TOLD_BY_READERS:
+            if _rule(fault) not in {*_TOLD_BY_READERS, _TOLD_BY_THE_CLOCK}:
                 say(Said("noted", item.where, _rule(fault), detail, item.loc))
         return _timely(event, item, say, self._now_ms())
 
@@ -103,7 +107,7 @@ class Translator:
 def _timely(event: Event, record: Record, say: Callable[[Said], None], now_ms: int) -> Event:
     """`event` without what the clock would leave out unsaid later on (PROTOCOL M5, V6, W4)."""
     gone: dict[str, tuple[object, str, str]] = {}
-    if event.lastmod is not None and in_future(event.lastmod, now_ms):
+    if event.lastmod is not None and w3c.in_future(event.lastmod, now_ms):
         gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
     if event.news and now_ms < appears_ms(event.news):
         detail = f"news is listed from {event.news['publication_date']} on"

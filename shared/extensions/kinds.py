@@ -6,6 +6,7 @@ ValueRefusedError with a remedy, and `schema`, the same for OpenAPI.
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -111,6 +112,9 @@ class Integer:
         raise ValueRefusedError(f"must be a whole number from {self._least}{upper}")
 
 
+_PLACES = 16
+
+
 class Decimal:
     """A decimal from `least` to `most`, as a number or a text without an exponent."""
 
@@ -130,8 +134,8 @@ class Decimal:
         """With at least one digit behind the point, and no zeros after that."""
         if type(value) is int and self._least <= value <= self._most:
             value = str(value)
-        elif type(value) is float:  # str would write an exponent
-            value = f"{value:.16f}"
+        elif type(value) is float:
+            value = _digits(value)
         match = self._TEXT.fullmatch(value) if isinstance(value, str) else None
         if match:
             whole, fraction = int(match[1] or 0), (match[2] or match[3] or "").rstrip("0")
@@ -140,6 +144,12 @@ class Decimal:
                 return f"{whole}.{fraction or '0'}"
         upper = " of at most 18 digits" if self._most == LARGEST else f" to {self._most}"
         raise ValueRefusedError(f"must be a decimal from {self._least}{upper}, as 4.5")
+
+
+def _digits(value: float) -> str:
+    """The shortest digits that mean `value`, 4.2 and not 4.2000000000000002; no exponent."""
+    shortest = format(decimal.Decimal(repr(value)), "f")
+    return shortest if len(shortest.partition(".")[2]) <= _PLACES else f"{value:.{_PLACES}f}"
 
 
 class YesNo:

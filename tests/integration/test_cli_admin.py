@@ -321,3 +321,29 @@ def test_every_action_gives_a_command_that_exists(rig: Rig, store: redis.Redis) 
             context = context or command.make_context("sitemapd", [*words])
             _, command, words = command.resolve_command(context, words)
         assert command.make_context(outcome.action, words).params["site"] == "demo"
+
+
+def test_publish_and_rebuild_say_so_when_no_file_was_written(home: Path) -> None:
+    for words in (("publish",), ("rebuild",)):
+        assert run(home, *words).stdout == "no file was written or removed\n"
+        assert answer(home, *words) == {"touched": []}
+
+
+def test_since_is_when_the_page_changed_and_no_event_without_effect_moves_it(
+    home: Path, rig: Rig
+) -> None:
+    loc = f"{BASE}since"
+    rig.do({"type": "upsert", "loc": loc, "version": "2026-01-01"})
+    before = answer(home, "entry", loc)
+    rig.do({"type": "upsert", "loc": loc, "version": "2026-01-02"})
+    after = answer(home, "entry", loc)
+
+    assert before["since"] == after["since"]
+    assert (before["version"][:10], after["version"][:10]) == ("2026-01-01", "2026-01-02")
+    assert [each["decision"] for each in after["lately"]] == ["added", "same content"]
+
+
+def test_a_lastmod_in_the_future_is_among_the_reasons_of_an_entry(home: Path, rig: Rig) -> None:
+    rig.do({"type": "upsert", "loc": f"{BASE}ahead", "lastmod": "2099-01-01"})
+
+    assert "its lastmod lies in the future" in run(home, "entry", f"{BASE}ahead").stdout

@@ -57,6 +57,23 @@ class TestWarning:
 
         assert "warnings" not in web.post(ADDRESS, data=body, headers=signed(body)).json
 
+    @pytest.mark.parametrize(("lastmod", "rule"), [("2026-11", "M1"), ("2099-01-01", "M5")])
+    def test_a_lastmod_that_will_not_be_listed_is_said_to_its_sender(
+        self, web, store, signed, lastmod, rule
+    ):
+        body = json.dumps({**json.loads(UPSERT), "lastmod": lastmod}).encode()
+        response = web.post(ADDRESS, data=body, headers=signed(body))
+
+        assert response.status_code == 202
+        assert [each["rule"] for each in response.json["warnings"]] == [f"PROTOCOL {rule}"]
+        assert len(stored(store)) == 1
+
+    @pytest.mark.parametrize(("count", "said"), [(1, "1 fault;"), (2, "2 faults;")])
+    def test_faults_are_counted_in_words(self, web, signed, count, said):
+        body = json.dumps([{"type": "upsert", "loc": "x"}] * count).encode()
+
+        assert web.post(ADDRESS, data=body, headers=signed(body)).json["detail"].startswith(said)
+
     def test_a_hundred_warnings_are_the_most(self, web, signed):
         body = json.dumps([json.loads(titled("a\u0000b"))[1]] * 101).encode()
 
@@ -163,7 +180,7 @@ class TestAddresses:
         assert ask() == {
             "loc": LOC,
             "listed": True,
-            "since": "2026-11-18T11:06:40Z",
+            "version": "2026-11-18T11:06:40Z",
             "section": "pages",
             "file": "pages-1.xml",
             "url": "https://www.example.com/pages-1.xml",

@@ -230,6 +230,37 @@ def test_a_version_in_another_unit_or_far_ahead_is_refused_by_name(
     assert fault.detail.endswith(said)
 
 
+@pytest.mark.parametrize("value", ["2026", "2026-11", "0001-12"])
+def test_a_year_or_a_month_alone_is_taken_as_no_lastmod_with_a_warning(value: str) -> None:
+    """PROTOCOL M1: legal W3C, and no lastmod of the schema; the page is changed all the same."""
+    warnings: list[Fault] = []
+
+    assert events.parse({**UPSERT, "lastmod": value}, RULES, warnings=warnings).lastmod is None
+    assert [(each.field, each.rule) for each in warnings] == [("lastmod", "PROTOCOL M1")]
+    assert f"left out: {value} names no day" in warnings[0].detail
+
+
+@pytest.mark.parametrize("value", ["2026-00", "2026-13", "26-11", "2026-1", "0000", "2026-W47"])
+def test_what_is_like_a_month_and_none_is_refused(value: str) -> None:
+    assert only_fault(lastmod=value).rule == "PROTOCOL M1"
+
+
+@pytest.mark.parametrize(
+    ("lastmod", "warned"),
+    [
+        ("2026-11-21T10:25:30Z", False), ("2026-11-21T10:25:31Z", True), ("2026-11-22", False),
+        ("2026-11-23", True), ("2099-01-01", True),
+    ],
+)  # fmt: skip
+def test_a_lastmod_in_the_future_is_taken_with_a_warning(lastmod: str, warned: bool) -> None:
+    """PROTOCOL M5: it will not be listed, and whoever sent it is told."""
+    warnings: list[Fault] = []
+    events.parse({**UPSERT, "lastmod": lastmod}, ON_THE_DAY, 3, warnings)
+    told = [Fault("lastmod", "PROTOCOL M5", f"left out: {lastmod} lies in the future", 3)]
+
+    assert warnings == (told if warned else [])
+
+
 def test_a_version_that_only_counts_is_taken_with_a_warning() -> None:
     """It orders the events that have one; those without win."""
     warnings: list[Fault] = []

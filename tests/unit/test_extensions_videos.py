@@ -93,11 +93,23 @@ def test_a_duration_beyond_its_limits_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0.0"), (5, "5.0"), (4.5, "4.5"), ("4.50", "4.5"), (1e-9, "0.000000001"), ("5.0", "5.0")],
+    [
+        (0, "0.0"),
+        (5, "5.0"),
+        (4.5, "4.5"),
+        ("4.50", "4.5"),
+        (1e-9, "0.000000001"),
+        ("5.0", "5.0"),
+        (4.2, "4.2"),
+        (2.3, "2.3"),
+        (0.1 + 0.2, "0.3"),
+        (1e-20, "0.0"),
+        (3.3333333333333335, None),
+    ],
 )
 def test_a_rating_is_a_decimal_from_0_to_5(value: object, text: str) -> None:
     """PROTOCOL V5."""
-    assert taken(rating=value)["rating"] == text
+    assert taken(rating=value)["rating"] == (text or str(value))
 
 
 @pytest.mark.parametrize(

@@ -212,9 +212,13 @@ def test_a_page_stays_in_its_section_until_another_is_named(
 def test_a_lastmod_in_the_future_is_left_out(lastmod: str, listed: bool) -> None:
     """PROTOCOL M5; five minutes for the clocks of senders, 14 hours for the zone of a date."""
     site = Site()
-    site.batch([up("a", lastmod=lastmod)], Arrival(NOW, 0))
+    added, again = [
+        site.batch([up("a", lastmod=lastmod)], Arrival(NOW, number))[0] for number in range(2)
+    ]
+    told = "" if listed else "; its lastmod lies in the future and is left out"
 
     assert (lastmod if listed else None) == site.entries["a"].lastmod
+    assert (added.reason, again.reason) == (f"added{told}", f"same content{told}")
 
 
 def test_a_date_is_today_as_soon_as_it_is_somewhere_on_earth() -> None:

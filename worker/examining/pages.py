@@ -19,12 +19,12 @@ from shared.blocks import Block
 from shared.errors import DateError, ShardError
 from shared.extensions import news
 from shared.known import NEWS
-from shared.patch import SKEW_MS, in_future
 from shared.shards import Shard
 from shared.sites import MAX_NEWS, Site
 from shared.store.checks import SAMPLES
 from shared.store.contract import PublishedFile
 from shared.store.listing import Listing
+from shared.w3c import SKEW_MS, in_future
 from shared.xml import escape
 from worker.examining.barred import Barrier
 from worker.examining.contract import Step, Tally
