@@ -195,7 +195,7 @@ def test_a_check_that_fails_is_told_and_left_alone_for_a_while(
         worker.look()
         worker.look()
 
-    assert [log["event"] for log in logs] == ["checks failed"]
+    assert [(log["event"], log["loop"]) for log in logs] == [("loop failed", "checks")]
     assert not rig.client.exists(rig.keys.checking)
     assert checks.asked()
 

@@ -93,7 +93,7 @@ def entries(accepted: Iterable[Accepted], now_ms: int) -> dict[tuple[str, str], 
             None,
         )  # fmt: skip
         news = event.get("news")
-        if news and now_ms < _ms(news["publication_date"]) + 48 * HOUR:
+        if news and 0 <= now_ms - _ms(news["publication_date"]) < 48 * HOUR:
             entry = Entry(event.get("lastmod"), (), images, (), news["title"])
             found[_news_section(event), loc] = entry
     return found

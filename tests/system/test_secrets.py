@@ -240,13 +240,18 @@ def test_no_canary_sings(system: System, tmp_path: Path) -> None:
     assert not heard(arguments_of_processes())
     commands(system, tmp_path)
 
-    # faults of the store, with tracebacks in the worker and in the webhook
+    # faults of the store
     client.xadd("{demo}:inbox", {"e": b"no event"})
     client.lpush("sitemapd", b"no message")
     client.rename("{demo}:inbox", "{demo}:aside")
     client.set("{demo}:inbox", b"no stream", ex=600)
     assert 503 in requests(system)
     client.rename("{demo}:aside", "{demo}:inbox")
+    # what nobody foresees is logged with its traceback
+    listed = client.hget("{demo}:counters", "urls")
+    client.hset("{demo}:counters", "urls", "no number")
+    assert 500 in requests(system)
+    client.hset("{demo}:counters", "urls", listed or 0)
     for name in ("redis", "worker", "web"):
         system.kill(name)
         requests(system)
