@@ -32,13 +32,14 @@ that lies farther is none, and neither is one that is stored (T37).
 
 PLACE_BYTES = 6
 """How many bytes of a stored page are its place; what follows is Located.tail."""
+NOWHERE = b"\xff" * PLACE_BYTES
+"""The place of a page that is not listed."""
 
 _REST = struct.Struct(">Q5s")
 _PLACE = struct.Struct(">IH")
 _SHARD_BITS = 20
 _OWNER_AT, _GROUP_AT = 22, 30
 _NOBODY = bytes(8)
-_NOWHERE = b"\xff" * 6
 
 
 class Place(NamedTuple):
@@ -99,14 +100,14 @@ class Located(NamedTuple):
 
     def pack(self) -> bytes:
         """The record as it is stored."""
-        return (_NOWHERE if self.place is None else self.place.pack()) + self.tail()
+        return (NOWHERE if self.place is None else self.place.pack()) + self.tail()
 
     @classmethod
     def unpack(cls, stored: bytes) -> Located:
         """The record of what `pack` gave."""
         stamp_, digest = _REST.unpack_from(stored, 9)
         place = None
-        if stored[:6] != _NOWHERE:
+        if stored[:6] != NOWHERE:
             place = Place.unpack(stored)
         owner = stored[_OWNER_AT:_GROUP_AT]
         return cls(
@@ -167,10 +168,10 @@ def stamp(version: int | None, arrived_ms: int, sequence: int) -> int:
     return version << 16 | min(max(arrived_ms - version, 0), 0xFFFF)
 
 
-def is_older(stamp: int, stored: int, arrived_ms: int) -> bool:
-    """Whether an event of this stamp, arrived then, is older than what is `stored` says.
+def is_older(stamp: int, stored: int, by_ms: int) -> bool:
+    """Whether an event of this stamp is older than what is `stored` says, as of `by_ms`.
 
-    No event that has arrived by then leaves a stamp beyond MAX_AHEAD_MS. One that is there is of
-    before such versions were refused, and says nothing about what is newer.
+    No event that has arrived by then (ms since 1970) leaves a stamp beyond MAX_AHEAD_MS. One that
+    is there is of before such versions were refused, and says nothing about what is newer.
     """
-    return stamp < stored <= (arrived_ms + MAX_AHEAD_MS) << 16 | 0xFFFF
+    return stamp < stored <= (by_ms + MAX_AHEAD_MS) << 16 | 0xFFFF

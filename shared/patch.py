@@ -53,19 +53,21 @@ def decide(
 def _decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Decision:
     loc, owner = subjects(event)
     when = stamp(event.version, *arrival)
+    # An event may wait longer than a version may lie ahead: what came meanwhile counts.
+    by_ms = max(arrival.ms, policy.now_ms)
     left = Decision(changed=False, reason="")
     why = _gone(event)
     if owner:
         claim = known.claims.get(owner)
-        if claim and is_older(when, claim.stamp, arrival.ms):
+        if claim and is_older(when, claim.stamp, by_ms):
             return Decision(changed=False, reason="older than what is known of this id")
         if claim and claim.loc and claim.loc != loc:
-            left = _leave(known, claim.loc, owner, when, why, arrival.ms)
+            left = _leave(known, claim.loc, owner, when, why, by_ms)
         known.claims[owner] = Claim(when, "" if why or loc is None else loc)
     if loc is None:
         return left if left.changed else Decision(changed=False, reason="no page with this id")
     if why:
-        gone = _remove(known, loc, owner, when, why, arrival.ms)
+        gone = _remove(known, loc, owner, when, why, by_ms)
         return left if left.changed and not gone.changed else gone
     put = _put(known, event, loc, owner, when, arrival, policy)
     if event.lastmod is not None and w3c.in_future(event.lastmod, arrival.ms):
@@ -86,17 +88,17 @@ def _gone(event: Event) -> str:
     return ""
 
 
-def _leave(known: Known, loc: str, owner: bytes, when: int, why: str, arrived_ms: int) -> Decision:
+def _leave(known: Known, loc: str, owner: bytes, when: int, why: str, by_ms: int) -> Decision:
     """The page of `owner` is no longer at `loc`; whoever else owns `loc` by now keeps it."""
     page = known.pages.get(loc)
     if not page or page.owner != owner:
         return Decision(changed=False, reason="its old URL belongs to another page by now")
-    return _remove(known, loc, owner, when, why or "moved", arrived_ms)
+    return _remove(known, loc, owner, when, why or "moved", by_ms)
 
 
-def _remove(known: Known, loc: str, owner: bytes, when: int, why: str, arrived_ms: int) -> Decision:
+def _remove(known: Known, loc: str, owner: bytes, when: int, why: str, by_ms: int) -> Decision:
     page = known.pages.get(loc)
-    if page and is_older(when, page.stamp, arrived_ms):
+    if page and is_older(when, page.stamp, by_ms):
         if page.live and owner and page.owner == owner:
             # What is listed here came later, without an id: its old id has left all the same, as it
             # would have if this had been heard of first.
@@ -121,7 +123,7 @@ def _put(
     known: Known, event: Event, loc: str, owner: bytes, when: int, arrival: Arrival, policy: Policy
 ) -> Decision:
     page = known.pages.get(loc)
-    older = page is not None and is_older(when, page.stamp, arrival.ms)
+    older = page is not None and is_older(when, page.stamp, max(arrival.ms, policy.now_ms))
     if page and older and not _vacated(page, owner):
         return Decision(changed=False, reason="older than what is known of this URL")
     group, links = b"", None

@@ -44,12 +44,6 @@ class Shard(NamedTuple):
         return f"{self.section}/{self.number}"
 
     @classmethod
-    def of(cls, text: str) -> Shard:
-        """The shard that `str` wrote."""
-        section, _, number = text.rpartition("/")
-        return cls(section, int(number))
-
-    @classmethod
     def read(cls, stored: bytes) -> Shard | None:
         """The shard that Redis names `stored`; None if no shard has that name (RELIABILITY T35)."""
         found = _SHARD.fullmatch(stored.decode("ascii", errors="replace"))

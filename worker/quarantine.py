@@ -22,7 +22,7 @@ from shared.telemetry import logger
 FIRST_S, LONGEST_S = 1.0, 60.0
 """How long a shard is skipped after its first failure; twice as long after each further one."""
 
-MEND_ROOT = "see that the web root can be written and has room; it is tried again"
+_MEND_ROOT = "see that the web root can be written and has room; it is tried again"
 
 _log = logger("publisher")
 
@@ -71,7 +71,14 @@ class SetAside:
     def stop(self, error: PublishError) -> None:
         """Record that nothing is published, if `error` says so for longer than a moment."""
         with contextlib.suppress(StoreError):  # the sweep comes by again
-            if isinstance(error, ForeignStateError):
-                self._quarantine.stop("state", error.reason, error.todo)
-            elif not isinstance(error, OvertakenError):
-                self._quarantine.stop("disk", str(error), MEND_ROOT)
+            if not isinstance(error, OvertakenError):
+                stop(self._quarantine, error)
+
+
+def stop(quarantine: Quarantine, error: PublishError) -> bool:
+    """Record that `error` keeps all from being published; False if just that was recorded before.
+    StoreError.
+    """
+    if isinstance(error, ForeignStateError):
+        return quarantine.stop("state", error.reason, error.todo)
+    return quarantine.stop("disk", str(error), _MEND_ROOT)

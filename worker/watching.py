@@ -12,13 +12,13 @@ from contextlib import closing
 
 import redis
 
-from shared.errors import ForeignStateError, PublishError
+from shared.errors import PublishError
 from shared.sites import Site
 from shared.store.publishing import Publishing
 from shared.telemetry import logger
 from worker.files import WebRoot
 from worker.ownership import belongs
-from worker.quarantine import MEND_ROOT
+from worker.quarantine import stop
 from worker.reshaping import Reshaper
 
 LOOK_S = 4.0
@@ -48,12 +48,8 @@ class Watch:
         stopped = self._state.quarantine.stopped()
         try:
             sound = self._sound()
-        except ForeignStateError as error:
-            if self._state.quarantine.stop("state", error.reason, error.todo):
-                _log.error("nothing is published", site=self._name, reason=str(error))
-            return
         except PublishError as error:
-            if self._state.quarantine.stop("disk", str(error), MEND_ROOT):
+            if stop(self._state.quarantine, error):
                 _log.error("nothing is published", site=self._name, reason=str(error))
             return
         if stopped and (stopped.kind == "state" or not self._state.dirty(1)):

@@ -21,7 +21,7 @@ from shared.store.redis import answering
 from shared.store.resyncs import Resyncs
 from shared.store.sections import Sections
 from shared.store.stats import Stats
-from shared.store.tally import NOWHERE
+from shared.store.tally import OF_NO_SITE
 from shared.store.workers import HEARTBEAT, NAMES, own_version
 
 
@@ -103,7 +103,7 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[Sample]:
         pipe = client.pipeline(transaction=False)
         pipe.info("memory")
         pipe.info("persistence")
-        pipe.hgetall(NOWHERE)
+        pipe.hgetall(OF_NO_SITE)
         memory, persistence, stored = pipe.execute()
         began = time.time()
         seconds, micros = client.time()

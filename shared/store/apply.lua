@@ -24,7 +24,8 @@
 --              engines are to be told once it is published, which lower case says in a patch
 --        claims = {{field, before, after}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
---        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when}..}, 0: never; feed = {{loc, when, item (empty: none)}..}, feed_most,
+--        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (0: never)}..}
+--        feed = {{loc, when, item (empty: none)}..}, feed_most
 --        resyncs = {{scope, asked for when (ms)}..}}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns;
 --      digests are bucket-wide fields, 8 byte digests stand in `digest`

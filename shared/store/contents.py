@@ -10,13 +10,12 @@ from shared.blocks import Block
 from shared.errors import ShardError
 from shared.fragments import LOC_END
 from shared.known import NEWS
-from shared.locator import PLACE_BYTES, Located, digest_of
+from shared.locator import Located, digest_of
 from shared.shards import Shard, ShardState
-from shared.store.work import patches_of
+from shared.store.work import fragment_of, patches_of
 
 RECORD_BYTES = frozenset({22, 30, 38})
 STATE_BYTES = len(ShardState(0, 0, 0, 0).pack())
-NOWHERE = b"\xff" * PLACE_BYTES
 
 _NEWS_MARK = b"<news:news>"
 
@@ -99,7 +98,7 @@ def _names(patch: bytes) -> set[bytes]:
     block, payload = patch[:2], patch[3:]
     if LOC_END not in payload:
         return set()
-    if patch[2:3] in b"Uu":
+    if fragment_of(patch) is not None:
         return {digest_of(key_of(payload)) + block}
     loc = fragments.loc_of(payload)
     return {digest_of(loc) + block, digest_of(NEWS + loc) + block}

@@ -35,10 +35,8 @@ class Holds:
         """Every shard that is held, in order."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.held)
-        found = {
-            Shard.of(shard.decode()): Hold(*map(int, hold.split()))
-            for shard, hold in stored.items()
-        }
+        shards = ((Shard.read(name), hold) for name, hold in stored.items())
+        found = {shard: Hold(*map(int, hold.split())) for shard, hold in shards if shard}
         return dict(sorted(found.items()))
 
     def confirm(self, shown: Mapping[Shard, int]) -> None:

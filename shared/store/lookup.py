@@ -16,6 +16,7 @@ from shared.shards import Shard
 from shared.store.contract import Keys
 from shared.store.redis import Scripts, answering
 from shared.store.sections import Sections
+from shared.store.work import fragment_of
 
 
 class Lookup:
@@ -120,7 +121,7 @@ class Lookup:
             found = [patch for patch in pipe.execute() if patch]
         if not found:
             return None
-        return found[0][3:] if found[0][2:3] in b"Uu" else b""
+        return fragment_of(found[0]) or b""
 
     def fragment(self, shard: Shard, block: int, loc: str) -> bytes | None:
         """The published fragment of the page `loc` of one block."""

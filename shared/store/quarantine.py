@@ -96,6 +96,6 @@ def stopped(client: redis.Redis, sites: Sequence[str]) -> dict[str, Cause]:
 
 
 def _read(stored: Mapping[bytes, bytes]) -> tuple[Cause | None, dict[Shard, Cause]]:
-    found = {field.decode(errors="replace"): Cause.of(each) for field, each in stored.items()}
-    whole = found.pop(ALL, None)
-    return whole, {Shard.of(field): found[field] for field in sorted(found)}
+    whole = stored.get(ALL.encode())
+    shards = {Shard.read(field): Cause.of(each) for field, each in sorted(stored.items())}
+    return Cause.of(whole) if whole else None, {s: cause for s, cause in shards.items() if s}

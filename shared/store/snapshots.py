@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 from shared import blocks
 from shared.blocks import Block
 from shared.errors import ShardError
-from shared.locator import PLACE_BYTES, Place, digest_of
+from shared.locator import NOWHERE, PLACE_BYTES, Place, digest_of
 from shared.shards import Shard
 from shared.store.buckets import Buckets
-from shared.store.contents import NOWHERE, Content, content_of, key_of, readable
+from shared.store.contents import Content, content_of, key_of, readable
 from shared.store.contract import field
 from shared.store.redis import answering
+from shared.store.work import fragment_of
 
 _T = TypeVar("_T")
 
@@ -212,7 +213,7 @@ def _seen(
     due = None if hour is None else int(hour)
     waiting = next((patch for patch in patches if patch), None)
     if waiting is not None:
-        return Seen(record, waiting[3:] if waiting[2:3] in b"Uu" else None, due)
+        return Seen(record, fragment_of(waiting), due)
     if block is None:
         return Seen(record, None, due)
     try:

@@ -72,7 +72,7 @@ class Summaries(Snapshots):
             _by_shard(sections, per[1::2], PublishedFile.unpack),
             {n: numbered(page) for n, page in zip(pages, lines, strict=True) if page},
             frozenset(shard for (shard, _), found in zip(known, waits, strict=True) if found),
-            frozenset(Shard.of(name.decode()) for name in (*dirty, *held)),
+            frozenset(filter(None, map(Shard.read, (*dirty, *held)))),
         )  # fmt: skip
 
     def _states(self, sections: Sequence[str]) -> Iterator[tuple[Shard, ShardState]]:

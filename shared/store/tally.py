@@ -14,7 +14,7 @@ import redis
 from shared.store.contract import EVERYWHERE, Keys
 from shared.store.redis import answering
 
-NOWHERE = EVERYWHERE + "counts"
+OF_NO_SITE = EVERYWHERE + "counts"
 """The hash of what belongs to no site."""
 
 _tallies: weakref.WeakKeyDictionary[redis.Redis, Tally] = weakref.WeakKeyDictionary()
@@ -47,7 +47,7 @@ class Tally:
             with answering():
                 pipe = client.pipeline()
                 for (site, name), number in counts.items():
-                    pipe.hincrby(Keys(site).stats if site else NOWHERE, name, number)
+                    pipe.hincrby(Keys(site).stats if site else OF_NO_SITE, name, number)
                 pipe.execute()
         except BaseException:
             with self._lock:

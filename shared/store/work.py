@@ -92,6 +92,11 @@ class Begun(NamedTuple):
         return len(self.states)
 
 
+def fragment_of(patch: bytes) -> bytes | None:
+    """The fragment that a stored patch lists; None if it removes a page."""
+    return patch[3:] if patch[2:3] in {b"U", b"u"} else None
+
+
 def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
     """Stored patches by block: fragments.key -> new fragment, None to remove.
 
@@ -100,10 +105,10 @@ def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
     found: dict[int, dict[bytes, bytes | None]] = {}
     for patch in stored:
         block, payload = int.from_bytes(patch[:2], "big"), patch[3:]
-        if patch[2:3] in b"Uu":
+        if (fragment := fragment_of(patch)) is not None:
             key = payload[: payload.index(LOC_END) + len(LOC_END)]
-            found.setdefault(block, {})[key] = payload
-        elif patch[2:3] not in b"Dd":
+            found.setdefault(block, {})[key] = fragment
+        elif patch[2:3] not in {b"D", b"d"}:
             raise ValueError(f"{patch[2:3]!r} is no operation of a patch")
         else:
             found.setdefault(block, {})[payload] = None

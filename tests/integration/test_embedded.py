@@ -19,7 +19,7 @@ from deploy.engines import candidates
 from deploy.processes import hold
 from shared.errors import ServerStartError
 from shared.store.redis import check_settings, connect
-from shared.store.tally import NOWHERE
+from shared.store.tally import OF_NO_SITE
 
 HOLDER = """
 import sys
@@ -153,5 +153,5 @@ def test_a_truncated_log_is_loaded_and_reported(
 
     with EmbeddedServer(tmp_path) as server, connect(server.url, 2.0) as client:
         assert client.get("first") == b"1"
-        assert client.hgetall(NOWHERE) == {b"aof_truncated": b"1"}
+        assert client.hgetall(OF_NO_SITE) == {b"aof_truncated": b"1"}
     assert "aof_truncated" in "".join(capfd.readouterr())

@@ -56,7 +56,8 @@ class Site:
         for event in events:
             self.clock += 1_000
             arrival = at or Arrival(self.clock, 0)
-            decisions.append(decide(known, event, arrival, Policy(Routing({}), self.hints)))
+            policy = Policy(Routing({}), self.hints, self.clock)
+            decisions.append(decide(known, event, arrival, policy))
         self.ops = net(known, before)
         for op in self.ops:
             self._apply(op)

@@ -166,6 +166,18 @@ def test_a_decision_says_why(before: list[Event], event: Event, decision: tuple[
     assert decision[0] == (listed != site.listed)
 
 
+@pytest.mark.parametrize("late", [up("a", day=9), gone("a"), up("a", day=9, id="7")])
+def test_an_event_that_waited_for_two_days_is_older_than_what_came_meanwhile(late: Event) -> None:
+    """RELIABILITY T37: no stamp of today lies far ahead, though it does of the day before."""
+    site = Site()
+    waiting = Arrival(site.clock, 0)
+    site.clock += 48 * 3_600_000
+    site.take(up("a", day=2, id="7"))
+
+    assert not site.batch([late], at=waiting)[0].changed
+    assert site.days == {"a": 2}
+
+
 def test_a_deleted_page_leaves_a_tombstone_in_its_place() -> None:
     site = Site()
     site.take(up("a", 1, section="posts"), gone("a", 2))

@@ -26,7 +26,7 @@ def test_the_limits_are_those_of_the_protocol() -> None:
 
 @given(any_shard)
 def test_a_shard_is_read_as_it_was_written(shard: Shard) -> None:
-    assert shard == Shard.of(str(shard))
+    assert shard == Shard.read(str(shard).encode())
 
 
 @given(

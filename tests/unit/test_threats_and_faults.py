@@ -47,8 +47,8 @@ def named_tests(cell: str) -> list[tuple[str, str]]:
 
 
 def test_every_threat_and_every_fault_has_its_row() -> None:
-    assert list(THREATS) == [f"T{number}" for number in range(1, 37)]
-    assert list(FAULTS) == [f"F{number}" for number in range(1, 31)]
+    assert list(THREATS) == [f"T{number}" for number in range(1, 38)]
+    assert list(FAULTS) == [f"F{number}" for number in range(1, 32)]
 
 
 @pytest.mark.parametrize("ident", THREATS)

@@ -15,9 +15,9 @@ from shared import fragments, shards, upkeep
 from shared.errors import DateError, ShardError
 from shared.extensions import news
 from shared.known import NEWS
-from shared.locator import Located, Place, digest_of
+from shared.locator import NOWHERE, Located, Place, digest_of
 from shared.shards import Shard
-from shared.store.contents import NOWHERE, Content, Lines, key_of, lists, readable
+from shared.store.contents import Content, Lines, key_of, lists, readable
 from shared.store.contract import PublishedFile
 from shared.store.snapshots import At, Seen, Snapshots
 from worker.consistency.flaws import (
