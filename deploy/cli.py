@@ -4,178 +4,109 @@ configuration.
 
 from __future__ import annotations
 
-import base64
+import importlib
 import os
-import secrets as random
-import signal
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterable, Iterator, MutableMapping
+from typing import Any
 
 import typer
 from typer import TyperException
-from typer.main import get_command
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
-from deploy.commands import (
-    backup,
-    check,
-    connect,
-    console,
-    crawl,
-    dead,
-    doctor,
-    events,
-    files,
-    imports,
-    notify,
-    queue,
-    reconcile,
-    run,
-    state,
-    verify,
-    websub,
-    workers,
-)
-from deploy.entry import leave
-from deploy.nginx_lines import lines
-from deploy.terminal import (
-    HomeOption,
-    JsonOption,
-    SiteOption,
-    answer,
-    find,
-    note,
-    print_traceback,
-    printable_streams,
-    raw,
-)
+from deploy.entry import leaving
+from deploy.terminal import note, print_traceback, printable_streams
 from shared import telemetry
-from shared.errors import ConfigError, InvalidError, SitemapdError, StoreError
-from shared.settings import Settings
-from shared.sites import WEBHOOK_PREFIX, Site
-from shared.store.publishing import Publishing
+from shared.errors import ConfigError, InvalidError, SitemapdError
 
 EXIT_FAILURE = 1
 EXIT_CONFIG = 78
 
+COMMANDS = {
+    "up": "up:up",
+    "secret": "config:secret",  # nosec B105: where a command is
+    "status": "state:status",
+    "entry": "state:entry",
+    "confirm": "state:confirm",
+    "publish": "state:publish",
+    "verify": "verify:verify",
+    "rebuild": "verify:rebuild",
+    "check": "check:check",
+    "import": "imports:import_",
+    "reconcile": "reconcile:reconcile",
+    "backup": "backup:backup",
+    "restore": "backup:restore",
+    "connect": "connect:connect",
+    "doctor": "doctor:doctor",
+    "crawl": "crawl:crawl",
+    "config": "config:app",
+    "console": "console:app",
+    "dead": "dead:app",
+    "event": "events:app",
+    "files": "files:app",
+    "queue": "queue:app",
+    "run": "run:app",
+    "notify": "notify:app",
+    "websub": "websub:app",
+    "workers": "workers:app",
+}
+"""Each command and where it is in deploy.commands: module and name, of a function or a Typer."""
+
+_PLAIN: dict[str, Any] = {
+    "rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False
+}  # fmt: skip
+
+
+class Commands(MutableMapping[str, Any]):
+    """Commands by name. Each is loaded when it is asked for: all together take over a second."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            module, _, attribute = COMMANDS[name].partition(":")
+            with leaving():
+                found = getattr(importlib.import_module(f"deploy.commands.{module}"), attribute)
+            parent = typer.Typer(**_PLAIN)
+            if isinstance(found, typer.Typer):
+                parent.add_typer(found, name=name)
+            else:
+                parent.command(name)(found)
+            self._loaded[name] = get_group(parent).commands[name]
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+
+class _Group(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = Commands()
+
+
 app = typer.Typer(
-    help="Event-driven sitemaps: one event in, the one right file changed.",
+    cls=_Group,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"max_content_width": 120},
-    add_completion=False,
+    **_PLAIN,
 )
-config = typer.Typer(help="The configuration.", no_args_is_help=True)
-app.add_typer(config, name="config")
-app.add_typer(console.app, name="console")
-app.add_typer(dead.app, name="dead")
-app.add_typer(events.app, name="event")
-app.add_typer(files.app, name="files")
-app.add_typer(queue.app, name="queue")
-app.add_typer(run.app, name="run")
-app.add_typer(notify.app, name="notify")
-app.add_typer(websub.app, name="websub")
-app.add_typer(workers.app, name="workers")
-app.command("import")(imports.import_)
-for command in (
-    state.status,
-    state.entry,
-    state.confirm,
-    state.publish,
-    verify.verify,
-    verify.rebuild,
-    check.check,
-    reconcile.reconcile,
-    backup.backup,
-    backup.restore,
-    connect.connect,
-    doctor.doctor,
-    crawl.crawl,
-):
-    app.command()(command)
 
 
-@app.command()
-def up(
-    home: Annotated[Path, typer.Option("--home", help="where everything is kept")],
-    http: Annotated[str, typer.Option("--http", help="HOST:PORT; port 0: any free one")] = (
-        "127.0.0.1:8080"
-    ),
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
-    ] = False,
-) -> None:
-    """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
-    signal.signal(signal.SIGINT, leave)  # until `run` looks after it
-    from deploy.local import up as run
-
-    telemetry.configure(streams=True)
-    raise typer.Exit(run(home, http, behind_proxy=behind_proxy, hint=_hint))
-
-
-def _hint(settings: Settings, address: str) -> str:
-    """The short way to send an event, where to find the long one, and where to look."""
-    site = next(iter(settings.sites.values()))
-    look = (
-        f"# look, after the first event: {address}{site.base.path}sitemap.html\n"
-        if site.pages
-        else ""
-    )
-    return (
-        f"# send one: sitemapd event send {site.base.url('hello-world')} --to {address} --watch\n"
-        f"# the same in shell: sitemapd event example --to {address}\n{look}"
-    )
-
-
-@config.command("check")
-def config_check(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Read the configuration and name every fault in it."""
-    place = find(home)
-    sites = [
-        {
-            "site": name,
-            "base_url": site.base_url,
-            "web_root": str(site.web_root),
-            "form": site.form,
-            "sections": ", ".join(sorted(site.limits)),
-        }
-        | _of_the_host(site)
-        for name, site in place.settings.sites.items()
-    ]
-    answer(sites, as_json=as_json)
-
-
-def _of_the_host(site: Site) -> dict[str, str]:
-    """What only an administrator can do for a site below a directory: crawlers read the host's
-    robots.txt and no other (PROTOCOL L6, R1).
-    """
-    if site.base.path == "/":
-        return {}
-    line = f"Sitemap: {site.base.url('sitemap.xml')}"
-    return {"to_do": f"add to {site.base.origin}/robots.txt the line: {line}"}
-
-
-@config.command("nginx")
-def config_nginx(home: HomeOption = None, site: SiteOption = None) -> None:
-    """Print the nginx lines that serve a site's files beside another web site on its host.
-
-    They name the files that the settings of today, and what is published, can make: print them
-    anew after a change of either.
-    """
-    place = find(home, site)
-    sections: list[str] = []
-    with suppress(StoreError):
-        sections = Publishing(place.client(), place.name).sections()
-    raw(lines(place.site, sections), end="")
-
-
-@app.command()
-def secret() -> None:
-    """Make a new secret for `secrets = [...]`."""
-    raw(WEBHOOK_PREFIX + base64.b64encode(random.token_bytes(32)).decode())
+@app.callback()
+def sitemapd() -> None:
+    """Event-driven sitemaps: one event in, the one right file changed."""
 
 
 def main() -> None:
@@ -223,7 +154,12 @@ def _failed(error: Exception) -> int:
         case InvalidError():
             return _named("refused", error.faults, EXIT_FAILURE)
         case TyperException():
-            if (context := getattr(error, "ctx", None)) is not None:
+            context = getattr(error, "ctx", None)
+            if context is not None and error.format_message() == context.get_help():
+                for each in context.get_help().splitlines():  # no argument was given
+                    note(each)
+                return error.exit_code
+            if context is not None:
                 note(context.get_usage())
                 note(f"Try '{context.command_path} --help' for help.")
             return _named("error", [error.format_message()], error.exit_code)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = 130
@@ -12,17 +14,26 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Load the commands and run one."""
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    if not ignored:
-        signal.signal(signal.SIGINT, leave)
-    from deploy.cli import main as run
-
-    if not ignored:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    with leaving():
+        from deploy.cli import main as run
     try:
         run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """What is loaded within is left by Ctrl-C at once, unless that is ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    ours = before is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:

@@ -1,0 +1,64 @@
+"""Commands about the configuration: read it, print what depends on it, make a secret for it."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from contextlib import suppress
+
+import typer
+
+from deploy.nginx_lines import lines
+from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, raw
+from shared.errors import StoreError
+from shared.sites import WEBHOOK_PREFIX, Site
+from shared.store.publishing import Publishing
+
+app = typer.Typer(help="The configuration.", no_args_is_help=True)
+
+
+@app.command()
+def check(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Read the configuration and name every fault in it."""
+    place = find(home)
+    sites = [
+        {
+            "site": name,
+            "base_url": site.base_url,
+            "web_root": str(site.web_root),
+            "form": site.form,
+            "sections": ", ".join(sorted(site.limits)),
+        }
+        | _of_the_host(site)
+        for name, site in place.settings.sites.items()
+    ]
+    answer(sites, as_json=as_json)
+
+
+def _of_the_host(site: Site) -> dict[str, str]:
+    """What only an administrator can do for a site below a directory: crawlers read the host's
+    robots.txt and no other (PROTOCOL L6, R1).
+    """
+    if site.base.path == "/":
+        return {}
+    line = f"Sitemap: {site.base.url('sitemap.xml')}"
+    return {"to_do": f"add to {site.base.origin}/robots.txt the line: {line}"}
+
+
+@app.command()
+def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
+    """Print the nginx lines that serve a site's files beside another web site on its host.
+
+    They name the files that the settings of today, and what is published, can make: print them
+    anew after a change of either.
+    """
+    place = find(home, site)
+    sections: list[str] = []
+    with suppress(StoreError):
+        sections = Publishing(place.client(), place.name).sections()
+    raw(lines(place.site, sections), end="")
+
+
+def secret() -> None:
+    """Make a new secret for `secrets = [...]`."""
+    raw(WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode())

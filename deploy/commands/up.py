@@ -1,0 +1,44 @@
+"""The command `up`."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.entry import leave
+from shared import telemetry
+from shared.settings import Settings
+
+
+def up(
+    home: Annotated[Path, typer.Option("--home", help="where everything is kept")],
+    http: Annotated[str, typer.Option("--http", help="HOST:PORT; port 0: any free one")] = (
+        "127.0.0.1:8080"
+    ),
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
+    ] = False,
+) -> None:
+    """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
+    signal.signal(signal.SIGINT, leave)  # until `run` looks after it
+    from deploy.local import up as run
+
+    telemetry.configure(streams=True)
+    raise typer.Exit(run(home, http, behind_proxy=behind_proxy, hint=_hint))
+
+
+def _hint(settings: Settings, address: str) -> str:
+    """The short way to send an event, where to find the long one, and where to look."""
+    site = next(iter(settings.sites.values()))
+    look = (
+        f"# look, after the first event: {address}{site.base.path}sitemap.html\n"
+        if site.pages
+        else ""
+    )
+    return (
+        f"# send one: sitemapd event send {site.base.url('hello-world')} --to {address} --watch\n"
+        f"# the same in shell: sitemapd event example --to {address}\n{look}"
+    )
