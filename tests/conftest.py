@@ -17,10 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 settings.register_profile("sitemapd", deadline=None)
 settings.load_profile("sitemapd")
 
-# Shells ignore SIGINT for what they start in the background, and children inherit that: tests send
-# it to processes that they start.
+# Shells ignore SIGINT for what they start in the background, nohup ignores SIGHUP, and children
+# inherit that: tests send both to processes that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
