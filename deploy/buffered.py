@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deploy.write_deadline import limit_writes
+from webhook.problems import PROBLEMS, RETRY_AFTER_S, document
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
@@ -35,9 +37,6 @@ LEAST_BYTES_S = 4096
 _THREADS, _FILE_THREADS = 8, 2
 _REST_BYTES = 4 * 1024 * 1024
 _AT_ONCE = 65_536
-_LATE = json.dumps(
-    {"title": "The body did not come in time", "status": 408, "code": "timeout"}
-).encode()
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -83,7 +82,10 @@ class Buffered:
             async with asyncio.timeout(BODY_S):
                 body = await _read(receive, wanted) if wanted else b""
         except TimeoutError:
-            await _say_late(send)
+            await _refuse(send, "timeout")
+            return
+        if wanted and len(body) < wanted:
+            await _refuse(send, "interrupted")
             return
         answer = await loop.run_in_executor(self._pool, self._answer, environ(scope, body))
         try:
@@ -166,10 +168,20 @@ async def _read(receive: Receive, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _say_late(send: Send) -> None:
-    headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 408, "headers": headers})
-    await send({"type": "http.response.body", "body": _LATE})
+async def _refuse(send: Send, code: str) -> None:
+    """Answer for the application, which has not seen the request, and close.
+
+    A body ends early where its client went, and where this process is told to stop: such a client
+    hears that it has to come again, and not that what it signed is forged.
+    """
+    headers = [
+        (b"content-type", b"application/problem+json"), (b"connection", b"close"),
+        (b"retry-after", str(RETRY_AFTER_S).encode()),
+    ]  # fmt: skip
+    body = json.dumps(document(code, "", secrets.token_hex(8))).encode()
+    status = PROBLEMS[code].status
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def environ(scope: Scope, body: bytes) -> WSGIEnvironment:

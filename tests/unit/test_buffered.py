@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -51,7 +52,6 @@ def exchange(app: Any, headers: list[tuple[bytes, bytes]], *parts: bytes) -> lis
     ("headers", "given"),
     [
         ([(b"content-length", b"6")], b"abcdef"),
-        ([(b"content-length", b"9")], b"abcdef"),  # it went before the end
         ([(b"content-length", b"11")], b""),
         ([(b"content-length", b"-1")], b""),
         ([(b"transfer-encoding", b"chunked")], b""),
@@ -73,6 +73,19 @@ def test_an_application_is_given_what_it_may_read(
     assert bodies == [given]
     assert (head["status"], head["headers"]) == (200, [(b"X-A", b"b")])
     assert body == {"type": "http.response.body", "body": b"onetwo"}
+
+
+def test_a_body_that_ends_early_is_to_be_sent_again_and_never_judged() -> None:
+    """Its signature would be wrong, and 401 ends the tries of many senders."""
+
+    def app(_request: Any, _start: Any) -> list[bytes]:
+        raise AssertionError("asked")
+
+    head, body = exchange(app, [(b"content-length", b"9")], b"abc", b"def")
+
+    assert head["status"] == 503
+    assert {b"retry-after", b"connection"} <= {name for name, _ in head["headers"]}
+    assert json.loads(body["body"])["code"] == "interrupted"
 
 
 def test_a_long_answer_is_sent_part_by_part_and_closed() -> None:

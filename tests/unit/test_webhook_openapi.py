@@ -47,6 +47,6 @@ def test_every_problem_has_the_members_that_are_described():
 
 
 def test_no_problem_has_a_status_that_senders_follow_or_misread():
-    assert {400, 401, 404, 405, 409, 411, 413, 415, 422, 429, 500, 503} == {
+    assert {400, 401, 404, 405, 408, 409, 411, 413, 415, 422, 429, 500, 503} == {
         problem.status for problem in PROBLEMS.values()
     }
