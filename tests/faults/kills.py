@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 
 from tests.faults.deployment import WORKERS
@@ -28,11 +29,16 @@ def kill_all_kinds(run: Run, kills: int) -> None:
     """
     order = victims(kills)
     run.chance.shuffle(order)
-    for kind in order:
+    kill_in_order(run, order)
+    run.notes.append(", ".join(f"{kind} {order.count(kind)}" for kind in SHARES))
+
+
+def kill_in_order(run: Run, kinds: Sequence[str]) -> None:
+    """One kill of each of these kinds, which may repeat."""
+    for kind in kinds:
         run.progress(run.chance.randrange(20, 120))
         _KILL[kind](run)
         run.injected += 1
-    run.notes.append(", ".join(f"{kind} {order.count(kind)}" for kind in SHARES))
 
 
 def kill_in_flight(run: Run) -> bool:

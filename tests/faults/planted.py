@@ -15,13 +15,14 @@ PACKAGES = ("shared", "webhook", "worker", "deploy")
 
 class Mistake(NamedTuple):
     """A text in a file of the checkout and what it is replaced with; `shows` is a pattern of what
-    the driver says of it.
+    the driver says of it, `kill` the kind of kill that brings it out.
     """
 
     file: str
     right: str
     wrong: str
     shows: str = ""
+    kill: str = "publisher"
 
 
 MISTAKES: Mapping[str, Mistake] = {
@@ -33,6 +34,7 @@ MISTAKES: Mapping[str, Mistake] = {
         "        )\n"
         "        __import__('time').sleep(0.3)\n",
         r"\(c\)",
+        "worker",
     ),
     # What comes in during a publish counts as published.
     "no-generation": Mistake(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,18 +20,7 @@ def faults(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(600)
-def test_nothing_acknowledged_is_lost_in_a_hundred_kills() -> None:
+def test_nothing_acknowledged_is_lost_in_fifty_kills() -> None:
     said = faults("--short")
 
     assert said.returncode == 0, said.stdout + said.stderr
-
-
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    ("mistake", "shown"), [("early-ack", r"\(c\)"), ("index-first", "is ahead|is not there")]
-)
-def test_the_driver_finds_a_planted_mistake(mistake: str, shown: str) -> None:
-    said = faults("--planted", mistake)
-
-    assert said.returncode == 1
-    assert re.search(shown, said.stderr)
