@@ -241,7 +241,7 @@ def _at(ident: str) -> tuple[int, int]:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(("form", "examples"), [("xml", 50), ("xml.gz", 10), ("encoded", 10)])
+@pytest.mark.parametrize(("form", "examples"), [("xml", 30), ("xml.gz", 10), ("encoded", 10)])
 def test_any_history_leaves_the_files_that_the_model_says(
     store: redis.Redis, form: str, examples: int
 ) -> None:
