@@ -130,6 +130,21 @@ def test_a_url_that_another_page_took_over_is_kept_by_it_in_any_order(
     assert site.days == {"a": 9}
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_a_url_that_is_said_again_without_an_id_is_nobodys_in_any_order(
+    order: tuple[int, ...],
+) -> None:
+    """Its old id was deleted before: whoever has it next may delete it."""
+    events = [up("a", 1, id="7"), gone(None, 2, id="7"), up("a", 3)]
+    site = Site()
+    site.take(*(events[i] for i in order))
+    assert site.days == {"a": 1}
+
+    site.take(gone("a", 4, id="8"))
+
+    assert site.days == {}
+
+
 @pytest.mark.parametrize(
     ("before", "event", "decision"),
     [
