@@ -11,6 +11,9 @@ from webhook.problems import RefusedError
 JSON = frozenset({"application/json"})
 NDJSON = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 
+CLOUD_HEADER = "ce-specversion"
+"""What every CloudEvent has that is sent in headers (CloudEvents HTTP binding, 3.1)."""
+
 _SPACE = " \t"  # all that may surround a value (RFC 9110, 5.6.3); str.strip takes U+001F, too
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CHARSET = re.compile(r'charset *= *"?([^"]*)"?', re.IGNORECASE)
@@ -28,9 +31,11 @@ def media_type(headers: Mapping[str, str], accepted: Collection[str]) -> str:
     """The announced media type, one of `accepted`; RefusedError for others and for compression.
 
     `headers` have their names in lower case. Compressed bodies are refused unread: a bomb of
-    204 KB holds 200 MiB (RELIABILITY T7).
+    204 KB holds 200 MiB (RELIABILITY T7). A CloudEvent in headers is JSON unless it says otherwise,
+    as its data would be in the JSON format; the SDK of Python then says nothing.
     """
-    kind, *parameters = (part.strip(_SPACE) for part in headers.get("content-type", "").split(";"))
+    said = headers.get("content-type") or ("application/json" if CLOUD_HEADER in headers else "")
+    kind, *parameters = (part.strip(_SPACE) for part in said.split(";"))
     kind = kind.lower()
     if kind not in accepted:
         known = ", ".join(sorted(accepted))

@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 import redis
+from cloudevents.core.bindings import http
+from cloudevents.core.v1.event import CloudEvent
+from cloudevents.v1 import conversion
+from cloudevents.v1.http import CloudEvent as FormerCloudEvent
 
 from shared.events import Event
 from shared.inbox import Inbox
@@ -334,6 +338,61 @@ class TestCloudEventsAmongEvents:
 
         assert response.status_code == 202
         assert stored(store)[0]["id"] == "a/b"
+
+
+SDK_FORMS = {
+    "structured": http.to_structured_event,
+    "binary": http.to_binary_event,
+    "structured of v1": lambda event: conversion.to_structured(of_v1(event)),
+    "binary of v1": lambda event: conversion.to_binary(of_v1(event)),
+}
+
+
+def of_v1(event: CloudEvent) -> FormerCloudEvent:
+    """The same event by the interface that the SDK had before, and still has."""
+    said = event.get_attributes()
+    return FormerCloudEvent({**said, "time": said["time"].isoformat()}, event.get_data())
+
+
+@pytest.mark.parametrize("address", ["events", "hooks/cloudevents"])
+@pytest.mark.parametrize("form", SDK_FORMS)
+class TestCloudEventsOfTheSdk:
+    """As the official SDK of Python builds them, with a token."""
+
+    def post(self, web: Any, address: str, form: str, event: CloudEvent) -> Any:
+        made = SDK_FORMS[form](event)
+        headers, body = made if isinstance(made, tuple) else (made.headers, made.body)
+        headers = {**headers, "authorization": f"Bearer {TOKEN}"}
+        body = body or b""
+        length = {"CONTENT_LENGTH": str(len(body))}  # of an empty body the client says none
+        return web.post(
+            f"/v1/sites/demo/{address}", data=body, headers=headers, environ_overrides=length
+        )
+
+    def event(self, kind: str, data: Any = None) -> CloudEvent:
+        return CloudEvent({"type": kind, "source": "/cms", "subject": "7"}, data)
+
+    def test_a_page_comes_and_its_delete_needs_no_data(self, web, store, address, form):
+        for event in (
+            self.event("page.published", {"loc": SITE + "/a"}), self.event("page.deleted"),
+        ):  # fmt: skip
+            reply = self.post(web, address, form, event)
+            assert reply.status_code in (200, 202), reply.json
+            assert reply.json["accepted"] == 1, reply.json
+
+        first, last = stored(store)
+        assert (first["type"], first["id"], first["loc"]) == ("upsert", "7", SITE + "/a")
+        assert (last["type"], last["id"], last["kind"]) == ("delete", "7", "/cms")
+
+    def test_a_repeated_one_lists_no_deleted_page_again(self, web, store, address, form):
+        published = self.event("page.published", {"loc": SITE + "/a"})
+        self.post(web, address, form, published)
+        self.post(web, address, form, self.event("page.deleted"))
+
+        again = self.post(web, address, form, published)
+
+        assert again.json["duplicate"] is True
+        assert [event["type"] for event in stored(store)] == ["upsert", "delete"]
 
 
 def test_a_far_version_of_a_cms_is_left_out_and_said_and_its_page_taken(web, store):

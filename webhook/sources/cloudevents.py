@@ -17,10 +17,7 @@ from shared.members import MAX_ID, TYPES
 from webhook import body, wire
 from webhook.problems import RefusedError
 from webhook.sources import standard
-from webhook.sources.contract import Change, Config, Guide, Hook, Ignored, Outcome
-from webhook.sources.standard import verify
-
-__all__ = ["GUIDE", "MEDIA_TYPES", "NAME", "carries", "changes", "delivery", "translate", "verify"]
+from webhook.sources.contract import Change, Config, Guide, Hook, Ignored, Keys, Outcome, Proof
 
 NAME = "cloudevents"
 STRUCTURED = "application/cloudevents+json"
@@ -36,7 +33,7 @@ GUIDE = Guide(
    authorization: Bearer TOKEN  (`tokens` in sitemapd.toml), or signed with  {secret}
 2. data: an event as in /openapi.json. Its `type` may be left out where that of the CloudEvent ends
    in .upsert, .created, .updated, .published, .delete, .deleted, .removed or .unpublished; `id`
-   may be left out where `subject` is the id of the page.""",
+   may be left out where `subject` is the id of the page, and so may all the data of a delete.""",
     sends="structured, batched or binary events; source and id tell repeated ones",
     caveats="application/cloudevents+json, application/cloudevents-batch+json, or JSON with ce-"
     " headers; no Avro, no XML, no data_base64",
@@ -57,7 +54,15 @@ class Cloud(NamedTuple):
 def carries(headers: Mapping[str, str]) -> bool:
     """Whether a request holds CloudEvents, in any of their forms."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in CLOUD_TYPES or "ce-specversion" in headers
+    return kind in CLOUD_TYPES or wire.CLOUD_HEADER in headers
+
+
+def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+    """As `standard.verify`; an event is known by its source and id where its sender says no id of
+    the delivery, so that a repeated one is told with a token, too.
+    """
+    proved = standard.verify(hook, keys, now)
+    return proved if proved.delivery else proved._replace(delivery=delivery(read(hook)))
 
 
 def read(hook: Hook) -> list[Cloud]:
@@ -68,13 +73,15 @@ def read(hook: Hook) -> list[Cloud]:
         if kind == STRUCTURED and len(found) != 1:
             raise RefusedError("json", f"send several events as {BATCH}")
         return [Cloud(one if isinstance(one, dict) else {}, _data(one)) for one in found]
-    if "ce-specversion" not in hook.headers:
+    if wire.CLOUD_HEADER not in hook.headers:
         raise RefusedError("malformed", f"send {STRUCTURED}, {BATCH}, or the ce- headers")
     given = {
         name.removeprefix("ce-"): unquote(value)
         for name, value in hook.headers.items()
         if name.startswith("ce-")
     }
+    if not hook.body:
+        return [Cloud(given, None)]
     found = body.batch(hook.body)
     if len(found) != 1:
         raise RefusedError("json", f"send several events as {BATCH}")
@@ -111,14 +118,25 @@ def _faults(event: Cloud) -> Iterable[tuple[str, str]]:
         yield "subject", "must be a text"
     if "data_base64" in said:
         yield "data_base64", "send the event as JSON in data"
-    elif not isinstance(event.data, dict):
-        yield "data", "must be an event: an object with a loc or an id"
+    elif not isinstance(event.data, dict) and not _deletes_its_subject(event):
+        yield "data", "must be an event: an object with a loc or an id; or a delete, its `subject`"
+
+
+def _deletes_its_subject(event: Cloud) -> bool:
+    """Whether no data is needed: the type says what became of the page that the subject names."""
+    kind, subject = event.attributes.get("type"), event.attributes.get("subject")
+    named = isinstance(subject, str) and subject != ""
+    return event.data is None and named and isinstance(kind, str) and _last(kind) in _DELETE
+
+
+def _last(kind: str) -> str:
+    return re.split(r"[./:-]", kind)[-1].lower()
 
 
 def _change(event: Cloud) -> Change:
     said = event.attributes
     item = dict(event.data) if isinstance(event.data, dict) else {}
-    last = re.split(r"[./:-]", said["type"])[-1].lower()
+    last = _last(said["type"])
     if "type" not in item and (last in _UPSERT or last in _DELETE):
         item["type"] = TYPES[0] if last in _UPSERT else TYPES[1]
     subject = said.get("subject")
@@ -135,8 +153,9 @@ def delivery(events: list[Cloud]) -> str | None:
     """What makes a single event unique: its source and id. A batch is known by its sender's id."""
     if len(events) != 1:
         return None
-    said = events[0].attributes
-    return f"{said.get('source')} {said.get('id')}"
+    source, ident = events[0].attributes.get("source"), events[0].attributes.get("id")
+    named = isinstance(source, str) and isinstance(ident, str)
+    return f"{source} {ident}" if named else None
 
 
 def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
