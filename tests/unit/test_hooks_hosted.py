@@ -253,6 +253,16 @@ class TestDirectus:
         assert self.flow("update", None, keys=["1"], payload={"slug": "z"}).ignored
         assert self.flow("update", None, keys=["1"], payload={"status": "published"}).ignored
 
+    @pytest.mark.parametrize("payload", [{"title": "x"}, {"slug": "z", "status": "published"}])
+    def test_a_step_that_was_refused_is_named_as_that(self, payload):
+        """What Directus 11.16 passes on where the step has IDs that it cannot read."""
+        read = {"message": "You don't have permission", "code": "FORBIDDEN", "extensions": {}}
+
+        found = self.flow("update", read, keys=["1"], payload=payload)
+
+        assert not found.events
+        assert "Read Data was refused, FORBIDDEN" in found.ignored[0]
+
     def test_but_a_status_that_hides_an_item_is_enough(self):
         found = self.flow("update", None, keys=["1"], payload={"status": "archived"})
 

@@ -11,24 +11,44 @@ from webhook.sources.reading import EMPTY, Fields, date, document, ident, items,
 NAME = "directus"
 MEDIA_TYPES = JSON
 
+_QUERY = """\
+{"filter": {"_or": [{"id": {"_in": "{{$trigger.keys}}"}}, {"id": {"_in": "{{$trigger.key}}"}}]},
+                "limit": -1}"""
+_BODY = '{"trigger": {{$trigger}}, "items": {{read}}}'
+
+
+def _literal(text: str) -> str:
+    """`text` as it is to stand in a Guide, whose braces are filled in."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 GUIDE = Guide(
     title="Directus",
     credential="you choose it: 16 characters or more, sent as a header",
-    steps="""\
-1. Settings > Flows > Create flow. Trigger: Event Hook, type Action (non-blocking), scope
-   items.create, items.update, items.delete, your collections.
-2. Operation Read Data, key `read`: the collection, permissions Full Access,
-   IDs  {{{{$trigger.keys}}}}{{{{$trigger.key}}}}; connect both its paths to the next one.
-3. Operation Webhook / Request URL: POST  {address}
-   Header  Authorization: Bearer {secret}
-   Body    {{"trigger": {{{{$trigger}}}}, "items": {{{{read}}}}}}
-4. In sitemapd.toml:  permalinks = {{ articles = "/blog/{{slug}}" }}""",
+    steps=f"""\
+1. Settings > Flows > Create Flow. Trigger  Event Hook, Type  Action (Non-Blocking),
+   Scope  items.create, items.update, items.delete; and your Collections.
+2. Operation Read Data, Key  read
+   Permissions  Full Access
+   Collection   {_literal("{{$trigger.collection}}")}
+   IDs          (none)
+   Query        {_literal(_QUERY)}
+   Connect both its paths, success and failure, to the next one.
+3. Operation Webhook / Request URL
+   Method       POST
+   URL          {{address}}
+   Header       Authorization: Bearer {{secret}}
+   Request Body {_literal(_BODY)}
+4. In sitemapd.toml:  permalinks = {{{{ articles = "/blog/{{{{slug}}}}" }}}}""",
     sends="which items changed and, by the step Read Data, what they are now",
     caveats="without Read Data a changed item is known only as far as it changed; an item counts as"
     " public if its `status` is `published`, or it has none; nothing is signed or repeated",
     config='permalinks = { articles = "/blog/{slug}" }',
     chosen=True,
 )
+
+
+_AS_PRINTED = "it needs Full Access, no IDs and the query of `sitemapd connect directus`"
 
 
 def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
@@ -51,10 +71,13 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         yield Ignored("an event without keys")
     read = sent.get("items")
     rows = {str(row.get("id")): row for row in items(read) or [mapping(read)] if "id" in row}
+    refused = "" if rows else text(mapping(read), "code")
     for key in keys:
         row = rows.get(key, mapping(said.get("payload")))
         if action == "delete":
             yield config.gone(kind, key)
+        elif refused and row.get("status", "published") == "published":
+            yield Ignored(f"the step Read Data was refused, {refused[:64]}: {_AS_PRINTED}")
         elif row is EMPTY or not row:
             yield Ignored("the item itself was not sent: add the step Read Data to the flow")
         elif "status" in row and row["status"] != "published":
