@@ -42,8 +42,8 @@ GUIDE = Guide(
 4. In sitemapd.toml:  permalinks = {{{{ articles = "/blog/{{{{slug}}}}" }}}}""",
     sends="which items changed and, by the step Read Data, what they are now",
     caveats="without Read Data a changed item is known only as far as it changed; an item counts as"
-    " public if its `status` is `published`, or it has none; nothing is signed or repeated; it sends"
-    " to no address of its own machine while IMPORT_IP_DENY_LIST has its default",
+    " public if its `status` is `published`, or it has none; nothing is signed or repeated; it"
+    " sends to no address of its own machine while IMPORT_IP_DENY_LIST has its default",
     config='permalinks = { articles = "/blog/{slug}" }',
     chosen=True,
 )
