@@ -28,7 +28,7 @@ LIVES_S = (2, 40)
 LARGE = 1_000
 DELIVERIES = (
     "shards", "files", "pending:1", "taking:1", "blocks:1", "inbox", "dirty", "loc:0", "*",
-    "../../x", "{demo}:inbox", "[/red]", "%00", "$", "0-1",
+    "/etc/passwd", "{demo}:inbox", "[/red]", "%00", "$", "0-1",
 )  # fmt: skip
 """Ids of deliveries that name a key of the store, a path, or markup."""
 IDENTS = ("shards:{}", "{{demo}}:{}", "../{}", "seen {}", "\u202e{}", "[/red]{}", "\U0001f600{}")
