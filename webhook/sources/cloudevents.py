@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -62,7 +63,10 @@ def verify(hook: Hook, keys: Keys, now: float) -> Proof:
     the delivery, so that a repeated one is told with a token, too.
     """
     proved = standard.verify(hook, keys, now)
-    return proved if proved.delivery else proved._replace(delivery=delivery(read(hook)))
+    if proved.delivery is None:
+        with suppress(RefusedError):  # `translate` refuses what cannot be read
+            return proved._replace(delivery=delivery(read(hook)))
+    return proved
 
 
 def read(hook: Hook) -> list[Cloud]:
