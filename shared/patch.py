@@ -53,8 +53,7 @@ def decide(
 def _decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Decision:
     loc, owner = subjects(event)
     when = stamp(event.version, *arrival)
-    # An event may wait longer than a version may lie ahead: what came meanwhile counts.
-    by_ms = max(arrival.ms, policy.now_ms)
+    by_ms = _as_of(arrival, policy)
     left = Decision(changed=False, reason="")
     why = _gone(event)
     if owner:
@@ -75,6 +74,13 @@ def _decide(known: Known, event: Event, arrival: Arrival, policy: Policy) -> Dec
     if left.changed:
         return Decision(changed=True, reason=f"moved: {put.reason}")
     return put
+
+
+def _as_of(arrival: Arrival, policy: Policy) -> int:
+    """The moment (ms) against which a stored version lies far ahead: an event may wait for longer
+    than a version may lie ahead, and what came meanwhile counts.
+    """
+    return max(arrival.ms, policy.now_ms)
 
 
 def _gone(event: Event) -> str:
@@ -123,7 +129,7 @@ def _put(
     known: Known, event: Event, loc: str, owner: bytes, when: int, arrival: Arrival, policy: Policy
 ) -> Decision:
     page = known.pages.get(loc)
-    older = page is not None and is_older(when, page.stamp, max(arrival.ms, policy.now_ms))
+    older = page is not None and is_older(when, page.stamp, _as_of(arrival, policy))
     if page and older and not _vacated(page, owner):
         return Decision(changed=False, reason="older than what is known of this URL")
     group, links = b"", None

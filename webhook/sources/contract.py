@@ -94,6 +94,11 @@ class Guide(NamedTuple):
     chosen: bool = False
 
 
+def literal(text: str) -> str:
+    """`text` as it is to stand in the steps of a Guide, whose braces are filled in."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 class Source(Protocol):
     """One adapter; modules are what implements it."""
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    literal,
+)
 from webhook.sources.reading import EMPTY, Fields, date, document, ident, items, mapping, text
 
 NAME = "directus"
@@ -17,11 +28,6 @@ _QUERY = """\
 _BODY = '{"trigger": {{$trigger}}, "items": {{read}}}'
 
 
-def _literal(text: str) -> str:
-    """`text` as it is to stand in a Guide, whose braces are filled in."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 GUIDE = Guide(
     title="Directus",
     credential="you choose it: 16 characters or more, sent as a header",
@@ -30,15 +36,15 @@ GUIDE = Guide(
    Scope  items.create, items.update, items.delete; and your Collections.
 2. Operation Read Data, Key  read
    Permissions  Full Access
-   Collection   {_literal("{{$trigger.collection}}")}
+   Collection   {literal("{{$trigger.collection}}")}
    IDs          (none)
-   Query        {_literal(_QUERY)}
+   Query        {literal(_QUERY)}
    Connect both its paths, success and failure, to the next one.
 3. Operation Webhook / Request URL
    Method       POST
    URL          {{address}}
    Header       Authorization: Bearer {{secret}}
-   Request Body {_literal(_BODY)}
+   Request Body {literal(_BODY)}
 4. In sitemapd.toml:  permalinks = {{{{ articles = "/blog/{{{{slug}}}}" }}}}""",
     sends="which items changed and, by the step Read Data, what they are now",
     caveats="without Read Data a changed item is known only as far as it changed; an item counts as"

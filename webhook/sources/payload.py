@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Outcome, Page
+from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Outcome, Page, literal
 from webhook.sources.reading import date, document, ident, mapping, text
 from webhook.sources.standard import verify
 
@@ -50,7 +50,7 @@ GUIDE = Guide(
 1. In the environment:  SITEMAPD_URL={{address}}  SITEMAPD_SECRET={{secret}}
 2. Add this file, and its hooks to each collection of pages:
 
-{CLIENT.replace("{", "{{").replace("}", "}}")}
+{literal(CLIENT)}
 3. In sitemapd.toml:  permalinks = {{{{ posts = "/{{{{locale}}}}/blog/{{{{slug}}}}" }}}}
    and every language, if there are several:  locales = ["en", "de"]""",
     sends="the slug, status and dates of a document that was saved",

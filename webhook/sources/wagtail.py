@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import Config, Guide, Hook, Outcome
+from webhook.sources.contract import Config, Guide, Hook, Outcome, literal
 from webhook.sources.standard import MEDIA_TYPES, verify
 
 __all__ = ["CLIENT", "GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
@@ -80,7 +80,7 @@ GUIDE = Guide(
 1. In the settings of the project:  SITEMAPD = ("{{address}}", "{{secret}}")
 2. Add this file and import it in AppConfig.ready():
 
-{CLIENT.replace("{", "{{").replace("}", "}}")}""",
+{literal(CLIENT)}""",
     sends="one event for each page published, unpublished or deleted; all descendants of one that"
     " moved",
     caveats="nothing is sent for QuerySet.update(), a Site's host name or a new privacy"
