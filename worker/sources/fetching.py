@@ -11,13 +11,13 @@ import time
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-import httpx
-
 from shared.errors import SourceError, UnusableSourceError
 from worker.sources.documents import CHUNK, EXPANSION_LIMIT, Document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import httpx
 
 STEP_TIMEOUT = 10.0  # seconds to connect, and between two reads
 TOTAL_TIMEOUT = 120.0  # seconds for one document: 60 MiB at 4 Mbit/s
@@ -27,6 +27,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 def client() -> httpx.Client:
     """An HTTP client that reads no proxy settings (RELIABILITY T22) and follows nothing itself."""
+    import httpx  # here, since every worker loads this module and few ever fetch a source
+
     # identity: a body is uncompressed by Body within its bounds, never by the HTTP library.
     headers = {"Accept-Encoding": "identity", "User-Agent": "sitemapd-import"}
     return httpx.Client(
@@ -73,6 +75,8 @@ def fetch(
     nor a redirect can send the reader to other machines (RELIABILITY T22). `name` makes of a URL
     what may be reported of it. Raises SourceError for anything but a complete 200.
     """
+    import httpx
+
     deadline = time.monotonic() + TOTAL_TIMEOUT
     start = url
     try:

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
-import httpx
-
 from shared.errors import SourceError
 from worker.sources.documents import Body
 from worker.sources.fetching import client, fetch, name_without_query
@@ -25,10 +23,10 @@ class Answer(NamedTuple):
 class JsonApi(AbstractContextManager["JsonApi"]):
     """Asks one server, which may redirect within its own site only (RELIABILITY T22).
 
-    No error names a query, where a key may stand.
+    `auth`: user name and password. No error names a query, where a key may stand.
     """
 
-    def __init__(self, url: str, auth: httpx.BasicAuth | None = None) -> None:
+    def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
         try:
             sound = urlsplit(url).scheme in {"http", "https"} and bool(urlsplit(url).hostname)
         except ValueError:

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-import httpx
-
 from shared.errors import SourceError
 from worker.sources.access import Access
 from worker.sources.json_api import JsonApi, text
@@ -38,7 +36,7 @@ def read_wordpress(address: str, access: Access) -> Iterator[Item]:
     url, chosen = urldefrag(address)
     root = url if url.endswith("/") else f"{url}/"
     user, _, password = access.key.partition(":")
-    with JsonApi(root, httpx.BasicAuth(user, password) if access.key else None) as api:
+    with JsonApi(root, (user, password) if access.key else None) as api:
         site = _Site(api, root)
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]
         if not wanted:
