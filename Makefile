@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
+# Processes are started by the hundred: where nothing is kept compiled, each compiles all it loads.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: up test test-cms install lint bench faults fuzz lock wordpress-plugin clean
 
 up: install  ## run everything on this machine, with a demo site in ./demo
