@@ -22,9 +22,10 @@ from webhook.sources.reading import EMPTY, Fields, date, document, ident, items,
 NAME = "directus"
 MEDIA_TYPES = JSON
 
+_KEYS = "module.exports = ({ $trigger }) => $trigger.keys ?? [$trigger.key]"
 _QUERY = """\
-{"filter": {"_or": [{"id": {"_in": "{{$trigger.keys}}"}}, {"id": {"_in": "{{$trigger.key}}"}}]},
-                "limit": -1}"""
+{"filter": {"id": {"_in": "{{ids}}"}}, "limit": -1,
+                "fields": ["id", "status", "slug", "date_created", "date_updated"]}"""
 _BODY = '{"trigger": {{$trigger}}, "items": {{read}}}'
 
 
@@ -34,18 +35,24 @@ GUIDE = Guide(
     steps=f"""\
 1. Settings > Flows > Create Flow. Trigger  Event Hook, Type  Action (Non-Blocking),
    Scope  items.create, items.update, items.delete; and your Collections.
-2. Operation Read Data, Key  read
+2. Operation Run Script, Key  ids
+   Code         {literal(_KEYS)}
+3. Operation Read Data, Key  read
    Permissions  Full Access
    Collection   {literal("{{$trigger.collection}}")}
    IDs          (none)
    Query        {literal(_QUERY)}
    Connect both its paths, success and failure, to the next one.
-3. Operation Webhook / Request URL
+4. Operation Webhook / Request URL
    Method       POST
    URL          {{address}}
    Header       Authorization: Bearer {{secret}}
    Request Body {literal(_BODY)}
-4. In sitemapd.toml:  permalinks = {{{{ articles = "/blog/{{{{slug}}}}" }}}}""",
+5. In sitemapd.toml:  permalinks = {{{{ articles = "/blog/{{{{slug}}}}" }}}}
+
+Fields are those that your permalinks name, status and the dates; one that a collection lacks has
+Read Data refused, so collections that differ in them want a flow each. Where the primary key is
+not called id but, say, code: filter by code, and add "alias": {literal('{"id": "code"}')}.""",
     sends="which items changed and, by the step Read Data, what they are now",
     caveats="without Read Data a changed item is known only as far as it changed; an item counts as"
     " public if its `status` is `published`, or it has none; nothing is signed or repeated; it"
@@ -55,7 +62,10 @@ GUIDE = Guide(
 )
 
 
-_AS_PRINTED = "it needs Full Access, no IDs and the query of `sitemapd connect directus`"
+_AS_PRINTED = (
+    "it needs Full Access, no IDs, and the query of `sitemapd connect directus` with no field that"
+    " the collection lacks"
+)
 
 
 def verify(hook: Hook, keys: Keys, _now: float) -> Proof:

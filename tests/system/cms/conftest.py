@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.system.cms.desk import Desk
+from tests.system.cms.directus import RELEASES, WHERE, Directus
 from tests.system.cms.front import Front
 from tests.system.cms.ghost import FIVE, SIX, Ghost
 from tests.system.cms.strapi import Strapi
@@ -31,6 +32,12 @@ secret = "{SECRET}"
 sections = {{ article = "posts" }}
 permalinks = {{ article = "/{{locale}}/articles/{{slug}}", product = "/products/{{slug}}" }}
 """
+DIRECTUS = f"""\
+[sites.demo.sources.directus]
+secret = "{SECRET}"
+sections = {{ articles = "posts" }}
+permalinks = {json.dumps(WHERE).replace('": ', '" = ')}
+"""
 HOOK = "/v1/sites/demo/hooks/"
 
 
@@ -45,6 +52,10 @@ def _named_in_header(_path: str, headers: Message, _body: bytes) -> str:
 def _named_in_body(_path: str, _headers: Message, body: bytes) -> str:
     said = json.loads(body)
     return " ".join(event["type"] for event in (said if isinstance(said, list) else [said]))
+
+
+def _triggered(_path: str, _headers: Message, body: bytes) -> str:
+    return str(json.loads(body)["trigger"]["event"])
 
 
 @pytest.fixture(params=[FIVE, SIX], ids=lambda release: release.version)
@@ -73,6 +84,20 @@ def strapi(tmp_path: Path) -> Iterator[tuple[Desk, Strapi]]:
         desk = Desk(tmp_path / "home", front, STRAPI)
         held.callback(desk.close)
         cms.set_up(front.url + HOOK + "strapi", SECRET)
+        yield desk, cms
+
+
+@pytest.fixture(params=RELEASES)
+def directus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Desk, Directus]]:
+    """Directus, connected as `sitemapd connect` says, and the desk of its editor."""
+    with ExitStack() as held:
+        front = held.enter_context(closing(Front(_triggered)))
+        cms = Directus(request.param, tmp_path / "directus", front.url)
+        held.callback(cms.close)
+        front.cms = cms.address
+        desk = Desk(tmp_path / "home", front, DIRECTUS)
+        held.callback(desk.close)
+        cms.set_up(desk.system.run("connect", "directus", "--to", front.url).stdout)
         yield desk, cms
 
 

@@ -23,6 +23,13 @@ class Note(NamedTuple):
     label: str
     status: int
     answer: bytes
+    size: int
+    """Bytes of its body."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # a CMS may send for each of sixty items at once
 
 
 class Front:
@@ -41,13 +48,12 @@ class Front:
             def do_GET(self) -> None:
                 front._pass(self)
 
-            do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815
+            do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 """The notes are the log."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        self.server = _Server(("127.0.0.1", 0), Handler)
         self.host = f"127.0.0.1:{self.server.server_port}"
         self.url = f"http://{self.host}"
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
@@ -78,7 +84,7 @@ class Front:
             self.passed.wait(60)
         status, headers, answer = self._ask(ours, asked, path, body)
         if hook:
-            self.notes.append(Note(label, status, answer))
+            self.notes.append(Note(label, status, answer, len(body)))
         if label and label == self.fast:
             self.passed.set()
         try:
