@@ -6,6 +6,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tests.faults.deployment import BASE
@@ -38,17 +39,22 @@ IDENTS = ("shards:{}", "{{demo}}:{}", "../{}", "seen {}", "\u202e{}", "[/red]{}"
 class Contents:
     """Makes requests: a section and its events."""
 
-    def __init__(self, chance: random.Random, version: Callable[[], int], *, timed: bool) -> None:
-        """`version` gives the next one. Unless `timed`, nothing that is sent expires."""
-        self._chance, self._version = chance, version
-        self._names = list(DELIVERIES)
+    def __init__(
+        self, chance: random.Random, version: Callable[[], int], names: list[str], *, timed: bool
+    ) -> None:
+        """`version` gives the next one; `names` are ids of deliveries, each taken out when used.
+
+        Unless `timed`, nothing that is sent expires.
+        """
+        self._chance, self._version, self._names = chance, version, names
         kinds = {self._plain: 75, self._group: 15, self._large: 0.05}
         self._kinds = kinds | ({self._expiring: 8} if timed else {})
 
     def ident(self) -> str:
         """The id of the next delivery."""
-        if self._names and self._chance.random() < 0.02:
-            return self._names.pop()
+        if self._chance.random() < 0.02:
+            with suppress(IndexError):  # used up, by whichever sender
+                return self._names.pop()
         return f"msg_{secrets.token_hex(8)}"
 
     def request(self) -> tuple[str, list[Sent]]:

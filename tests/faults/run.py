@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults import oracle
+from tests.faults.contents import DELIVERIES
 from tests.faults.deployment import Deployment, Options
 from tests.faults.ledger import Ledger
 from tests.faults.parts import until
@@ -58,6 +59,7 @@ class Run:
         self.system = Deployment(directory, options)
         self.pace = pace
         self._seed = seed
+        self._names = list(DELIVERIES)
         self._senders: list[Sender] = []
         self._watching: Watching | None = None
         self.reads: Counter[str] = Counter()
@@ -84,7 +86,14 @@ class Run:
     def send(self, *, fresh: bool = False) -> None:
         """Let the senders begin; `fresh`: a connection for each request, as a CMS has."""
         self._senders = [
-            Sender(self.system, self.ledger, self._seed * 100 + n, self.pace * SENDERS, fresh=fresh)
+            Sender(
+                self.system,
+                self.ledger,
+                self._seed * 100 + n,
+                self.pace * SENDERS,
+                self._names,
+                fresh=fresh,
+            )
             for n in range(SENDERS)
         ]
         for sender in self._senders:

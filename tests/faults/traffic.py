@@ -38,15 +38,24 @@ class Sender(threading.Thread):
     """Sends about its own share of the pages until it is stopped."""
 
     def __init__(
-        self, system: Deployment, ledger: Ledger, seed: int, pace: float, *, fresh: bool = False
-    ) -> None:
-        """`pace`: seconds between two requests; `fresh`: each on a connection of its own."""
+        self, system: Deployment, ledger: Ledger, seed: int, pace: float,
+        names: list[str] | None = None, *, fresh: bool = False,
+    ) -> None:  # fmt: skip
+        """`pace`: seconds between two requests; `names`: ids of deliveries that all senders share.
+
+        `fresh`: each request on a connection of its own.
+        """
         super().__init__(daemon=True)
         self.longest = 0.0
         """Seconds that the slowest answer took."""
         self._system, self._ledger, self._pace, self._fresh = system, ledger, pace, fresh
         self._chance = random.Random(seed)
-        self.contents = Contents(self._chance, ledger.next_version, timed=system.options.timed)
+        self.contents = Contents(
+            self._chance,
+            ledger.next_version,
+            [] if names is None else names,
+            timed=system.options.timed,
+        )
         self._stopping = threading.Event()
         self._again: deque[Delivery] = deque(maxlen=100)
         self._late: deque[Delivery] = deque()
