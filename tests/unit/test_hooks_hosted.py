@@ -274,32 +274,54 @@ class TestDirectus:
 
 class TestPayload:
     WHERE = config("payload", permalinks={"posts": "/{locale}/{slug}"}, locales=["en", "de"])
-    DOC = {"id": 5, "slug": "a", "_status": "published", "updatedAt": "2026-11-20T10:00:00.000Z"}
+    ONE = config("payload", permalinks={"posts": "/{slug}"})
+    DOC = {"id": 5, "slug": {"en": "a", "de": "b"}, "_status": "published",
+           "updatedAt": "2026-11-20T10:00:00.000Z"}  # fmt: skip
 
-    def saved(self, **change: Any) -> Any:
-        doc = self.DOC | change.pop("doc", {})
-        body = {"operation": "change", "collection": "posts", "locale": "de", "draft": False,
-                "doc": doc, **change}  # fmt: skip
-        return taken(self.WHERE, body)
+    def saved(self, where: Any = WHERE, operation: str = "change", **doc: Any) -> Any:
+        body = {"operation": operation, "collection": "posts", "doc": self.DOC | doc}
+        return taken(where, body)
 
-    def test_a_published_document(self):
-        (event,) = self.saved().events
+    def test_a_published_document_in_every_language(self):
+        english, german = self.saved().events
 
-        assert said([event]) == [("upsert", SITE + "/de/a")]
-        assert (event.id, event.kind, event.locale) == ("5", "posts", "de")
+        assert said([english, german]) == [("upsert", SITE + "/en/a"), ("upsert", SITE + "/de/b")]
+        assert (german.id, german.kind, german.locale) == ("5", "posts", "de")
+        assert german.lastmod == "2026-11-20T10:00:00Z"
 
-    def test_a_draft_saved_over_a_published_page_leaves_it_alone(self):
-        found = self.saved(draft=True, doc={"_status": "draft", "slug": "b"})
+    def test_a_language_without_a_slug_is_not_public(self):
+        found = self.saved(slug={"en": "a"})
 
-        assert (found.events, len(found.ignored)) == ([], 1)
+        assert said(found.events) == [("upsert", SITE + "/en/a"), ("delete", "5")]
 
-    def test_the_same_without_a_draft_request_is_an_unpublication(self):
-        assert said(self.saved(doc={"_status": "draft"}).events) == [("delete", "5")]
+    def test_a_slug_for_all_languages(self):
+        found = self.saved(slug="a")
+
+        assert said(found.events) == [("upsert", SITE + "/en/a"), ("upsert", SITE + "/de/a")]
+
+    def test_a_draft_is_public_in_no_language(self):
+        assert said(self.saved(_status="draft").events) == [("delete", "5")] * 2
+
+    def test_a_status_of_each_language(self):
+        """With Payload's experimental `localizeStatus`."""
+        found = self.saved(_status={"en": "published", "de": "draft"})
+
+        assert said(found.events) == [("upsert", SITE + "/en/a"), ("delete", "5")]
 
     def test_a_deletion_goes_for_every_language(self):
         found = self.saved(operation="delete")
 
         assert [(e.type, e.locale) for e in found.events] == [("delete", "en"), ("delete", "de")]
+
+    def test_a_site_of_one_language_has_one_page(self):
+        assert said(self.saved(self.ONE, slug="a").events) == [("upsert", SITE + "/a")]
+        assert said(self.saved(self.ONE, operation="delete").events) == [("delete", "5")]
+
+    def test_languages_that_are_not_configured_are_asked_for(self):
+        found = self.saved(self.ONE)
+
+        assert not found.events
+        assert "add locales" in found.ignored[0]
 
 
 class TestDrupal:

@@ -1,16 +1,17 @@
-"""Payload 3, by hooks of some 30 lines that go into its collections (WEBHOOKS 1.9).
+"""Payload 3, by hooks of some 40 lines that go into its collections (WEBHOOKS 1.9).
 
-A draft saved over a published page and a page that is unpublished look alike in `afterChange`; only
-the request tells them apart, so the hook sends that, too.
+What a hook is given is no state of the page: a draft saved over a published page and a page that is
+unpublished look alike, and a language that was not edited is not there. So the hook reads the
+document again once the transaction is over, in all languages, as a visitor would have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from webhook.sources import standard
 from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Outcome, Page, literal
-from webhook.sources.reading import date, document, ident, mapping, text
+from webhook.sources.reading import Fields, date, document, ident, mapping, text
 from webhook.sources.standard import verify
 
 __all__ = ["CLIENT", "GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
@@ -21,26 +22,46 @@ MEDIA_TYPES = JSON & standard.MEDIA_TYPES
 CLIENT = """\
 // sitemapd.ts: hooks: { afterChange: [changed], afterDelete: [deleted] } in each collection
 import { createHmac, randomUUID } from 'node:crypto'
-const { SITEMAPD_URL, SITEMAPD_SECRET } = process.env
 
-const send = (event: object) => setTimeout(async () => {  // once the transaction is over
+const pending = new Set<Promise<void>>()
+// For scripts: `await sent()` before process.exit(), which cuts off what is under way.
+export const sent = () => Promise.all(pending)
+
+const send = async (event: object) => {
+  const { SITEMAPD_URL, SITEMAPD_SECRET } = process.env
+  if (!SITEMAPD_URL || !SITEMAPD_SECRET) throw Error('SITEMAPD_URL or SITEMAPD_SECRET is not set')
   const body = JSON.stringify(event), id = randomUUID(), now = Math.floor(Date.now() / 1000)
-  const key = Buffer.from(SITEMAPD_SECRET!.replace('whsec_', ''), 'base64')
+  const key = Buffer.from(SITEMAPD_SECRET.replace('whsec_', ''), 'base64')
   const mac = createHmac('sha256', key).update(`${id}.${now}.${body}`).digest('base64')
-  await fetch(SITEMAPD_URL!, { method: 'POST', body, headers: {
+  const answer = await fetch(SITEMAPD_URL, { method: 'POST', body, headers: {
     'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': String(now),
-    'webhook-signature': `v1,${mac}` } }).catch(console.error)
-}, 500)
+    'webhook-signature': `v1,${mac}` } })
+  if (!answer.ok) throw Error(`${answer.status} ${await answer.text()}`)
+}
+// Hooks run within the transaction: what it leaves is there once it is over.
+const over = async (req: any) => {
+  let ms = 50
+  do await new Promise((done) => setTimeout(done, ms *= 2))
+  while (await req.transactionID && ms < 30_000)
+}
+const later = (req: any, event: () => Promise<object>) => {
+  const done: Promise<void> = over(req).then(event).then(send)
+    .catch((error) => req.payload.logger.error(`sitemapd: ${error.message} ${error.cause ?? ''}`))
+    .finally(() => pending.delete(done))
+  pending.add(done)
+}
 const about = (doc: any) => ({ id: doc.id, slug: doc.slug, updatedAt: doc.updatedAt,
   publishedAt: doc.publishedAt, title: doc.title, _status: doc._status })
 
-export const changed = ({ doc, req, collection }: any) => {
-  const draft = req.query?.draft === 'true' || req.query?.draft === true
-  send({ operation: 'change', collection: collection.slug, locale: req.locale, draft,
-    doc: about(doc) })
-}
-export const deleted = ({ doc, collection }: any) =>
-  send({ operation: 'delete', collection: collection.slug, doc: { id: doc.id } })
+export const changed = ({ doc: { id }, req, collection: { slug } }: any) =>
+  later(req, async () => {
+    const doc = await req.payload.findByID({ collection: slug, id, locale: 'all', draft: false,
+      depth: 0, disableErrors: true })
+    const [operation, told] = doc ? ['change', about(doc)] : ['delete', { id }]
+    return { operation, collection: slug, doc: told }
+  })
+export const deleted = ({ doc: { id }, req, collection: { slug } }: any) =>
+  later(req, async () => ({ operation: 'delete', collection: slug, doc: { id } }))
 """
 
 GUIDE = Guide(
@@ -51,38 +72,50 @@ GUIDE = Guide(
 2. Add this file, and its hooks to each collection of pages:
 
 {literal(CLIENT)}
-3. In sitemapd.toml:  permalinks = {{{{ posts = "/{{{{locale}}}}/blog/{{{{slug}}}}" }}}}
-   and every language, if there are several:  locales = ["en", "de"]""",
-    sends="the slug, status and dates of a document that was saved",
-    caveats="hooks run within a transaction, which may be rolled back: half a second later it is"
-    " over in all likelihood; an event carries only the language that was edited",
+3. In sitemapd.toml:  permalinks = {{{{ posts = "/blog/{{{{slug}}}}" }}}}
+   With several languages, each of them and an address that tells them apart:
+   locales = ["en", "de"]  permalinks = {{{{ posts = "/{{{{locale}}}}/blog/{{{{slug}}}}" }}}}""",
+    sends="the slug, status and dates of a document as visitors have it, in all languages",
+    caveats="nothing is repeated; what was refused is an error in the log of Payload; a rollback"
+    " is told as what is there after it; a function that is frozen with its answer sends nothing",
     config='permalinks = { posts = "/blog/{slug}" }',
 )
 
 
 def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
-    """A document as it was saved; what is deleted goes in every language."""
+    """A document as it is for visitors, language by language; what is deleted goes in all."""
     said = document(hook.body)
     operation, doc = text(said, "operation"), mapping(said.get("doc"))
     kind, number = text(said, "collection"), ident(doc, "id")
-    # Where one language is configured at most, a document is one page, whatever its request says.
-    several = len(config.connection.locales) > 1
-    locale = text(said, "locale")
+    known = config.connection.locales
     if number is None or not kind or operation not in {"change", "delete"}:
         yield Ignored("not what the hooks of `sitemapd connect payload` send")
-    elif operation == "delete":
-        for each in config.connection.locales if several else ("",):
-            yield config.gone(kind, number, (kind, each))
-    elif said.get("draft") is True:
-        yield Ignored("a draft: the page stays as it is")
-    elif text(doc, "_status") not in {"", "published"}:
-        yield config.gone(kind, number, (kind, locale if several else ""))
-    else:
+        return
+    if operation == "change" and not known and isinstance(doc.get("slug"), Mapping):
+        yield Ignored(
+            f'{kind}: its slug differs by language: add locales = ["en", ...] to sources.{NAME}'
+        )
+        return
+    for code in known or ("",):
+        # Where one language is configured at most, a document is one page.
+        locale = code if len(known) > 1 else ""
+        here = _in(doc, code, known)
+        if operation == "delete" or text(here, "_status") not in {"", "published"}:
+            yield config.gone(kind, number, (kind, locale))
+            continue
         members = {
-            "lastmod": date(doc, "updatedAt"),
-            "published": date(doc, "publishedAt"),
-            "title": text(doc, "title"),
+            "lastmod": date(here, "updatedAt"),
+            "published": date(here, "publishedAt"),
+            "title": text(here, "title"),
         }
-        owner = (kind, locale if several else "")
-        fields = {**doc, "locale": locale}
-        yield from config.page(Page(kind, number, fields, locale, members=members, owner=owner))
+        yield from config.page(
+            Page(kind, number, {**here, "locale": code}, locale, members=members)
+        )
+
+
+def _in(doc: Fields, locale: str, known: Sequence[str]) -> Fields:
+    """`doc` in one language: a localized field holds all that it has, by their codes."""
+    return {
+        name: value.get(locale) if isinstance(value, Mapping) and {*value} <= {*known} else value
+        for name, value in doc.items()
+    }

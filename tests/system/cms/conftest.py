@@ -12,9 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.system.cms.desk import Desk
-from tests.system.cms.directus import RELEASES, WHERE, Directus
+from tests.system.cms.directus import RELEASES, Directus
+from tests.system.cms.directus import WHERE as DIRECTUS_WHERE
 from tests.system.cms.front import Front
 from tests.system.cms.ghost import FIVE, SIX, Ghost
+from tests.system.cms.payload import WHERE as PAYLOAD_WHERE
+from tests.system.cms.payload import Payload
 from tests.system.cms.strapi import Strapi
 from tests.system.cms.wagtail import Wagtail
 
@@ -36,7 +39,13 @@ DIRECTUS = f"""\
 [sites.demo.sources.directus]
 secret = "{SECRET}"
 sections = {{ articles = "posts" }}
-permalinks = {json.dumps(WHERE).replace('": ', '" = ')}
+permalinks = {json.dumps(DIRECTUS_WHERE).replace('": ', '" = ')}
+"""
+PAYLOAD = f"""\
+[sites.demo.sources.payload]
+sections = {{ posts = "posts" }}
+locales = ["en", "de"]
+permalinks = {json.dumps(PAYLOAD_WHERE).replace('": ', '" = ')}
 """
 HOOK = "/v1/sites/demo/hooks/"
 
@@ -56,6 +65,11 @@ def _named_in_body(_path: str, _headers: Message, body: bytes) -> str:
 
 def _triggered(_path: str, _headers: Message, body: bytes) -> str:
     return str(json.loads(body)["trigger"]["event"])
+
+
+def _operated(_path: str, _headers: Message, body: bytes) -> str:
+    said = json.loads(body)
+    return f"{said['operation']} {said['collection']}"
 
 
 @pytest.fixture(params=[FIVE, SIX], ids=lambda release: release.version)
@@ -98,6 +112,21 @@ def directus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[D
         desk = Desk(tmp_path / "home", front, DIRECTUS)
         held.callback(desk.close)
         cms.set_up(desk.system.run("connect", "directus", "--to", front.url).stdout)
+        yield desk, cms
+
+
+@pytest.fixture
+def payload(tmp_path: Path) -> Iterator[tuple[Desk, Payload]]:
+    """Payload with the printed hooks and environment, and the desk of its editor."""
+    with ExitStack() as held:
+        front = held.enter_context(closing(Front(_operated)))
+        cms = Payload(tmp_path / "payload", front.url)
+        front.cms = cms.address
+        desk = Desk(tmp_path / "home", front, PAYLOAD)
+        held.callback(desk.close)
+        client = desk.system.run("connect", "payload", "--client").stdout
+        cms.start(client, desk.system.run("connect", "payload", "--to", front.url).stdout)
+        held.callback(cms.close)
         yield desk, cms
 
 
