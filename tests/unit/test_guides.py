@@ -27,4 +27,4 @@ def test_the_readme_counts_the_lines_of_the_file_to_add(name):
 
 
 def test_the_readme_has_a_row_for_each_guide():
-    assert {_first_word(name) for name in REGISTRY} - ROWS.keys() == {"CloudEvents"}
+    assert {_first_word(name) for name in REGISTRY} <= ROWS.keys()
