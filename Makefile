@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
+# Much of a test is waiting: three at once keep two cores busy.
+TESTERS ?= 3
+
 # Processes are started by the hundred: where nothing is kept compiled, each compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -14,7 +17,7 @@ up: install  ## run everything on this machine, with a demo site in ./demo
 	$(BIN)/sitemapd up --home $(DEMO) --http $(HTTP)
 
 test: $(VENV)/.test  ## all tests, on real servers and real files; ARGS="-n0 tests/unit" for a part
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-cms: $(VENV)/.test  ## against real Ghost, Strapi, Wagtail, Directus, Payload, which it installs; ARGS="-m cms_ghost"
 	$(BIN)/python -m pytest -m "cms_ghost or cms_strapi or cms_wagtail or cms_directus or cms_payload" tests/system/cms $(ARGS)

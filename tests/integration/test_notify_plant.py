@@ -39,6 +39,12 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 def server() -> Iterator[Engine]:
     with engine() as server:
         yield server
+    # A plant that stops does not wait for an engine: what that one said would be the next test's.
+    wait_until(lambda: not _telling(), "nobody is told any more", 30)
+
+
+def _telling() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("notify_")]
 
 
 @pytest.fixture
