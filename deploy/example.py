@@ -22,6 +22,8 @@ _CONFIG = Template("""\
 # `sitemapd config check` names everything that is wrong, at once.
 
 # redis_url = ""            # Redis >= 7.0 or Valkey; empty: the embedded server keeps the state
+# public_url = ""           # where CMSes reach the webhook, as "https://hooks.example.com": what
+#                             `sitemapd connect` prints; empty: the host of the site's base_url
 # allow_loss = false        # true: run on a Redis that may lose accepted events
 # body_limit = 1048576      # bytes of one request's body
 # inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit

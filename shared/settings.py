@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from shared import locations, shards
 from shared.console import Console
 from shared.errors import ConfigError, Fault
-from shared.sites import Site
+from shared.sites import Site, absolute
 
 FILE = "sitemapd.toml"
 PREFIX = "SITEMAPD_"
@@ -36,6 +36,10 @@ def _metrics_token(value: SecretStr) -> SecretStr:
     return value
 
 
+def _address(text: str) -> str:
+    return absolute(text).rstrip("/")
+
+
 _MEMBER = re.compile(r"([a-z_]+(?:\.[^\s:.]+)*): ")
 """By what a line names the member that it is about."""
 
@@ -49,6 +53,9 @@ class Settings(BaseSettings):
 
     redis_url: Annotated[str, AfterValidator(locations.redis_url)] = Field(
         "", description="Redis >= 7.0 or Valkey; empty: the embedded server"
+    )
+    public_url: Annotated[str, AfterValidator(_address)] = Field(
+        "", description="where senders reach the webhook, for `connect`; empty: base_url's host"
     )
     allow_loss: bool = Field(False, description="run on a Redis that may lose events")
     body_limit: int = Field(1_048_576, ge=1024, description="bytes of a request body")

@@ -39,7 +39,8 @@ def _base_url(text: str) -> str:
         raise ValueError(error.detail) from error
 
 
-def _hub(text: str) -> str:
+def absolute(text: str) -> str:
+    """An absolute address of http or https, or none at all; ValueError says what is wrong."""
     try:
         return urls.absolute(text, ("http", "https")) if text else ""
     except UrlError as error:
@@ -115,7 +116,7 @@ class Site(Model):
     pages: bool = Field(True, description="sitemap.css and sitemap.html, for people")
     feed: bool = Field(False, description="atom.xml and rss.xml: the newest changes (PROTOCOL F11)")
     feed_entries: int = Field(100, ge=10, le=1_000, description="how many pages the feeds list")
-    hub: Annotated[str, AfterValidator(_hub)] = Field(
+    hub: Annotated[str, AfterValidator(absolute)] = Field(
         "", description="WebSub hub that the feeds name"
     )
     title: Annotated[str, AfterValidator(_title)] = Field(

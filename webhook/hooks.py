@@ -65,11 +65,11 @@ class Hooks:
         hook = Hook(request.method, path, given, body, query)
         if adapter.NAME == woocommerce.NAME and woocommerce.is_ping(hook):
             return answer({"accepted": 0, "ignored": "a ping"})
-        if adapter.NAME != websub.NAME:
-            return self._take(site, adapter, hook)
         try:
             return self._take(site, adapter, hook)
         except UnauthorizedError as error:
+            if adapter.NAME != websub.NAME:
+                raise UnauthorizedError(error.reason, _unproven(adapter)) from None
             # A hub is told nothing of what we make of its signature (WebSub, 8), nor anybody else.
             note(code=error.code, reason=error.reason)
             return answer({"accepted": 0, "ignored": websub.UNPROVEN})
@@ -124,6 +124,14 @@ class Hooks:
                 )
         except StoreError as error:
             note(unrecorded=str(error))
+
+
+def _unproven(adapter: Source) -> str:
+    guide = adapter.GUIDE
+    return (
+        f"{guide.place} is not a secret of this site, or the address that {guide.title} sends to"
+        f" names another site: compare both with what `sitemapd connect {adapter.NAME}` prints"
+    )
 
 
 def _connection(tenant: Tenant | None, source: str) -> Connection | None:

@@ -75,10 +75,14 @@ class RefusedError(SitemapdError):
 class UnauthorizedError(RefusedError):
     """The sender is not known, with the same answer whatever was wrong (RELIABILITY T1, T5)."""
 
-    DETAIL = "sign the request (Standard Webhooks) or send a Bearer token of this site"
+    DETAIL = (
+        "sign the request (Standard Webhooks) with a secret of this site, or send a token of it as"
+        " Bearer; one of another site, or a wrong name of the site in the address, ends here, too"
+    )
 
-    def __init__(self, reason: str) -> None:
-        super().__init__("unauthorized", self.DETAIL, reason=reason)
+    def __init__(self, reason: str, detail: str = DETAIL) -> None:
+        """`detail` depends on what was asked alone, never on what was wrong."""
+        super().__init__("unauthorized", detail, reason=reason)
 
 
 def document(

@@ -19,12 +19,14 @@ from shared.errors import ConfigError, Fault, SitemapdError
 from shared.events import Event, SchemaError
 from shared.store.contract import Keys
 from shared.store.redis import answering
-from webhook.sources import payload, wagtail
+from webhook.sources import payload, wagtail, wordpress
 from webhook.sources.contract import Config, Hook, Source
 from webhook.sources.registry import REGISTRY
 from webhook.sources.taking import Taken, take
 
 WAIT_S = 600.0
+NATIVE = "native"
+"""The source of what comes to /events."""
 SHOWN = ("type", "id", "loc", "section", "lastmod", "kind", "locale", "canonical", "noindex")
 
 CLIENTS = {wagtail.NAME: wagtail.CLIENT, payload.NAME: payload.CLIENT}
@@ -63,20 +65,24 @@ def connect(
         block(CLIENTS.get(cms, ""))
     else:
         watch = Watch(place) if wait else None
-        _guide(adapter, place, to or place.site.base.origin, as_json=as_json)
+        _guide(adapter, place, to or place.settings.public_url, as_json=as_json)
         if watch is not None:
             _wait(adapter, place, watch, as_json=as_json)
 
 
 def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
     guide, name = adapter.GUIDE, adapter.NAME
-    address = f"{to.rstrip('/')}/v1/sites/{place.name}/hooks/{name}"
+    origin = (to or place.site.base.origin).rstrip("/")
+    address = f"{origin}/v1/sites/{place.name}/hooks/{name}"
     secret, missing = _secret(adapter, place)
-    steps = guide.steps.format(address=address, secret=secret)
+    steps = guide.steps.format(address=address, origin=origin, site=place.name, secret=secret)
     if as_json:
         answer({"cms": name, "site": place.name, "address": address, "secret": secret,
-                "steps": steps, "config": missing}, as_json=True)  # fmt: skip
+                "steps": steps, "config": missing, "assumed": not to}, as_json=True)  # fmt: skip
         return
+    if not to:
+        line(f"# {origin} is a guess: that the host of the site passes /v1/ on to sitemapd.")
+        line("# Another address: --to https://hooks.example.com, or public_url in sitemapd.toml")
     if missing:
         line(f"# first, in {place.home / 'sitemapd.toml'}, then restart the webhook")
         block(f"{missing}\n\n")
@@ -157,11 +163,17 @@ def _shown(event: Event) -> dict[str, Any]:
 
 
 def _wait(adapter: Source, place: Place, watch: Watch, *, as_json: bool) -> None:
-    """Print what the first delivery was understood to say, and what became of its events."""
+    """Print what the first delivery was understood to say, and what became of its events.
+
+    And what was refused before it: who is not let in is not known by name, so any may be meant.
+    """
     started = time.perf_counter()
     for found in _arrivals(adapter.NAME, place):
         if isinstance(found, Event):
             answer(_shown(found), as_json=as_json)
+            continue
+        if isinstance(found, dict) and "code" in found:
+            answer({"refused": _refusal(found, adapter)}, as_json=as_json)
             continue
         if isinstance(found, dict):
             answer({"ignored": "; ".join(found["reasons"] or ["it asks for a reconcile"])},
@@ -172,12 +184,24 @@ def _wait(adapter: Source, place: Place, watch: Watch, *, as_json: bool) -> None
         return
 
 
+def _refusal(note: dict[str, Any], adapter: Source) -> str:
+    """What was refused, and what to do about it in the words of the sender."""
+    said = f"{note.get('status', '')} {note['code']}".strip()
+    if note["code"] == "unauthorized":
+        return f"{said}: {adapter.GUIDE.place} is not a secret of this site"
+    faults = [f"{fault['field']}: {fault['detail']}" for fault in note.get("faults", [])]
+    return f"{said}: {'; '.join(faults) or note.get('reason', '')}"
+
+
 def _arrivals(name: str, place: Place) -> Iterator[Event | dict[str, Any] | list[str]]:
-    """The events of the first delivery of `name`, then their ids; or what was ignored."""
+    """What was refused meanwhile; the events of the first delivery of `name`, then their ids; or
+    what was ignored.
+    """
+    names = {name, NATIVE} if name == wordpress.NAME else {name}  # its plugin sends native events
     store, keys = place.client(), Keys(place.name)
     after: dict[Any, Any] = {}
     with answering():
-        for stream in (keys.inbox, keys.recent):
+        for stream in (keys.inbox, keys.recent, keys.refused):
             last: Any = store.xrevrange(stream, count=1)
             after[stream] = last[0][0] if last else b"0"
     note(f"waiting for {WAIT_S / 60:.0f} minutes, or until Ctrl-C")
@@ -190,7 +214,9 @@ def _arrivals(name: str, place: Place) -> Iterator[Event | dict[str, Any] | list
             after[stream.decode()] = entries[-1][0]
             for ident, fields in entries:
                 event = _event(fields)
-                if event is not None and event.source == name:
+                if b"refused" in fields:
+                    yield json.loads(fields[b"refused"])
+                if event is not None and event.source in names:
                     ids.append(ident.decode())
                     yield event
                 said = json.loads(fields.get(b"ignored", b"{}"))
@@ -200,9 +226,7 @@ def _arrivals(name: str, place: Place) -> Iterator[Event | dict[str, Any] | list
         if ids:
             yield ids
             return
-    raise NothingError(
-        f"nothing came within {WAIT_S / 60:.0f} minutes; what was refused is in the webhook's log"
-    )
+    raise NothingError(f"nothing was taken within {WAIT_S / 60:.0f} minutes")
 
 
 def _event(fields: dict[bytes, bytes]) -> Event | None:

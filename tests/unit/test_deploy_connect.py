@@ -56,7 +56,7 @@ def test_every_cms_has_a_guide_whose_configuration_can_be_pasted(name, tmp_path)
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_what_the_steps_say_to_configure_is_toml(name):
-    steps = REGISTRY[name].GUIDE.steps.format(address="", secret="")
+    steps = REGISTRY[name].GUIDE.steps.format(address="", origin="", site="", secret="")
     for line in steps.splitlines():
         said = line.partition("sitemapd.toml:")[2].strip() or line.strip()
         if said.startswith(("permalinks", "locales", "secret = ")):

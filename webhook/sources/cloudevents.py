@@ -29,6 +29,7 @@ MEDIA_TYPES = wire.JSON | CLOUD_TYPES
 GUIDE = Guide(
     title="CloudEvents 1.0",
     credential="a token of this site as Bearer, or a secret by Standard Webhooks",
+    place="the Bearer token that you send",
     steps="""\
 1. Send to  {address}  or to the address of native events, with
    authorization: Bearer TOKEN  (`tokens` in sitemapd.toml), or signed with  {secret}

@@ -17,6 +17,7 @@ MEDIA_TYPES = JSON | {"application/vnd.contentful.management.v1+json"}
 GUIDE = Guide(
     title="Contentful",
     credential="64 characters that request verification shows, once enabled",
+    place="the secret of Settings > Webhooks > Request verification",
     steps="""\
 1. Settings > Webhooks > Settings > Request verification: enable it, copy the secret into
    sitemapd.toml.

@@ -79,14 +79,17 @@ Outcome = Change | Ignored | Resync
 
 
 class Guide(NamedTuple):
-    """How an administrator connects this CMS; `{address}` and `{secret}` are filled in.
+    """How an administrator connects this CMS.
 
-    `config` is what goes into sitemapd.toml besides the secret, which the administrator has
-    `chosen`, or gets from the vendor.
+    `{address}`, the `{origin}` and `{site}` that are parts of it, and `{secret}` are filled in.
+    `place` is where the sender has its secret, in the words of its interface. `config` is what goes
+    into sitemapd.toml besides the secret, which the administrator has `chosen`, or gets from the
+    vendor.
     """
 
     title: str
     credential: str
+    place: str
     steps: str
     sends: str
     caveats: str

@@ -14,6 +14,7 @@ MEDIA_TYPES = JSON
 GUIDE = Guide(
     title="DatoCMS",
     credential='user and password in one, "sitemapd:..." with 16 characters or more in all',
+    place="user and password of HTTP basic auth",
     steps="""\
 1. Project settings > Webhooks > Add a new webhook.
    URL              {address}

@@ -32,6 +32,7 @@ _BODY = '{"trigger": {{$trigger}}, "items": {{read}}}'
 GUIDE = Guide(
     title="Directus",
     credential="you choose it: 16 characters or more, sent as a header",
+    place="the header Authorization of the last step of the flow",
     steps=f"""\
 1. Settings > Flows > Create Flow. Trigger  Event Hook, Type  Action (Non-Blocking),
    Scope  items.create, items.update, items.delete; and your Collections.

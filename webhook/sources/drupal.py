@@ -14,6 +14,7 @@ MEDIA_TYPES = JSON | {"application/vnd.api+json", "application/hal+json"}
 GUIDE = Guide(
     title="Drupal",
     credential="you choose it: 16 characters or more",
+    place="the Secret of the webhook",
     steps="""\
 1. composer require drupal/webhooks; drush en webhooks
 2. Configuration > Web services > Webhooks > Add webhook, type outgoing.

@@ -31,6 +31,7 @@ MEDIA_TYPES = JSON
 GUIDE = Guide(
     title="Ghost",
     credential="you choose it: 16 characters or more, the same in all of its webhooks",
+    place="the Secret of the webhook",
     steps="""\
 1. Ghost Admin > Settings > Integrations > Add custom integration, name it sitemapd.
 2. Add webhook, for each of the events: post and page published, unpublished, published updated,

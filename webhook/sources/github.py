@@ -28,6 +28,7 @@ MOST_COMMITS = 2_048
 GUIDE = Guide(
     title="GitHub (a site made of files)",
     credential="you choose it: 16 characters or more",
+    place="the Secret of the webhook",
     steps="""\
 1. Repository > Settings > Webhooks > Add webhook.
    Payload URL   {address}

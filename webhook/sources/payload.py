@@ -67,6 +67,7 @@ export const deleted = ({ doc: { id }, req, collection: { slug } }: any) =>
 GUIDE = Guide(
     title="Payload 3",
     credential="a Standard Webhooks secret of this site; `sitemapd secret` makes one",
+    place="SITEMAPD_SECRET in the environment of Payload",
     steps=f"""\
 1. In the environment:  SITEMAPD_URL={{address}}  SITEMAPD_SECRET={{secret}}
 2. Add this file, and its hooks to each collection of pages:
@@ -74,7 +75,8 @@ GUIDE = Guide(
 {literal(CLIENT)}
 3. In sitemapd.toml:  permalinks = {{{{ posts = "/blog/{{{{slug}}}}" }}}}
    With several languages, each of them and an address that tells them apart:
-   locales = ["en", "de"]  permalinks = {{{{ posts = "/{{{{locale}}}}/blog/{{{{slug}}}}" }}}}""",
+   locales = ["en", "de"]
+   permalinks = {{{{ posts = "/{{{{locale}}}}/blog/{{{{slug}}}}" }}}}""",
     sends="the slug, status and dates of a document as visitors have it, in all languages",
     caveats="nothing is repeated; what was refused is an error in the log of Payload; a rollback"
     " is told as what is there after it; a function that is frozen with its answer sends nothing",

@@ -25,6 +25,7 @@ MEDIA_TYPES = JSON
 GUIDE = Guide(
     title="Prismic",
     credential="you choose it: 16 characters or more; Prismic sends it within the body",
+    place="the Secret of the webhook",
     steps="""\
 1. Settings > Webhooks > Create a webhook.
    URL       {address}

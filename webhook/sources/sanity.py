@@ -18,6 +18,7 @@ MEDIA_TYPES = JSON
 GUIDE = Guide(
     title="Sanity",
     credential="you choose it: 16 characters or more",
+    place="the Secret of the webhook",
     steps="""\
 1. sanity.io/manage > project > API > Webhooks > Create webhook.
    URL         {address}

@@ -17,6 +17,7 @@ GUIDE = Guide(
     title="Shopify",
     credential="Settings > Notifications > Webhooks shows it below the list; for an app, its client"
     " secret",
+    place="the secret that Settings > Notifications > Webhooks shows",
     steps="""\
 1. Settings > Notifications > Webhooks > Create webhook, format JSON, URL  {address}
    for each of: product creation, update, deletion; collection creation, update, deletion.

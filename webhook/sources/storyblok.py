@@ -25,6 +25,7 @@ MEDIA_TYPES = JSON
 GUIDE = Guide(
     title="Storyblok",
     credential="you choose it: 16 characters or more (plans with webhook secrets)",
+    place="the Secret of the webhook",
     steps="""\
 1. Space > Settings > Webhooks > New webhook.
    Endpoint URL  {address}

@@ -19,6 +19,7 @@ MEDIA_TYPES = JSON
 GUIDE = Guide(
     title="Strapi 5",
     credential="you choose it: 16 characters or more, sent as a header",
+    place="the header Authorization of the webhook",
     steps="""\
 1. Settings > Webhooks > Create new webhook.
    Url      {address}

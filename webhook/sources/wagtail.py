@@ -76,6 +76,7 @@ for signal, receiver in (
 GUIDE = Guide(
     title="Wagtail",
     credential="a Standard Webhooks secret of this site; `sitemapd secret` makes one",
+    place="the secret in SITEMAPD of the settings",
     steps=f"""\
 1. In the settings of the project:  SITEMAPD = ("{{address}}", "{{secret}}")
 2. Add this file and import it in AppConfig.ready():

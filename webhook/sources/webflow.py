@@ -27,6 +27,7 @@ GUIDE = Guide(
     title="Webflow",
     credential="the secretKey in the answer that creates the webhook; of an OAuth app, its client"
     " secret",
+    place="the secretKey of each webhook",
     steps="""\
 1. Create a webhook by the API, for each of collection_item_published, collection_item_unpublished,
    collection_item_deleted and site_publish (those of the dashboard are not signed):

@@ -34,6 +34,7 @@ MEDIA_TYPES = frozenset(
 GUIDE = Guide(
     title="WebSub",
     credential="you choose it: 16 characters or more; each feed gets one made of it",
+    place="the secret of the subscription",
     steps="""\
 1. In sitemapd.toml name the feeds, which must name a hub (or add `hub`). A hub that is not known is
    only asked if its host is in the site's table `notify`: hosts = ["hub.example.com"]

@@ -16,6 +16,7 @@ MEDIA_TYPES = JSON | {_FORM}
 GUIDE = Guide(
     title="WooCommerce",
     credential="you choose it: 16 characters or more",
+    place="the Secret of the webhook",
     steps="""\
 1. WooCommerce > Settings > Advanced > Webhooks > Add webhook, status Active,
    Delivery URL  {address}

@@ -15,10 +15,13 @@ NAME = "wordpress"
 GUIDE = Guide(
     title="WordPress",
     credential="a Standard Webhooks secret of this site; `sitemapd secret` makes one",
+    place="the Secret under Settings > sitemapd",
     steps="""\
 1. Install the plugin sitemapd (deploy/wordpress) and activate it.
-2. Settings > sitemapd: enter the address  {address}
-3. Enter the secret  {secret}""",
+2. Settings > sitemapd
+   Address  {origin}
+   Site     {site}
+   Secret   {secret}""",
     sends="one request for each save: every page that changed, moved or went, with old addresses",
     caveats="WordPress refuses private addresses and ports other than 80, 443 and 8080: give the"
     " service a path on the site's own host",
