@@ -206,6 +206,17 @@ class Deployment:
         except Exception:  # noqa: BLE001  # down, loading, out of memory: not quiet yet
             return False
 
+    def work(self) -> dict[str, object]:
+        """What changes while work is done: events and files that wait, publishes so far."""
+        try:
+            return {
+                "events": self.redis("XLEN", "{demo}:inbox"),
+                "files": self.redis("ZCARD", "{demo}:dirty"),
+                "publishes": self.redis("HGET", "{demo}:counters", "publishes"),
+            }
+        except Exception as error:  # noqa: BLE001  # down, loading, out of memory
+            return {"redis": str(error)}
+
     def in_flight(self) -> bool:
         """Whether events were handed to a worker that has not settled them."""
         try:
