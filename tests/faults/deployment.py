@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -233,6 +233,13 @@ class Deployment:
             capture_output=True, text=True, timeout=300, check=False,
             env={**os.environ, **self.options.env},
         )  # fmt: skip
+
+    def complaints(self) -> Iterator[str]:
+        """The last warnings and errors in the log of each part."""
+        for path in sorted((self.home / "logs").iterdir()):
+            lines = path.read_text(errors="replace").splitlines()
+            loud = [line for line in lines if '"warning"' in line or '"error"' in line]
+            yield from (f"{path.name}: {line[:300]}" for line in loud[-4:])
 
     def log(self, name: str) -> str:
         """What a part said so far."""

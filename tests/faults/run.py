@@ -199,7 +199,7 @@ def perform(case: Case, seed: int) -> Row:
         except TimeoutError as error:
             run.rest()
             seconds = float("inf")
-            run.wrong.append(str(error))
+            run.wrong += [str(error), *run.system.complaints()]
         run.look_away()
         if run.system.quiet() or seconds == float("inf"):
             lost = oracle.lost(run.system, run.ledger)
