@@ -25,6 +25,7 @@ class Sitemapd_Options {
 		'core'        => 'keep',
 		'sitemap'     => '',
 	);
+	const ENDPOINT = '#/v1/sites/([a-z0-9-]{1,32})/(?:events|hooks/wordpress)$#';
 	const FIXED    = array(
 		'address' => 'SITEMAPD_ADDRESS',
 		'site'    => 'SITEMAPD_SITE',
@@ -111,6 +112,10 @@ class Sitemapd_Options {
 		$address = untrailingslashit( esc_url_raw( trim( (string) ( $given['address'] ?? '' ) ), array( 'http', 'https' ) ) );
 		$site    = trim( (string) ( $given['site'] ?? '' ) );
 		$secret  = trim( (string) ( $given['secret'] ?? '' ) );
+		if ( preg_match( self::ENDPOINT, $address, $endpoint ) ) {
+			$address = substr( $address, 0, -strlen( $endpoint[0] ) );
+			$site    = $endpoint[1];
+		}
 		if ( '' === $address && ! empty( $given['address'] ) ) {
 			add_settings_error( self::NAME, 'address', __( 'The address must start with https:// or http://.', 'sitemapd' ) );
 		} else {
