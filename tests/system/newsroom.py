@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
+import threading
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,3 +135,32 @@ class Newsroom:
         while said["success"] and said["data"]["more"]:
             said = self.ask("sitemapd_send_all")
         assert said["success"], said
+
+
+@contextmanager
+def answering(port: int, answer: bytes) -> Iterator[list[socket.socket]]:
+    """Something else at sitemapd's address that says `answer`, or nothing; the calls it got."""
+    calls: list[socket.socket] = []
+    listening = socket.create_server(("127.0.0.1", port))
+
+    def listen() -> None:
+        while True:
+            try:
+                call = listening.accept()[0]
+            except OSError:
+                return
+            calls.append(call)
+            if answer:
+                call.recv(65536)
+                call.sendall(answer)
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        yield calls
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        listener.join(10)
+        for call in calls:
+            call.close()

@@ -9,14 +9,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +22,7 @@ import pytest
 
 from tests.system import wordpress
 from tests.system.driver import wait_until
-from tests.system.newsroom import SECRET, SETTINGS, Newsroom
+from tests.system.newsroom import SECRET, SETTINGS, Newsroom, answering
 
 IMAGE = "{http://www.google.com/schemas/sitemap-image/1.1}"
 PNG = (
@@ -35,35 +32,6 @@ PNG = (
 PLUGIN = Path(__file__).parents[2] / "deploy" / "wordpress" / "sitemapd"
 
 cms_wordpress = pytest.mark.cms_wordpress
-
-
-@contextmanager
-def answering(port: int, answer: bytes) -> Iterator[list[socket.socket]]:
-    """Something else at sitemapd's address that says `answer`, or nothing; the calls it got."""
-    calls: list[socket.socket] = []
-    listening = socket.create_server(("127.0.0.1", port))
-
-    def listen() -> None:
-        while True:
-            try:
-                call = listening.accept()[0]
-            except OSError:
-                return
-            calls.append(call)
-            if answer:
-                call.recv(65536)
-                call.sendall(answer)
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        yield calls
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        listener.join(10)
-        for call in calls:
-            call.close()
 
 
 @pytest.fixture(scope="module")

@@ -33,12 +33,31 @@ class Sitemapd_Options {
 	);
 
 	/**
+	 * Settings to use in place of those stored, or none.
+	 *
+	 * @var array
+	 */
+	private $given;
+
+	/**
+	 * Use the settings of the current site, or these.
+	 *
+	 * @param array $given Settings of a site that is gone.
+	 */
+	public function __construct( array $given = array() ) {
+		$this->given = $given;
+	}
+
+	/**
 	 * One setting.
 	 *
 	 * @param string $name One of DEFAULTS.
 	 * @return mixed
 	 */
 	public function get( $name ) {
+		if ( isset( $this->given[ $name ] ) ) {
+			return $this->given[ $name ];
+		}
 		if ( $this->is_fixed( $name ) ) {
 			return (string) constant( self::FIXED[ $name ] );
 		}
