@@ -546,6 +546,12 @@ def test_the_page_of_an_attachment_follows_the_attachment_and_its_parent(
     newsroom.wp.rest("DELETE", f"posts/{parent}?force=true")
     follows(attached, "the end of the parent")
 
+    switch = "return update_option( 'wp_attachment_pages_enabled', '{}' );"
+    newsroom.wp.run(switch.format(0))
+    wait_until(lambda: not listed(alone), "WordPress has no pages of attachments")
+    newsroom.wp.run(switch.format(1))
+    wait_until(lambda: all(map(listed, (attached, alone, deep))), "WordPress has them again")
+
     for ident in (attached, alone, deep):
         link = newsroom.link(ident)
         newsroom.wp.rest("DELETE", f"media/{ident}?force=true")

@@ -117,6 +117,8 @@ def test_what_is_refused_of_a_deleted_site_keeps_nothing_else_listed(network: Ne
         return network.published("refused") == set() and network.kept() == []
 
     wait_until(emptied, "its pages leave, and nothing is kept", 60)
+    told = network.wp.run("return get_option( 'sitemapd_deliveries' );")
+    assert {422, 202} <= {delivery["status"] for delivery in told}
 
 
 @pytest.mark.parametrize("name", ["kept", "constant"])
