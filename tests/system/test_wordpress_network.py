@@ -14,7 +14,8 @@ from tests.system.network import Network
 from tests.system.newsroom import SECRET, answering
 
 NAMES = (
-    "archived", "spam", "deleted", "away", "silent", "gone", "refused", "kept", "constant", "moved",
+    "archived", "spam", "deleted", "inside", "away", "silent", "gone", "refused", "kept",
+    "constant", "moved",
 )  # fmt: skip
 pytestmark = pytest.mark.cms_wordpress
 
@@ -49,6 +50,15 @@ def test_the_pages_of_a_closed_site_leave_and_come_back_with_it(
     assert network.kept() == []
     network.status(ident, status, 0)
     network.settled(status)
+
+
+def test_a_site_that_is_closed_from_its_own_administration_leaves(network: Network) -> None:
+    network.open("inside")
+
+    network.wp.run("wpmu_delete_blog( get_current_blog_id() ); return 1;", "/inside")
+    assert network.wp.visit("/inside/").status_code == 410
+    network.lists("inside", set())
+    assert network.kept() == []
 
 
 def test_a_site_that_was_closed_while_sitemapd_was_away_is_emptied_by_the_main_site(
