@@ -109,9 +109,12 @@ class WordPress:
         )
         assert done == [True, None]
 
-    def run(self, php: str) -> Any:
-        """What `php` returns, run in WordPress as one request, its end included."""
-        reply = self.web.post("/run.php", content=php.encode())
+    def run(self, php: str, site: str = "") -> Any:
+        """What `php` returns, run in WordPress as one request, its end included.
+
+        In a network, `site` is the path of the site that gets the request, as in "/two".
+        """
+        reply = self.web.post(f"{site}/run.php", content=php.encode())
         assert reply.status_code == 200, reply.text
         return json.loads(reply.text.splitlines()[-1])
 
@@ -143,10 +146,31 @@ class WordPress:
         """What the system's cron does."""
         assert self.web.get("/wp-cron.php").status_code == 200
 
-    def public(self) -> dict[str, str | None]:
+    def public(self, site: str = "") -> dict[str, str | None]:
         """Address -> last modification of what WordPress says is public."""
-        truth = self.run((HERE / "wordpress_truth.php").read_text())
+        truth = self.run((HERE / "wordpress_truth.php").read_text(), site)
         return {upper_escapes(loc): lastmod for loc, lastmod in dict(truth).items()}
+
+    def become_network(self) -> None:
+        """Turn the installation into a network of sites in directories."""
+        self.run(
+            "define( 'WP_INSTALLING_NETWORK', true ); global $wpdb;"
+            "require_once ABSPATH . 'wp-admin/includes/upgrade.php';"
+            "foreach ( $wpdb->tables( 'ms_global' ) as $name => $table ) { $wpdb->$name = $table; }"
+            "install_network(); return true === populate_network("
+            f" 1, '{self.host}', 'editor@example.org', 'Network', '/', false );"
+        )
+        shutil.copy(HERE / "wordpress_network.php", self.root / "wp-content" / "mu-plugins")
+        config = self.root / "wp-config.php"
+        constants = (
+            "define( 'MULTISITE', true ); define( 'SUBDOMAIN_INSTALL', false );"
+            f"define( 'DOMAIN_CURRENT_SITE', '{self.host}' ); define( 'PATH_CURRENT_SITE', '/' );"
+            "define( 'SITE_ID_CURRENT_SITE', 1 ); define( 'BLOG_ID_CURRENT_SITE', 1 );"
+        )
+        head, tail = config.read_text().split("require_once", 1)
+        config.write_text(f"{head}{constants}\nrequire_once{tail}")
+        self.web.cookies.clear()
+        self._log_in()
 
     def _database(self) -> None:
         data, self.socket = self.home / "db", self.home / "db.sock"

@@ -18,7 +18,7 @@ defined( 'ABSPATH' ) || exit;
 define( 'SITEMAPD_VERSION', '0.1.0' );
 define( 'SITEMAPD_FILE', __FILE__ );
 
-foreach ( array( 'options', 'deliveries', 'ledger', 'client', 'seo', 'languages', 'pages', 'batch', 'sender', 'walk', 'notes', 'watch-posts', 'watch-archives', 'core-sitemap', 'actions', 'plugin' ) as $sitemapd_part ) {
+foreach ( array( 'options', 'deliveries', 'ledger', 'client', 'seo', 'languages', 'pages', 'batch', 'sender', 'walk', 'notes', 'watch-posts', 'watch-archives', 'core-sitemap', 'actions', 'outbox', 'network', 'plugin', 'setup' ) as $sitemapd_part ) {
 	require_once __DIR__ . '/includes/class-sitemapd-' . $sitemapd_part . '.php';
 }
 unset( $sitemapd_part );
@@ -36,6 +36,6 @@ function sitemapd() {
 	return $plugin;
 }
 
-register_activation_hook( __FILE__, array( 'Sitemapd_Plugin', 'activate' ) );
-register_deactivation_hook( __FILE__, array( 'Sitemapd_Plugin', 'deactivate' ) );
+register_activation_hook( __FILE__, array( 'Sitemapd_Setup', 'activate' ) );
+register_deactivation_hook( __FILE__, array( 'Sitemapd_Setup', 'deactivate' ) );
 sitemapd()->register();

@@ -63,6 +63,9 @@ class Sitemapd_Actions {
 		list( $status, $said ) = $this->plugin->client->ready();
 		/* translators: 1: HTTP status, 2: the server's words. */
 		$ready = sprintf( __( 'Ready: %1$s %2$s.', 'sitemapd' ), $status ? $status : '—', $said );
+		if ( 404 === $status ) {
+			$ready .= ' ' . __( 'The address must be that of sitemapd itself, without /v1/.', 'sitemapd' );
+		}
 		if ( 200 !== $status ) {
 			return array( false, $ready );
 		}

@@ -76,7 +76,7 @@ class Sitemapd_Batch {
 		$told  = array();
 		$bytes = 0;
 		foreach ( array_merge( $leaving, $listed ) as list( $row, $page, $event ) ) {
-			$line   = wp_json_encode( $event + array( 'version' => $version++ ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE );
+			$line   = self::line( $event, $version++ );
 			$bytes += strlen( $line ) + 1;
 			if ( $lines && $bytes > self::MOST_BYTES ) {
 				break;
@@ -85,6 +85,17 @@ class Sitemapd_Batch {
 			$told[]  = array( $row, $page );
 		}
 		return array( $lines, $told );
+	}
+
+	/**
+	 * A line of a body.
+	 *
+	 * @param array $event   The event.
+	 * @param int   $version Its version.
+	 * @return string
+	 */
+	public static function line( array $event, $version ) {
+		return (string) wp_json_encode( $event + array( 'version' => $version ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE );
 	}
 
 	/**
@@ -129,7 +140,7 @@ class Sitemapd_Batch {
 	 * @param string $loc Where it was.
 	 * @return array
 	 */
-	private static function leaves( $id, $loc ) {
+	public static function leaves( $id, $loc ) {
 		return array(
 			'type' => 'delete',
 			'id'   => $id,

@@ -99,7 +99,11 @@ class Sitemapd_Client {
 			return $this->outcome( self::SENT, $status, implode( '; ', $warnings ) );
 		}
 		$errors = array_filter( (array) ( $said['errors'] ?? array() ), 'is_array' );
-		$words  = array( (string) ( $said['detail'] ?? wp_remote_retrieve_response_message( $answer ) ) );
+		$words  = array();
+		if ( 401 === $status ) {
+			$words[] = __( 'The secret or the site is not the one in sitemapd.toml', 'sitemapd' );
+		}
+		$words[] = (string) ( $said['detail'] ?? wp_remote_retrieve_response_message( $answer ) );
 		foreach ( $errors as $error ) {
 			$words[] = ( $error['field'] ?? '' ) . ': ' . ( $error['detail'] ?? '' );
 		}

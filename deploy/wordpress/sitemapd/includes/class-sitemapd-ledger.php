@@ -113,6 +113,28 @@ class Sitemapd_Ledger {
 	}
 
 	/**
+	 * The next objects that may be listed, in the order of their names.
+	 *
+	 * @param string $after The last one seen.
+	 * @param int    $most  At most so many.
+	 * @return object[] Rows.
+	 */
+	public function listed( $after, $most ) {
+		global $wpdb;
+		// phpcs:ignore WordPress.DB.PreparedSQL, WordPress.DB.DirectDatabaseQuery -- Own table, must be fresh.
+		return $wpdb->get_results( $wpdb->prepare( "SELECT object, loc FROM {$this->table()} WHERE object > %s AND loc <> '' ORDER BY object LIMIT %d", $after, $most ) );
+	}
+
+	/**
+	 * Let every object wait that does not.
+	 */
+	public function mark_all() {
+		global $wpdb;
+		// phpcs:ignore WordPress.DB.PreparedSQL, WordPress.DB.DirectDatabaseQuery -- Own table.
+		$wpdb->query( $wpdb->prepare( "UPDATE {$this->table()} SET mark = %d WHERE mark = 0", (int) ( microtime( true ) * 1e6 ) ) );
+	}
+
+	/**
 	 * An object was told, or needs no telling. One that changed meanwhile keeps waiting.
 	 *
 	 * @param object     $row  The row as it was read.

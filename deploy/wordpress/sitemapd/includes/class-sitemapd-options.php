@@ -25,11 +25,28 @@ class Sitemapd_Options {
 		'core'        => 'keep',
 		'sitemap'     => '',
 	);
+	const ENDPOINT = '#/v1/sites/([a-z0-9-]{1,32})/(?:events|hooks/wordpress)$#';
 	const FIXED    = array(
 		'address' => 'SITEMAPD_ADDRESS',
 		'site'    => 'SITEMAPD_SITE',
 		'secret'  => 'SITEMAPD_SECRET',
 	);
+
+	/**
+	 * Settings to use in place of those stored, or none.
+	 *
+	 * @var array
+	 */
+	private $given;
+
+	/**
+	 * Use the settings of the current site, or these.
+	 *
+	 * @param array $given Settings of a site that is gone.
+	 */
+	public function __construct( array $given = array() ) {
+		$this->given = $given;
+	}
 
 	/**
 	 * One setting.
@@ -38,6 +55,9 @@ class Sitemapd_Options {
 	 * @return mixed
 	 */
 	public function get( $name ) {
+		if ( isset( $this->given[ $name ] ) ) {
+			return $this->given[ $name ];
+		}
 		if ( $this->is_fixed( $name ) ) {
 			return (string) constant( self::FIXED[ $name ] );
 		}
@@ -111,6 +131,10 @@ class Sitemapd_Options {
 		$address = untrailingslashit( esc_url_raw( trim( (string) ( $given['address'] ?? '' ) ), array( 'http', 'https' ) ) );
 		$site    = trim( (string) ( $given['site'] ?? '' ) );
 		$secret  = trim( (string) ( $given['secret'] ?? '' ) );
+		if ( preg_match( self::ENDPOINT, $address, $endpoint ) ) {
+			$address = substr( $address, 0, -strlen( $endpoint[0] ) );
+			$site    = $endpoint[1];
+		}
 		if ( '' === $address && ! empty( $given['address'] ) ) {
 			add_settings_error( self::NAME, 'address', __( 'The address must start with https:// or http://.', 'sitemapd' ) );
 		} else {

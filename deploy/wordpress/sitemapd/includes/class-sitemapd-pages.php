@@ -61,7 +61,7 @@ class Sitemapd_Pages {
 	 * @return array|null loc, state and content (digests), lastmod, event; null if it is not public.
 	 */
 	public function describe( $name ) {
-		if ( ! get_option( 'blog_public' ) ) {
+		if ( ! get_option( 'blog_public' ) || Sitemapd_Network::is_closed() ) {
 			return null;
 		}
 		list( $kind, $id ) = explode( ':', $name, 2 );

@@ -12,8 +12,7 @@ defined( 'ABSPATH' ) || exit;
  */
 class Sitemapd_Plugin {
 
-	const CRON_S    = 20.0;
-	const SCHEDULED = array( 'sitemapd_flush', 'sitemapd_hourly', 'sitemapd_daily' );
+	const CRON_S = 20.0;
 
 	/**
 	 * The settings.
@@ -65,6 +64,13 @@ class Sitemapd_Plugin {
 	private $notes;
 
 	/**
+	 * Sites that close or go.
+	 *
+	 * @var Sitemapd_Network
+	 */
+	private $network;
+
+	/**
 	 * Notices posts.
 	 *
 	 * @var Sitemapd_Watch_Posts
@@ -92,6 +98,7 @@ class Sitemapd_Plugin {
 		$this->sender     = new Sitemapd_Sender( $this->options, $this->ledger, new Sitemapd_Batch( $this->ledger, $pages ), $this->client, $this->deliveries );
 		$this->walk       = new Sitemapd_Walk( $this->ledger, $pages );
 		$this->notes      = new Sitemapd_Notes();
+		$this->network    = new Sitemapd_Network( $this, $this->notes );
 		$this->posts      = new Sitemapd_Watch_Posts( $this->notes, $pages, $seo );
 	}
 
@@ -100,6 +107,7 @@ class Sitemapd_Plugin {
 	 */
 	public function register() {
 		$this->posts->register();
+		$this->network->register();
 		( new Sitemapd_Watch_Archives( $this->notes, $this->posts ) )->register();
 		add_action( 'init', array( $this, 'prepare' ), 1 );
 		// The very last: every other plugin has stored what it stores.
@@ -144,7 +152,7 @@ class Sitemapd_Plugin {
 	 */
 	public function finish() {
 		$noted = $this->notes->take();
-		if ( $noted || $this->hurry ) {
+		if ( $noted || $this->hurry || $this->network->is_concerned() ) {
 			ignore_user_abort( true );
 			if ( function_exists( 'fastcgi_finish_request' ) ) {
 				fastcgi_finish_request(); // The editor has the answer; the rest is our time.
@@ -154,6 +162,9 @@ class Sitemapd_Plugin {
 		}
 		$here = get_current_blog_id();
 		foreach ( $noted as $site => list( $objects, $all ) ) {
+			if ( is_multisite() && ! get_site( $site ) ) {
+				continue; // Deleted in this request.
+			}
 			if ( $site !== $here ) {
 				switch_to_blog( $site );
 			}
@@ -165,7 +176,17 @@ class Sitemapd_Plugin {
 				restore_current_blog();
 			}
 		}
-		if ( $this->hurry && ! wp_doing_cron() && ! ( defined( 'DISABLE_WP_CRON' ) && DISABLE_WP_CRON ) ) {
+		if ( $this->hurry ) {
+			self::spawn();
+		}
+		$this->network->finish();
+	}
+
+	/**
+	 * Start wp-cron of the current site.
+	 */
+	public static function spawn() {
+		if ( ! wp_doing_cron() && ! ( defined( 'DISABLE_WP_CRON' ) && DISABLE_WP_CRON ) ) {
 			spawn_cron();
 		}
 	}
@@ -193,7 +214,11 @@ class Sitemapd_Plugin {
 			$this->sender->resync();
 		}
 		$this->sender->schedule( time() );
-		$this->hurry = true;
+		if ( $now ) {
+			$this->hurry = true;
+		} else {
+			self::spawn();
+		}
 	}
 
 	/**
@@ -247,43 +272,6 @@ class Sitemapd_Plugin {
 			$this->walk->start( $before['address'] !== $after['address'] || $before['site'] !== $after['site'] || '' === $before['secret'] );
 			$this->sender->schedule( time() );
 			$this->hurry = true;
-		}
-	}
-
-	/**
-	 * Activation: what changed while the plugin was off is found by looking at everything.
-	 */
-	public static function activate() {
-		$plugin = sitemapd();
-		$plugin->ledger->install();
-		if ( $plugin->options->is_complete() ) {
-			$plugin->walk->start( false );
-			$plugin->sender->schedule( time() );
-		}
-	}
-
-	/**
-	 * Deactivation: nothing is sent any more; what waits stays.
-	 *
-	 * @param bool $network Whether on the whole network.
-	 */
-	public static function deactivate( $network = false ) {
-		$sites = $network ? get_sites(
-			array(
-				'fields' => 'ids',
-				'number' => 0,
-			)
-		) : array( get_current_blog_id() );
-		foreach ( $sites as $site ) {
-			if ( is_multisite() ) {
-				switch_to_blog( $site );
-			}
-			foreach ( self::SCHEDULED as $hook ) {
-				wp_clear_scheduled_hook( $hook );
-			}
-			if ( is_multisite() ) {
-				restore_current_blog();
-			}
 		}
 	}
 }

@@ -58,6 +58,7 @@ class Sitemapd_Watch_Archives {
 		add_action( 'activated_plugin', array( $this, 'plugin' ) );
 		add_action( 'deactivated_plugin', array( $this, 'plugin' ) );
 		add_action( 'switch_theme', array( $this->notes, 'everything' ) );
+		add_action( 'update_option_wp_attachment_pages_enabled', array( $this->notes, 'everything' ) );
 	}
 
 	/**

@@ -34,6 +34,13 @@ class Sitemapd_Watch_Posts {
 	private $keys;
 
 	/**
+	 * Site of the network => post ID => true: posts whose attachments are noted.
+	 *
+	 * @var array[]
+	 */
+	private $searched = array();
+
+	/**
 	 * Use these parts.
 	 *
 	 * @param Sitemapd_Notes $notes What was noticed.
@@ -67,6 +74,7 @@ class Sitemapd_Watch_Posts {
 		foreach ( array( 'add_attachment', 'edit_attachment', 'delete_attachment' ) as $hook ) {
 			add_action( $hook, array( $this, 'attachment' ) );
 		}
+		add_action( 'delete_attachment', array( $this, 'featured' ) );
 		add_action( 'wp_media_attach_action', array( $this, 'attach' ), 10, 3 );
 		foreach ( array( 'show_on_front', 'page_on_front', 'page_for_posts' ) as $option ) {
 			add_action( "update_option_$option", array( $this, 'front' ), 10, 2 );
@@ -118,6 +126,15 @@ class Sitemapd_Watch_Posts {
 			}
 		}
 		$this->notes->note( "post:$id" );
+		// The address of an attachment begins with that of its post, and only readers of the post
+		// can read it.
+		$site = get_current_blog_id();
+		if ( empty( $this->searched[ $site ][ $id ] ) ) {
+			$this->searched[ $site ][ $id ] = true;
+			foreach ( $this->below( array( $id ), array() ) as $attachment ) {
+				$this->notes->note( "post:$attachment" );
+			}
+		}
 	}
 
 	/**
@@ -159,7 +176,8 @@ class Sitemapd_Watch_Posts {
 	 * @param string    $key     Key.
 	 */
 	public function meta( $meta_id, $id, $key ) {
-		if ( in_array( $key, $this->keys, true ) ) {
+		// Object 0 says that the meta of every post was deleted; get_post( 0 ) is the global post.
+		if ( $id && in_array( $key, $this->keys, true ) ) {
 			$this->post( $id );
 		}
 	}
@@ -178,6 +196,19 @@ class Sitemapd_Watch_Posts {
 	}
 
 	/**
+	 * An attachment is about to be deleted: afterwards nothing says which posts had it as their
+	 * featured image.
+	 *
+	 * @param int $id Attachment ID.
+	 */
+	public function featured( $id ) {
+		global $wpdb;
+		// phpcs:ignore WordPress.DB.DirectDatabaseQuery -- Must be fresh.
+		$posts = $wpdb->get_col( $wpdb->prepare( "SELECT post_id FROM {$wpdb->postmeta} WHERE meta_key = '_thumbnail_id' AND meta_value = %s", $id ) );
+		array_map( array( $this, 'post' ), array_map( 'intval', $posts ) );
+	}
+
+	/**
 	 * An attachment was attached to a post, or detached from it.
 	 *
 	 * @param string $action Unused.
@@ -185,6 +216,7 @@ class Sitemapd_Watch_Posts {
 	 * @param int    $parent Post ID.
 	 */
 	public function attach( $action, $id, $parent ) {
+		$this->post( $id );
 		$this->post( $parent );
 	}
 
@@ -212,21 +244,35 @@ class Sitemapd_Watch_Posts {
 	 * @param WP_Post $post The post.
 	 */
 	private function family( WP_Post $post ) {
-		global $wpdb;
-		if ( ! is_post_type_hierarchical( $post->post_type ) ) {
-			return;
-		}
+		$types = is_post_type_hierarchical( $post->post_type ) ? array( $post->post_type ) : array();
 		$level = array( $post->ID );
 		$seen  = array();
 		while ( $level ) {
 			$seen += array_flip( $level );
-			$list  = implode( ',', array_map( 'intval', $level ) );
-			// phpcs:ignore WordPress.DB.PreparedSQL, WordPress.DB.DirectDatabaseQuery -- Integers only; get_pages() would leave drafts and what is below them out.
-			$below = $wpdb->get_col( $wpdb->prepare( "SELECT ID FROM {$wpdb->posts} WHERE post_type = %s AND post_parent IN ($list)", $post->post_type ) );
-			$level = array_diff( array_map( 'intval', $below ), array_keys( $seen ) );
+			$level = array_diff( $this->below( $level, $types ), array_keys( $seen ) );
 			foreach ( $level as $id ) {
 				$this->notes->note( "post:$id" );
 			}
 		}
+	}
+
+	/**
+	 * The children of posts: those of the given types, and attachments if their pages are listed.
+	 *
+	 * @param int[]    $ids   Post IDs.
+	 * @param string[] $types Post types.
+	 * @return int[]
+	 */
+	private function below( array $ids, array $types ) {
+		global $wpdb;
+		$types = array_merge( $types, array_intersect( array( 'attachment' ), $this->pages->types() ) );
+		if ( ! $types ) {
+			return array();
+		}
+		$list  = implode( ',', array_map( 'intval', $ids ) );
+		$names = implode( ', ', array_fill( 0, count( $types ), '%s' ) );
+		// phpcs:ignore WordPress.DB.PreparedSQL, WordPress.DB.PreparedSQLPlaceholders, WordPress.DB.DirectDatabaseQuery -- Integers and placeholders only; get_pages() would leave drafts and what is below them out.
+		$below = $wpdb->get_col( $wpdb->prepare( "SELECT ID FROM {$wpdb->posts} WHERE post_type IN ($names) AND post_parent IN ($list)", $types ) );
+		return array_map( 'intval', $below );
 	}
 }
