@@ -38,7 +38,8 @@ GUIDE = Guide(
    may be left out where `subject` is the id of the page, and so may all the data of a delete.""",
     sends="structured, batched or binary events; source and id tell repeated ones",
     caveats="application/cloudevents+json, application/cloudevents-batch+json, or JSON with ce-"
-    " headers; no Avro, no XML, no data_base64",
+    " headers; no Avro, no XML, no data_base64; a body in chunks is answered 411: with the"
+    " JavaScript SDK use emitterFor and fetch, for its httpTransport announces no length",
 )
 
 _UPSERT = frozenset({"upsert", "created", "updated", "changed", "published"})
