@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from webhook.sources import proof
 from webhook.sources.contract import (
     JSON,
+    RUN,
     Config,
     Guide,
     Hook,
@@ -58,6 +59,7 @@ not called id but, say, code: filter by code, and add "alias": {literal('{"id": 
     caveats="without Read Data a changed item is known only as far as it changed; an item counts as"
     " public if its `status` is `published`, or it has none; nothing is signed or repeated; it"
     " sends to no address of its own machine while IMPORT_IP_DENY_LIST has its default",
+    evidence={"flow, deliveries, what they leave out": RUN},
     config='permalinks = { articles = "/blog/{slug}" }',
     chosen=True,
 )

@@ -13,6 +13,7 @@ from webhook.problems import UnauthorizedError
 from webhook.sources import proof
 from webhook.sources.contract import (
     JSON,
+    RUN,
     Config,
     Guide,
     Hook,
@@ -42,6 +43,7 @@ GUIDE = Guide(
     caveats="bulk actions send `site changed` only: these need a reconcile; a body holds every"
     " revision: give Ghost body_limit = 10485760; Ghost 6 refuses private addresses, but for its"
     " own host and port; tags are listed only with a permalink of their own",
+    evidence={"events, signature, deliveries, of Ghost 5 and 6": RUN},
     chosen=True,
 )
 
