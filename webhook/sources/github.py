@@ -50,6 +50,7 @@ GUIDE = Guide(
         ),
         "clicks, limits, Redeliver": documented(
             "https://docs.github.com/en/webhooks/webhook-events-and-payloads#push",
+            "https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries",
             "https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks",
         ),
     },

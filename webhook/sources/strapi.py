@@ -21,6 +21,7 @@ from webhook.sources.contract import (
     Outcome,
     Page,
     Proof,
+    documented,
 )
 from webhook.sources.reading import date, document, ident, mapping, moment, text
 
@@ -41,7 +42,13 @@ GUIDE = Guide(
     sends="the entry without its address, and without relations",
     caveats="nothing is signed or repeated, and what Strapi had queued is lost when it restarts:"
     " reconcile now and then; a type without a permalink is ignored",
-    evidence={"events, header, deliveries": RUN},
+    evidence={
+        "events, header, deliveries": RUN,
+        "clicks": documented("https://docs.strapi.io/cms/backend-customization/webhooks"),
+        "what a restart loses": documented(
+            "https://github.com/strapi/strapi/blob/develop/packages/core/core/src/services/webhook-runner.ts"
+        ),
+    },
     config='permalinks = { article = "/{locale}/blog/{slug}" }',
     chosen=True,
 )

@@ -45,7 +45,7 @@ GUIDE = Guide(
     evidence={
         "signature, triggers, fields": checked("webflow-api 3.3.4"),
         "how webhooks are made and signed": documented(
-            "https://developers.webflow.com/reference/webhooks"
+            "https://developers.webflow.com/data/docs/working-with-webhooks"
         ),
     },
     config='permalinks = { COLLECTION_ID = "/blog/{fieldData.slug}" }',

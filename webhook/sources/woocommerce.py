@@ -42,6 +42,7 @@ GUIDE = Guide(
         "all": documented(
             "https://developer.woocommerce.com/docs/apis/rest-api/v3/webhooks/",
             "https://github.com/woocommerce/woocommerce/blob/trunk/plugins/woocommerce/includes/class-wc-webhook.php",
+            "https://developer.wordpress.org/reference/functions/wp_http_validate_url/",
         )
     },
     chosen=True,
