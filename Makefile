@@ -19,8 +19,8 @@ up: install  ## run everything on this machine, with a demo site in ./demo
 test: $(VENV)/.test  ## all tests, on real servers and real files; ARGS="-n0 tests/unit" for a part
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-cms: $(VENV)/.test  ## against real Ghost, Strapi, Wagtail, Directus, Payload, which it installs; ARGS="-m cms_ghost"
-	$(BIN)/python -m pytest -m "cms_ghost or cms_strapi or cms_wagtail or cms_directus or cms_payload" tests/system/cms $(ARGS)
+test-cms: $(VENV)/.test  ## against real Ghost, Strapi, Wagtail, Directus, Payload and packages of vendors, which it installs; ARGS="-m cms_ghost"
+	$(BIN)/python -m pytest -m "cms_ghost or cms_strapi or cms_wagtail or cms_directus or cms_payload or cms_cloudevents or cms_vendors" tests/system/cms $(ARGS)
 
 install: $(VENV)/.installed  ## the environment: .venv/bin/sitemapd exists afterwards
 

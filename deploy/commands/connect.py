@@ -76,9 +76,11 @@ def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
     address = f"{origin}/v1/sites/{place.name}/hooks/{name}"
     secret, missing = _secret(adapter, place)
     steps = guide.steps.format(address=address, origin=origin, site=place.name, secret=secret)
+    known = "; ".join(f"{claim}: {source}" for claim, source in guide.evidence.items())
     if as_json:
         answer({"cms": name, "site": place.name, "address": address, "secret": secret,
-                "steps": steps, "config": missing, "assumed": not to}, as_json=True)  # fmt: skip
+                "steps": steps, "config": missing, "assumed": not to, "known": known},
+               as_json=True)  # fmt: skip
         return
     if not to:
         line(f"# {origin} is a guess: that the host of the site passes /v1/ on to sitemapd.")
@@ -90,6 +92,7 @@ def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
     block(f"# the secret: {guide.credential}\n\n{steps}\n\n")
     block(f"It sends {guide.sends}.\nMind: {guide.caveats}.\n\n")
     line(f"Then: sitemapd connect {name} {place.name} --wait")
+    line(f"How this is known: {known}")
 
 
 def _secret(adapter: Source, place: Place) -> tuple[str, str]:

@@ -24,7 +24,7 @@ NAMES = sorted(REGISTRY)
 KEYS = Keys([b"a-secret-of-the-connection"], Credentials((b"k" * 32,), (b"a-token-of-the-site",)))
 TOPICS = (
     "x-contentful-topic", "sanity-operation", "x-shopify-topic", "x-wc-webhook-topic",
-    "x-github-event", "x-drupal-webhooks-event", "ce-specversion", "ce-type",
+    "x-github-event", "x-drupal-event", "x-drupal-webhooks-event", "ce-specversion", "ce-type",
 )  # fmt: skip
 PROOFS = (
     "authorization", "x-ghost-signature", "x-contentful-signature", "x-contentful-timestamp",

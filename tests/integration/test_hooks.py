@@ -127,7 +127,6 @@ class TestRefusing:
                 send(web, "ghost", GHOST, path="/v1/sites/nowhere/hooks/ghost"),
                 send(web, "ghost", GHOST, path="/v1/sites/bare/hooks/ghost"),
                 send(web, "ghost", GHOST, {"x-ghost-signature": "sha256=\u00e9, t=1"}),
-                send(web, "strapi", b"{}", {"authorization": ""}),
             ]
         for answer in answers:
             assert answer.status_code == 401
@@ -136,6 +135,14 @@ class TestRefusing:
             assert problem.pop("code") == "unauthorized"
             assert problem == {k: v for k, v in answers[0].json.items()
                                if k not in {"request_id", "code"}}  # fmt: skip
+
+    def test_and_one_in_the_words_of_its_cms(self, web):
+        ghost = send(web, "ghost", GHOST, secret="another-secret-altogether").json["detail"]
+        strapi = send(web, "strapi", b"{}", {"authorization": ""}).json["detail"]
+
+        assert ghost.startswith("the Secret of the webhook is not a secret of this site")
+        assert strapi.startswith("the header Authorization of the webhook is not a secret of")
+        assert "sitemapd connect strapi" in strapi
 
     def test_an_old_delivery_is_stale(self, web, unchanged):
         hook = signed("ghost", GHOST, at=time.time() - 400)

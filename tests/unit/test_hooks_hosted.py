@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from shared.errors import InvalidError
-from tests.unit.delivering import NOW, SITE, TOKEN, config, delivered, said, signed
+from tests.unit.delivering import NOW, SITE, TOKEN, config, delivered, keys, said, signed
 from tests.unit.test_hooks_headless import taken
 from webhook.problems import RefusedError
 from webhook.sources import cloudevents, woocommerce
 from webhook.sources.contract import Hook
+from webhook.sources.registry import REGISTRY
 
 PERSONAL = {"author": {"email": "e@x.example"}, "customer": "Jane Doe", "email": "e@x.example"}
 
@@ -352,6 +353,15 @@ class TestDrupal:
 
     def test_a_node_as_json_api_writes_it_without_an_alias(self):
         assert said(self.sent("entity:node:create").events) == [("upsert", SITE + "/node/7")]
+
+    @pytest.mark.parametrize("prefix", ["x-drupal-", "x-drupal-webhooks-"])
+    def test_the_module_names_event_and_delivery_in_headers(self, prefix):
+        """The first since 8.x-1.0-alpha4, the second before."""
+        given = {f"{prefix}event": "entity:node:update", f"{prefix}delivery": "u-1"}
+        hook = signed("drupal", {"data": self.NODE}, given)
+
+        assert said(delivered(hook, config("drupal")).events) == [("upsert", SITE + "/node/7")]
+        assert REGISTRY["drupal"].verify(hook, keys("drupal"), NOW).delivery == "u-1"
 
     @pytest.mark.parametrize(("event", "status"), [("delete", True), ("update", False)])
     def test_a_node_that_is_not_public(self, event, status):

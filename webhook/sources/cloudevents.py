@@ -18,7 +18,18 @@ from shared.members import MAX_ID, TYPES
 from webhook import body, wire
 from webhook.problems import RefusedError
 from webhook.sources import standard
-from webhook.sources.contract import Change, Config, Guide, Hook, Ignored, Keys, Outcome, Proof
+from webhook.sources.contract import (
+    RUN,
+    Change,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Proof,
+    documented,
+)
 
 NAME = "cloudevents"
 STRUCTURED = "application/cloudevents+json"
@@ -38,7 +49,14 @@ GUIDE = Guide(
    may be left out where `subject` is the id of the page, and so may all the data of a delete.""",
     sends="structured, batched or binary events; source and id tell repeated ones",
     caveats="application/cloudevents+json, application/cloudevents-batch+json, or JSON with ce-"
-    " headers; no Avro, no XML, no data_base64",
+    " headers; no Avro, no XML, no data_base64; a body in chunks is answered 411: with the"
+    " JavaScript SDK use emitterFor and fetch, for its httpTransport announces no length",
+    evidence={
+        "the forms, data or none, repeats, refused chunks": RUN,
+        "what the forms mean": documented(
+            "https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md"
+        ),
+    },
 )
 
 _UPSERT = frozenset({"upsert", "created", "updated", "changed", "published"})

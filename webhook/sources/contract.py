@@ -78,13 +78,32 @@ class Resync(NamedTuple):
 Outcome = Change | Ignored | Resync
 
 
+RUN = "run: make test-cms"
+"""How a claim is known that a real sender has shown."""
+RUN_ALWAYS = "run: make test"
+"""The same, with every run of the tests."""
+
+
+def checked(*packages: str) -> str:
+    """Return how a claim is known that packages of the vendor on npm hold, each with its version.
+
+    tests/system/cms has the check.
+    """
+    return f"checked against npm {', '.join(packages)}: make test-cms"
+
+
+def documented(*pages: str) -> str:
+    """Return how a claim is known that nobody here has seen: by pages of the vendor."""
+    return f"from documentation, not run: {' '.join(pages)}"
+
+
 class Guide(NamedTuple):
     """How an administrator connects this CMS.
 
     `{address}`, the `{origin}` and `{site}` that are parts of it, and `{secret}` are filled in.
     `place` is where the sender has its secret, in the words of its interface. `config` is what goes
     into sitemapd.toml besides the secret, which the administrator has `chosen`, or gets from the
-    vendor.
+    vendor. `evidence` tells of each claim how it is known: RUN, `checked` or `documented`.
     """
 
     title: str
@@ -93,6 +112,7 @@ class Guide(NamedTuple):
     steps: str
     sends: str
     caveats: str
+    evidence: Mapping[str, str]
     config: str = ""
     chosen: bool = False
 

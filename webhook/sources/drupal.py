@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    documented,
+)
 from webhook.sources.reading import Fields, date, document, mapping, text
 
 NAME = "drupal"
@@ -26,6 +37,11 @@ GUIDE = Guide(
     caveats="Pathauto may set an alias after the event: save again, or reconcile; addresses with a"
     ' language prefix need permalinks, "article:de" = "/de{path.alias}"; each translation is a'
     " page of its own",
+    evidence={
+        "all": documented(
+            "https://www.drupal.org/project/webhooks", "https://github.com/sanduhrs/drupal-webhooks"
+        )
+    },
     chosen=True,
 )
 
@@ -40,13 +56,13 @@ def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
     known = how if how in {"sha1", "sha256"} else "sha256"
     given = proof.hexed(digest) if how == known else None
     proof.signed(given, hook.body, keys.secrets, known)
-    return Proof(hook.headers.get("x-drupal-webhooks-delivery"))
+    return Proof(_header(hook, "delivery") or None)
 
 
 def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
     """A node in one language."""
     said = document(hook.body)
-    event = hook.headers.get("x-drupal-webhooks-event") or text(said, "event")
+    event = _header(hook, "event") or text(said, "event")
     kind, _, action = event.removeprefix("entity:").partition(":")
     if kind not in _PLAIN or action not in _ACTIONS:
         yield Ignored(f"{event[:64] or 'no event'}: not about a page")
@@ -67,6 +83,12 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         yield from config.page(Page(
             bundle, number, fields, locale, default=default, members=members, owner=owner,
         ))  # fmt: skip
+
+
+def _header(hook: Hook, name: str) -> str:
+    """A header of the module, which called them otherwise before 8.x-1.0-alpha4."""
+    found = hook.headers.get(f"x-drupal-{name}") or hook.headers.get(f"x-drupal-webhooks-{name}")
+    return found or ""
 
 
 def _first(value: object, name: str) -> str:

@@ -17,6 +17,8 @@ from webhook.sources.contract import (
     Page,
     Proof,
     Resync,
+    checked,
+    documented,
 )
 from webhook.sources.reading import Fields, date, document, items, text, texts
 
@@ -42,6 +44,16 @@ GUIDE = Guide(
     caveats="a push comes before the site is built; a file that is a draft by its front matter is"
     " taken for a page; GitHub repeats nothing by itself, but Redeliver works for three days; a"
     " forced push asks for a reconcile",
+    evidence={
+        "signature, form of a push": checked(
+            "@octokit/webhooks-methods 6.0.0", "@octokit/webhooks-examples 7.6.1"
+        ),
+        "clicks, limits, Redeliver": documented(
+            "https://docs.github.com/en/webhooks/webhook-events-and-payloads#push",
+            "https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries",
+            "https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks",
+        ),
+    },
     config='permalinks = { "content/{slug:path}.md" = "/{slug}/" }',
     chosen=True,
 )

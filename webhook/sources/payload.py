@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from webhook.sources import standard
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Outcome, Page, literal
+from webhook.sources.contract import (
+    JSON,
+    RUN,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Outcome,
+    Page,
+    documented,
+    literal,
+)
 from webhook.sources.reading import Fields, date, document, ident, mapping, text
 from webhook.sources.standard import verify
 
@@ -80,6 +91,12 @@ GUIDE = Guide(
     sends="the slug, status and dates of a document as visitors have it, in all languages",
     caveats="nothing is repeated; what was refused is an error in the log of Payload; a rollback"
     " is told as what is there after it; a function that is frozen with its answer sends nothing",
+    evidence={
+        "file, environment, deliveries": RUN,
+        "functions that are frozen": documented(
+            "https://vercel.com/docs/functions/functions-api-reference/vercel-functions-package"
+        ),
+    },
     config='permalinks = { posts = "/blog/{slug}" }',
 )
 

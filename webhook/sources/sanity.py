@@ -9,7 +9,19 @@ from shared import w3c
 from shared.errors import DateError
 from webhook import auth
 from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    checked,
+    documented,
+)
 from webhook.sources.reading import date, document, ident, text
 
 NAME = "sanity"
@@ -31,6 +43,14 @@ GUIDE = Guide(
     sends="what the projection says; with a `url` in it no permalink is needed",
     caveats="more than what is above is read by permalinks only; two retries within a minute,"
     " then the event is lost",
+    evidence={
+        "projection and filter": checked("groq-js 2.0.1"),
+        "signature": checked("@sanity/webhook 4.0.4"),
+        "clicks, headers, retries": documented(
+            "https://www.sanity.io/docs/webhooks",
+            "https://www.sanity.io/docs/changelog/50ec6abf-fe0c-475b-ae72-314148860132",
+        ),
+    },
     config='permalinks = { post = "/blog/{slug}" }',
     chosen=True,
 )

@@ -16,6 +16,7 @@ from webhook.sources.contract import (
     Page,
     Proof,
     Resync,
+    documented,
 )
 from webhook.sources.reading import document, ident, text
 
@@ -37,6 +38,7 @@ GUIDE = Guide(
     caveats="a move says neither whether the story is public nor what moved with it: these need a"
     " reconcile; nothing is repeated; the start page has the slug `home`: add"
     ' permalinks."story:home" = "/"',
+    evidence={"all": documented("https://www.storyblok.com/docs/concepts/webhooks")},
     chosen=True,
 )
 

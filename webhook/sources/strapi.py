@@ -10,7 +10,19 @@ from collections.abc import Iterable
 
 from webhook import auth
 from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.contract import (
+    JSON,
+    RUN,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    documented,
+)
 from webhook.sources.reading import date, document, ident, mapping, moment, text
 
 NAME = "strapi"
@@ -30,6 +42,13 @@ GUIDE = Guide(
     sends="the entry without its address, and without relations",
     caveats="nothing is signed or repeated, and what Strapi had queued is lost when it restarts:"
     " reconcile now and then; a type without a permalink is ignored",
+    evidence={
+        "events, header, deliveries": RUN,
+        "clicks": documented("https://docs.strapi.io/cms/backend-customization/webhooks"),
+        "what a restart loses": documented(
+            "https://github.com/strapi/strapi/blob/develop/packages/core/core/src/services/webhook-runner.ts"
+        ),
+    },
     config='permalinks = { article = "/{locale}/blog/{slug}" }',
     chosen=True,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import Config, Guide, Hook, Outcome, literal
+from webhook.sources.contract import RUN, Config, Guide, Hook, Outcome, literal
 from webhook.sources.standard import MEDIA_TYPES, verify
 
 __all__ = ["CLIENT", "GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
@@ -86,6 +86,7 @@ GUIDE = Guide(
     " moved",
     caveats="nothing is sent for QuerySet.update(), a Site's host name or a new privacy"
     " restriction: reconcile after these; scheduled pages need Wagtail's publish_scheduled in cron",
+    evidence={"file, settings, deliveries": RUN},
 )
 
 

@@ -17,6 +17,8 @@ from webhook.sources.contract import (
     Page,
     Proof,
     Resync,
+    checked,
+    documented,
 )
 from webhook.sources.reading import Fields, date, document, ident, items, mapping, text
 
@@ -37,9 +39,15 @@ GUIDE = Guide(
 2. In sitemapd.toml, each secretKey and an address for each collection, by its id:
    secret = ["...", "..."]
    permalinks = {{ 64f1c2ab00000000000000aa = "/blog/{{fieldData.slug}}" }}""",
-    sends="the item with its fields, without its address; of what was unpublished only ids",
+    sends="the item with its fields, without its address",
     caveats="static pages are not named: publishing the site asks for a reconcile; an item may have"
     " a language of its own, which permalinks name by its id",
+    evidence={
+        "signature, triggers, fields": checked("webflow-api 3.3.4"),
+        "how webhooks are made and signed": documented(
+            "https://developers.webflow.com/data/docs/working-with-webhooks"
+        ),
+    },
     config='permalinks = { COLLECTION_ID = "/blog/{fieldData.slug}" }',
 )
 

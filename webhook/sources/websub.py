@@ -15,6 +15,7 @@ from shared.syndication import Item
 from webhook.problems import UnauthorizedError
 from webhook.sources import proof
 from webhook.sources.contract import (
+    RUN_ALWAYS,
     Change,
     Config,
     Guide,
@@ -24,6 +25,7 @@ from webhook.sources.contract import (
     Outcome,
     Proof,
     Resync,
+    documented,
 )
 
 NAME = "websub"
@@ -46,6 +48,10 @@ The hub calls {address}; another origin: callback = "https://...\"""",
     caveats="a feed tells of no deletes, unless by Atom's at:deleted-entry: these need a reconcile;"
     " an edit that the feed does not show is not told; UTF-8; whole texts may need a larger"
     " body_limit",
+    evidence={
+        "subscription, deliveries": RUN_ALWAYS,
+        "what hubs do": documented("https://www.w3.org/TR/websub/"),
+    },
     config='topics = ["https://www.example.com/feed.atom"]',
     chosen=True,
 )

@@ -6,7 +6,18 @@ import re
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Guide, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.contract import (
+    JSON,
+    Config,
+    Guide,
+    Hook,
+    Ignored,
+    Keys,
+    Outcome,
+    Page,
+    Proof,
+    documented,
+)
 from webhook.sources.reading import date, document, ident, images, items, text
 
 NAME = "woocommerce"
@@ -27,6 +38,13 @@ GUIDE = Guide(
     caveats="WordPress refuses private addresses and ports other than 80, 443 and 8080; after more"
     " than five failures in a row the webhook is disabled; bodies carry no time, so a captured one"
     " can be sent again",
+    evidence={
+        "all": documented(
+            "https://developer.woocommerce.com/docs/apis/rest-api/v3/webhooks/",
+            "https://github.com/woocommerce/woocommerce/blob/trunk/plugins/woocommerce/includes/class-wc-webhook.php",
+            "https://developer.wordpress.org/reference/functions/wp_http_validate_url/",
+        )
+    },
     chosen=True,
 )
 

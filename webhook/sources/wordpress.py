@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import Config, Guide, Hook, Outcome
+from webhook.sources.contract import RUN_ALWAYS, Config, Guide, Hook, Outcome, documented
 from webhook.sources.standard import MEDIA_TYPES, verify
 
 __all__ = ["GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
@@ -25,6 +25,12 @@ GUIDE = Guide(
     sends="one request for each save: every page that changed, moved or went, with old addresses",
     caveats="WordPress refuses private addresses and ports other than 80, 443 and 8080: give the"
     " service a path on the site's own host",
+    evidence={
+        "plugin, deliveries": RUN_ALWAYS,
+        "refused addresses and ports": documented(
+            "https://developer.wordpress.org/reference/functions/wp_http_validate_url/"
+        ),
+    },
 )
 
 

@@ -19,7 +19,10 @@ from tests.system.cms.ghost import FIVE, SIX, Ghost
 from tests.system.cms.payload import WHERE as PAYLOAD_WHERE
 from tests.system.cms.payload import Payload
 from tests.system.cms.strapi import Strapi
+from tests.system.cms.vendors import CONFIG as VENDORS
+from tests.system.cms.vendors import PINS, Packages, Service
 from tests.system.cms.wagtail import Wagtail
+from tests.system.driver import System
 
 SECRET = "only-for-these-tests"
 STANDARD = "whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="
@@ -143,3 +146,18 @@ def wagtail(tmp_path: Path) -> Iterator[tuple[Desk, Wagtail]]:
         held.callback(desk.close)
         cms.log_in()
         yield desk, cms
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One sitemapd for all vendors."""
+    packages = Packages("vendors", PINS)
+    home: Path = tmp_path_factory.mktemp("vendors") / "home"
+    (home / "public").mkdir(parents=True)
+    config = home / "sitemapd.toml"
+    config.write_text(VENDORS)
+    config.chmod(0o600)
+    system = System(home)
+    system.start()
+    yield Service(packages, system)
+    assert system.stop() == 0
