@@ -169,7 +169,10 @@ def test_f30_a_loop_that_raises_is_shown_with_its_reason_and_the_others_go_on(
 
     assert told.state == "failing"
     assert len(told.reason) > 10
-    assert of_others == ({loop} if loop == "heartbeat" else set())
+    if loop == "heartbeat":  # it is of no site; a loop that begins just then asks for the wish, too
+        assert loop in of_others
+    else:
+        assert not of_others
     assert not store.exists(HEALTH + "w1"), "a worker that ended says nothing"
 
 

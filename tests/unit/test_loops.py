@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -35,8 +35,10 @@ def loop(clock: Clock) -> Loop:
 
 
 @pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], list[Any]]:
-    """The log lines of what is done."""
+def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], list[Any]]]:
+    """The log lines of what is done, of every level, whatever a command configured before."""
+    configured = structlog.get_config()
+    structlog.reset_defaults()
     monkeypatch.setattr(loops, "_log", structlog.get_logger())
 
     def lines(do: Callable[[], None]) -> list[Any]:
@@ -44,7 +46,8 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], li
             do()
         return found
 
-    return lines
+    yield lines
+    structlog.configure(**configured)
 
 
 def fail(loop: Loop, error: Exception, site: str = "demo", part: str = "") -> None:
