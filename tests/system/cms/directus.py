@@ -15,7 +15,7 @@ import httpx
 from tests.system.cms.installing import Node, installed
 from tests.system.cms.programs import Program, free_port
 
-RELEASES = ("11.3.5", "11.16.1", "12.4.0")
+RELEASES = ("11.3.5", "11.16.1")
 NODE = (22, 0)
 TOKEN = "admin-token-only-for-these-tests"
 COMPILED = ("isolated-vm", "sqlite3", "argon2")
