@@ -584,3 +584,11 @@ def test_link_headers_are_read():
     said = '<https://h/?a=1,2>; rel="hub self"; title="a, b", <b>;rel=HUB, <c>; x=1, d, <e>; rel'
 
     assert linked(said) == {"hub": ["https://h/?a=1,2", "b"], "self": ["https://h/?a=1,2"]}
+
+
+def test_a_query_of_bytes_that_are_no_text_is_refused() -> None:
+    web = create_app(Settings(redis_url="redis://127.0.0.1:1")).test_client()
+
+    reply = web.get("/v1/sites/demo/hooks/websub", environ_overrides={"QUERY_STRING": chr(128)})
+
+    assert (reply.status_code, reply.json["code"]) == (400, "malformed")

@@ -108,6 +108,8 @@ class Newsroom:
         for sitemap in ET.fromstring(index) if status == 200 else ():
             path = urlsplit(sitemap.findtext(f"{NAMESPACE}loc") or "").path
             status, _, shard = self.system.get(path)
+            if status == 404:  # emptied since the index was read
+                return self.entries()
             assert status == 200, path
             for url in ET.fromstring(shard):
                 loc = url.findtext(f"{NAMESPACE}loc") or ""
