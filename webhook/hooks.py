@@ -129,7 +129,7 @@ class Hooks:
 def _unproven(adapter: Source) -> str:
     guide = adapter.GUIDE
     return (
-        f"{guide.place} is not a secret of this site, or the address that {guide.title} sends to"
+        f"{guide.unproven}, or the address that {guide.title} sends to"
         f" names another site: compare both with what `sitemapd connect {adapter.NAME}` prints"
     )
 

@@ -191,7 +191,7 @@ def _refusal(note: dict[str, Any], adapter: Source) -> str:
     """What was refused, and what to do about it in the words of the sender."""
     said = f"{note.get('status', '')} {note['code']}".strip()
     if note["code"] == "unauthorized":
-        return f"{said}: {adapter.GUIDE.place} is not a secret of this site"
+        return f"{said}: {adapter.GUIDE.unproven}"
     faults = [f"{fault['field']}: {fault['detail']}" for fault in note.get("faults", [])]
     return f"{said}: {'; '.join(faults) or note.get('reason', '')}"
 

@@ -13,7 +13,7 @@ import pytest
 from deploy.commands.connect import CLIENTS
 from shared.connections import LEAST_SECRET
 from webhook.body import MAX_ITEMS
-from webhook.sources.contract import RUN, RUN_ALWAYS, Guide
+from webhook.sources.guides import RUN, RUN_ALWAYS, Guide
 from webhook.sources.registry import REGISTRY
 
 ROOT = Path(__file__).parents[2]

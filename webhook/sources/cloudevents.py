@@ -18,18 +18,8 @@ from shared.members import MAX_ID, TYPES
 from webhook import body, wire
 from webhook.problems import RefusedError
 from webhook.sources import standard
-from webhook.sources.contract import (
-    RUN,
-    Change,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Proof,
-    documented,
-)
+from webhook.sources.contract import Change, Config, Hook, Ignored, Keys, Outcome, Proof
+from webhook.sources.guides import RUN, Guide, documented
 
 NAME = "cloudevents"
 STRUCTURED = "application/cloudevents+json"

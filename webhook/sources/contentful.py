@@ -8,19 +8,8 @@ from shared.permalinks import check, lookup
 from webhook import auth
 from webhook.problems import UnauthorizedError
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    checked,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.guides import Guide, checked, documented
 from webhook.sources.reading import Fields, date, document, ident, mapping, text
 
 NAME = "contentful"

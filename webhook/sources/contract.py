@@ -16,6 +16,7 @@ from shared.members import Rules
 from shared.permalinks import PermalinkError, render
 from webhook import wire
 from webhook.auth import Credentials
+from webhook.sources.guides import Guide
 
 JSON = wire.JSON
 
@@ -76,50 +77,6 @@ class Resync(NamedTuple):
 
 
 Outcome = Change | Ignored | Resync
-
-
-RUN = "run: make test-cms"
-"""How a claim is known that a real sender has shown."""
-RUN_ALWAYS = "run: make test"
-"""The same, with every run of the tests."""
-
-
-def checked(*packages: str) -> str:
-    """Return how a claim is known that packages of the vendor on npm hold, each with its version.
-
-    tests/system/cms has the check.
-    """
-    return f"checked against npm {', '.join(packages)}: make test-cms"
-
-
-def documented(*pages: str) -> str:
-    """Return how a claim is known that nobody here has seen: by pages of the vendor."""
-    return f"from documentation, not run: {' '.join(pages)}"
-
-
-class Guide(NamedTuple):
-    """How an administrator connects this CMS.
-
-    `{address}`, the `{origin}` and `{site}` that are parts of it, and `{secret}` are filled in.
-    `place` is where the sender has its secret, in the words of its interface. `config` is what goes
-    into sitemapd.toml besides the secret, which the administrator has `chosen`, or gets from the
-    vendor. `evidence` tells of each claim how it is known: RUN, `checked` or `documented`.
-    """
-
-    title: str
-    credential: str
-    place: str
-    steps: str
-    sends: str
-    caveats: str
-    evidence: Mapping[str, str]
-    config: str = ""
-    chosen: bool = False
-
-
-def literal(text: str) -> str:
-    """`text` as it is to stand in the steps of a Guide, whose braces are filled in."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 class Source(Protocol):

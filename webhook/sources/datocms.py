@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    checked,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.guides import Guide, checked, documented
 from webhook.sources.reading import Fields, date, document, ident, items, mapping, moment, text
 
 NAME = "datocms"

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    RUN,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    documented,
-    literal,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.guides import RUN, Guide, documented, literal
 from webhook.sources.reading import EMPTY, Fields, date, document, ident, items, mapping, text
 
 NAME = "directus"

@@ -11,20 +11,8 @@ from urllib.parse import urlsplit
 from webhook import auth
 from webhook.problems import UnauthorizedError
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    RUN,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    Resync,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from webhook.sources.guides import RUN, Guide, documented
 from webhook.sources.reading import Fields, date, document, ident, images, mapping, text
 
 NAME = "ghost"

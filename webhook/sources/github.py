@@ -6,20 +6,8 @@ from collections.abc import Iterable
 
 from shared.permalinks import pattern
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    Resync,
-    checked,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from webhook.sources.guides import Guide, checked, documented
 from webhook.sources.reading import Fields, date, document, items, text, texts
 
 NAME = "github"

@@ -10,18 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from webhook.sources import standard
-from webhook.sources.contract import (
-    JSON,
-    RUN,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Outcome,
-    Page,
-    documented,
-    literal,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Outcome, Page
+from webhook.sources.guides import RUN, Guide, documented, literal
 from webhook.sources.reading import Fields, date, document, ident, mapping, text
 from webhook.sources.standard import verify
 

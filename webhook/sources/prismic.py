@@ -6,19 +6,8 @@ from collections.abc import Iterable
 
 from webhook.auth import any_equal
 from webhook.problems import RefusedError, UnauthorizedError
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Proof,
-    Resync,
-    checked,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Proof, Resync
+from webhook.sources.guides import Guide, checked, documented
 from webhook.sources.reading import document, text
 
 NAME = "prismic"

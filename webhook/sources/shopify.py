@@ -7,19 +7,8 @@ from collections.abc import Iterable
 from shared import w3c
 from shared.errors import DateError
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    checked,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.guides import Guide, checked, documented
 from webhook.sources.reading import date, document, ident, images, items, text
 
 NAME = "shopify"

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    Resync,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from webhook.sources.guides import Guide, documented
 from webhook.sources.reading import document, ident, text
 
 NAME = "storyblok"

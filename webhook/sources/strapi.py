@@ -10,19 +10,8 @@ from collections.abc import Iterable
 
 from webhook import auth
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    RUN,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.guides import RUN, Guide, documented
 from webhook.sources.reading import date, document, ident, mapping, moment, text
 
 NAME = "strapi"

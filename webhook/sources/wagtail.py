@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import RUN, Config, Guide, Hook, Outcome, literal
+from webhook.sources.contract import Config, Hook, Outcome
+from webhook.sources.guides import RUN, Guide, literal
 from webhook.sources.standard import MEDIA_TYPES, verify
 
 __all__ = ["CLIENT", "GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]

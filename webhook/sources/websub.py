@@ -14,19 +14,8 @@ from shared.notify import hubs
 from shared.syndication import Item
 from webhook.problems import UnauthorizedError
 from webhook.sources import proof
-from webhook.sources.contract import (
-    RUN_ALWAYS,
-    Change,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Proof,
-    Resync,
-    documented,
-)
+from webhook.sources.contract import Change, Config, Hook, Ignored, Keys, Outcome, Proof, Resync
+from webhook.sources.guides import RUN_ALWAYS, Guide, documented
 
 NAME = "websub"
 MEDIA_TYPES = frozenset(

@@ -6,18 +6,8 @@ import re
 from collections.abc import Iterable
 
 from webhook.sources import proof
-from webhook.sources.contract import (
-    JSON,
-    Config,
-    Guide,
-    Hook,
-    Ignored,
-    Keys,
-    Outcome,
-    Page,
-    Proof,
-    documented,
-)
+from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources.guides import Guide, documented
 from webhook.sources.reading import date, document, ident, images, items, text
 
 NAME = "woocommerce"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import RUN_ALWAYS, Config, Guide, Hook, Outcome, documented
+from webhook.sources.contract import Config, Hook, Outcome
+from webhook.sources.guides import RUN_ALWAYS, Guide, documented
 from webhook.sources.standard import MEDIA_TYPES, verify
 
 __all__ = ["GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
