@@ -60,8 +60,6 @@ def _begin() -> None:
     g.request_id = secrets.token_hex(8)
     g.facts = {}
     g.faults = ()
-    if not request.query_string.isascii():  # Werkzeug would raise where the query is read
-        raise RefusedError("malformed", "the query holds bytes that are not percent-encoded")
 
 
 def _repeated(kind: Hashable, more: int) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
+from urllib.parse import parse_qsl
 
 import redis
-from flask import Flask
+from flask import Flask, Request
+from werkzeug.datastructures import ImmutableMultiDict
 
 from shared.extensions import languages
 from shared.settings import Settings
@@ -27,6 +29,15 @@ REDIS_TIMEOUT_S = 1.0
 """Senders give up after 5 s (RELIABILITY 3); an answer must come within 3 s."""
 
 
+class _Request(Request):
+    """A request whose query may hold any bytes, as its path may: Werkzeug 3 raises for some."""
+
+    @cached_property
+    def args(self) -> ImmutableMultiDict[str, str]:
+        text = self.query_string.decode("utf-8", "replace")
+        return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True))
+
+
 def create_app(
     settings: Settings, client: redis.Redis | None = None, refusals: Refusals | None = None
 ) -> Flask:
@@ -37,6 +48,7 @@ def create_app(
     if client is None:
         client = connect(settings.redis_url, REDIS_TIMEOUT_S)
     app = Flask("webhook", static_folder=None)
+    app.request_class = _Request
     # Addresses match with and without a final slash: senders do not follow redirects.
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False

@@ -34,10 +34,10 @@ from tests.integration.rig import BASE, Rig
 from tests.integration.worked import beat
 from tests.unit.cms import Reply, served
 
-# Between q7 and z9, so that a text is found again in what is printed.
-BRACKETS = "q7[/]y [/red] [bold]b[/bold] [a-z0-9-]{1,3} [notify.search_console] [link]l :smile: z9"
+# Between ~7 and z9, so that a text is found again in what is printed: no secret holds a ~.
+BRACKETS = "~7[/]y [/red] [bold]b[/bold] [a-z0-9-]{1,3} [notify.search_console] [link]l :smile: z9"
 CONTROLS = (
-    "q7\x1b[31mred\x1b]0;title\x07 \x9b2J \x85 a\x08b\x0b\x0cc\rd\x7f\ttab "
+    "~7\x1b[31mred\x1b]0;title\x07 \x9b2J \x85 a\x08b\x0b\x0cc\rd\x7f\ttab "
     "\u202egpj.exe \u2066 \u200b\u2028\ufeff new\nerror all is well z9"
 )
 SHOWN = CONTROLS.encode("unicode_escape").decode()
@@ -178,7 +178,7 @@ def is_text(said: str) -> None:
 
 def is_whole(said: str, *given: str) -> None:
     """Where a text is shown, nothing of it is missing."""
-    for found in re.findall(r"q7.*", said):
+    for found in re.findall(r"~7.*", said):
         plain = found.replace("\\\\", "\\")
         for typers, ours in (("\\x0a", "\\n"), ("\\x0d", "\\r"), ("\\x09", "\\t")):
             plain = plain.replace(typers, ours)
@@ -197,7 +197,7 @@ def test_t36_every_argument_of_every_command_is_text(
 ) -> None:
     given = [(words, text) for words in command.texts for text in (BRACKETS, CONTROLS)]
     calls = [(*words, _harmless(command, words, text, home)) for words, text in given]
-    calls += [(*words, "q7 not UTF-8: \udcff") for words in command.texts]
+    calls += [(*words, "~7 not UTF-8: \udcff") for words in command.texts]
     calls += [(*command.required, "--no-" + CONTROLS), (*command.required, *[CONTROLS] * 3)]
     for words in calls:
         code, out, err = run(*at(home, command, words))
@@ -205,7 +205,7 @@ def test_t36_every_argument_of_every_command_is_text(
         assert code in {0, 1, 2, 78}, (words, out, err)
         assert code == 0 or err or out, words
         is_text(out + err)
-        is_whole(out + err, BRACKETS, SHOWN, "q7 not UTF-8: \\udcff")
+        is_whole(out + err, BRACKETS, SHOWN, "~7 not UTF-8: \\udcff")
 
 
 def _harmless(command: Command, words: tuple[str, ...], text: str, home: Path) -> str:
