@@ -49,15 +49,25 @@ def _secret(value: SecretStr) -> SecretStr:
     return value
 
 
-def _address(text: str) -> str:
+def absolute_url(text: str) -> str:
+    """The canonical form of an absolute URL of http or https."""
     try:
         return urls.absolute(text)
     except UrlError as error:
         raise ValueError(error.detail) from error
 
 
-def _hub(text: str) -> str:
-    return _address(text) if text else ""
+def optional_url(text: str) -> str:
+    """The same, or nothing at all."""
+    return absolute_url(text) if text else ""
+
+
+def base_url(text: str) -> str:
+    """The canonical form of the URL of a directory, with its final slash."""
+    try:
+        return urls.Base.parse(text).prefix
+    except UrlError as error:
+        raise ValueError(error.detail) from error
 
 
 def _origin(text: str) -> str:
@@ -75,7 +85,7 @@ def _template(text: str) -> str:
     return text
 
 
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, AfterValidator(absolute_url)]
 
 
 class Connection(BaseModel):
@@ -98,7 +108,7 @@ class Connection(BaseModel):
     topics: tuple[Address, ...] = Field(
         (), max_length=MOST_TOPICS, description="WebSub: the feeds that are subscribed to"
     )
-    hub: Annotated[str, AfterValidator(_hub)] = Field(
+    hub: Annotated[str, AfterValidator(optional_url)] = Field(
         "", description="WebSub: the hub; empty: the one that a feed names"
     )
     callback: Annotated[Address, AfterValidator(_origin)] | None = Field(

@@ -17,6 +17,9 @@ from shared.locator import MAX_VERSION
 from shared.members import RESYNC, TYPES, Members, Rules
 from shared.shards import nameable
 
+NATIVE = "native"
+"""The source of what comes to /events, in our own form."""
+
 SCHEMA = 2
 PLAIN_SCHEMA = 1
 """Versions of the stored form: a worker leaves what it does not know pending for a newer one, so an
@@ -58,7 +61,7 @@ class Event:
     noindex: bool = False
     canonical: str | None = None
     prefix: str | None = None
-    source: str = "native"
+    source: str = NATIVE
     kind: str = ""
     locale: str = ""
     images: tuple[Mapping[str, Any], ...] = ()

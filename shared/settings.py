@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from shared import locations, shards
+from shared import connections, locations, shards
 from shared.console import Console
 from shared.errors import ConfigError, Fault
-from shared.sites import Site, absolute
+from shared.sites import Site
 
 FILE = "sitemapd.toml"
 PREFIX = "SITEMAPD_"
@@ -36,8 +36,8 @@ def _metrics_token(value: SecretStr) -> SecretStr:
     return value
 
 
-def _address(text: str) -> str:
-    return absolute(text).rstrip("/")
+def _public_url(text: str) -> str:
+    return connections.base_url(text).rstrip("/") if text else ""
 
 
 _MEMBER = re.compile(r"([a-z_]+(?:\.[^\s:.]+)*): ")
@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     redis_url: Annotated[str, AfterValidator(locations.redis_url)] = Field(
         "", description="Redis >= 7.0 or Valkey; empty: the embedded server"
     )
-    public_url: Annotated[str, AfterValidator(_address)] = Field(
+    public_url: Annotated[str, AfterValidator(_public_url)] = Field(
         "", description="where senders reach the webhook, for `connect`; empty: base_url's host"
     )
     allow_loss: bool = Field(False, description="run on a Redis that may lose events")

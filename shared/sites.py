@@ -14,10 +14,9 @@ from pydantic import (
     model_validator,
 )
 
-from shared import connections, locations, shards, truth, urls
+from shared import connections, locations, shards, truth
 from shared.connections import Connection, SourceName
 from shared.credentials import Model, Secret, from_text, token
-from shared.errors import UrlError
 from shared.members import Rules
 from shared.notify.tables import Notify
 from shared.routing import DEFAULT_SECTION, Family, Routing
@@ -30,21 +29,6 @@ WEBHOOK_PREFIX = connections.WEBHOOK_PREFIX
 MAX_NEWS = 1_000
 SMALLEST_SHARD = 16_384
 """Bytes: the fragment of one URL comes to 12.4 KB when every character has to be escaped."""
-
-
-def _base_url(text: str) -> str:
-    try:
-        return Base.parse(text).url("")
-    except UrlError as error:
-        raise ValueError(error.detail) from error
-
-
-def absolute(text: str) -> str:
-    """An absolute address of http or https, or none at all; ValueError says what is wrong."""
-    try:
-        return urls.absolute(text, ("http", "https")) if text else ""
-    except UrlError as error:
-        raise ValueError(error.detail) from error
 
 
 def _title(text: str) -> str:
@@ -98,7 +82,7 @@ class Section(Model):
 class Site(Model):
     """One site: where its pages are, where its files go, who may speak for it."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(
+    base_url: Annotated[str, AfterValidator(connections.base_url)] = Field(
         description="scheme, host, port (and directory) of every loc"
     )
     web_root: Annotated[Path, BeforeValidator(locations.web_root)] = Field(
@@ -116,7 +100,7 @@ class Site(Model):
     pages: bool = Field(True, description="sitemap.css and sitemap.html, for people")
     feed: bool = Field(False, description="atom.xml and rss.xml: the newest changes (PROTOCOL F11)")
     feed_entries: int = Field(100, ge=10, le=1_000, description="how many pages the feeds list")
-    hub: Annotated[str, AfterValidator(absolute)] = Field(
+    hub: Annotated[str, AfterValidator(connections.optional_url)] = Field(
         "", description="WebSub hub that the feeds name"
     )
     title: Annotated[str, AfterValidator(_title)] = Field(

@@ -16,7 +16,7 @@ from deploy.commands.events import Watch
 from deploy.terminal import HomeOption, JsonOption, Place, ToOption, answer, block, find, line, note
 from shared.connections import STANDARD, Connection
 from shared.errors import ConfigError, Fault, SitemapdError
-from shared.events import Event, SchemaError
+from shared.events import NATIVE, Event, SchemaError
 from shared.store.contract import Keys
 from shared.store.redis import answering
 from webhook.sources import payload, wagtail, wordpress
@@ -25,8 +25,6 @@ from webhook.sources.registry import REGISTRY
 from webhook.sources.taking import Taken, take
 
 WAIT_S = 600.0
-NATIVE = "native"
-"""The source of what comes to /events."""
 SHOWN = ("type", "id", "loc", "section", "lastmod", "kind", "locale", "canonical", "noindex")
 
 CLIENTS = {wagtail.NAME: wagtail.CLIENT, payload.NAME: payload.CLIENT}

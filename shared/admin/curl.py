@@ -9,11 +9,10 @@ import json
 import shlex
 from typing import Any
 
-from shared.events import Event
+from shared.events import NATIVE, Event
 
 VARIABLE = "SITEMAPD_TOKEN"
 _OURS = ("v", "source", "kind", "locale")
-_NATIVE = "native"
 
 
 def native(event: Event) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def native(event: Event) -> dict[str, Any]:
 def lost(event: Event) -> dict[str, str]:
     """What the native interface has no member for: the CMS an id belongs to."""
     values = {"source": event.source, "kind": event.kind, "locale": event.locale}
-    return {name: value for name, value in values.items() if value not in {"", _NATIVE}}
+    return {name: value for name, value in values.items() if value not in {"", NATIVE}}
 
 
 def curl(event: Event, site: str, address: str) -> str:

@@ -13,6 +13,7 @@ from shared.admin.outcomes import Outcome, command, counted
 from shared.admin.queues import members
 from shared.admin.rollback import Fact, Owner, Plan
 from shared.errors import Fault, InvalidError, StoreError
+from shared.events import NATIVE
 from shared.fragments import parse
 from shared.inbox import Inbox
 from shared.known import NEWS
@@ -178,7 +179,7 @@ def _leaves(loc: str, wanted: Mapping[str, bytes | None]) -> bool:
 
 
 def _owner(event: Mapping[str, Any]) -> Owner:
-    names = {"source": "native", "kind": "", "locale": ""}
+    names = {"source": NATIVE, "kind": "", "locale": ""}
     values = {name: str(event.get(name, default)) for name, default in names.items()}
     return Owner(id=str(event["id"]), **values)
 

@@ -99,6 +99,11 @@ def _about(field: str, place: str, detail: str) -> bool:
     return said.startswith((field, field.rpartition(".")[0] + "." + field.rpartition(".")[2]))
 
 
+@pytest.mark.parametrize("value", ["https://h/?q", "https://h/#f", *NO_URL])
+def test_a_public_url_that_no_path_can_be_added_to_is_refused(load: Load, value: str) -> None:
+    assert list(faults(load, f'public_url = "{value}"\n{SITE}')) == ["public_url"]
+
+
 @pytest.mark.parametrize("value", NO_REDIS)
 def test_an_address_that_is_none_of_a_redis_is_refused_with_what_is_allowed(
     load: Load, value: str

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from shared.admin.dead import subject
 from shared.admin.events import Stored
 from shared.admin.queues import members
+from shared.events import NATIVE
 from shared.store.dead import Letter
 from shared.store.history import DECIDED, REFUSED, Past
 from shared.store.queues import Queued
@@ -73,5 +74,5 @@ def source(payload: bytes) -> str:
     found = members(payload)
     if not found:
         return ""
-    sender = found.get("source", "native")
+    sender = found.get("source", NATIVE)
     return " ".join(str(each) for each in (sender, found.get("kind"), found.get("type")) if each)
