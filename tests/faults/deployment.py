@@ -212,10 +212,14 @@ class Deployment:
             return {
                 "events": self.redis("XLEN", "{demo}:inbox"),
                 "files": self.redis("ZCARD", "{demo}:dirty"),
-                "publishes": self.redis("HGET", "{demo}:counters", "publishes"),
+                "publishes": self.publishes(),
             }
         except Exception as error:  # noqa: BLE001  # down, loading, out of memory
             return {"redis": str(error)}
+
+    def publishes(self) -> int:
+        """How often files were published so far."""
+        return int(self.redis("HGET", "{demo}:counters", "publishes") or 0)
 
     def in_flight(self) -> bool:
         """Whether events were handed to a worker that has not settled them."""

@@ -68,7 +68,7 @@ def _stopped(run: Run) -> Sender:
     for name in WORKERS:
         run.system.parts[name].tell(signal.SIGSTOP)
     run.injected += 1
-    return Sender(run.system, run.ledger, 7, 0)
+    return Sender(run.system, run.ledger, 7, 0, [])
 
 
 def _go_on(run: Run) -> None:

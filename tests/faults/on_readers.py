@@ -24,10 +24,6 @@ def _prepare(form: str) -> Callable[[Path, ExitStack], Options]:
     return prepare
 
 
-def _publishes(run: Run) -> int:
-    return int(run.system.redis("HGET", "{demo}:counters", "publishes") or 0)
-
-
 def _reads(run: Run) -> int:
     return run.reads["shard"] + run.reads["index"]
 
@@ -38,7 +34,7 @@ def _crawl(run: Run) -> None:
     nginx.start()
     try:
         until((run.system.root / "sitemap.xml").exists, "there is an index")
-        before = _publishes(run)
+        before = run.system.publishes()
         deadline = time.monotonic() + MOST_S
         while _reads(run) < READS and time.monotonic() < deadline:
             run.watch(nginx.address)
@@ -47,7 +43,7 @@ def _crawl(run: Run) -> None:
     finally:
         nginx.stop()
     seconds, reads = run.reads["seconds"], _reads(run)
-    run.injected = _publishes(run) - before
+    run.injected = run.system.publishes() - before
     run.notes.append(f"{reads:,} GETs, {reads / seconds:.0f}/s")
     run.expect(reads >= READS, f"only {reads} GETs in {seconds} s")
 

@@ -13,12 +13,30 @@ from pathlib import Path
 POLL_S = 0.02
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = 30) -> float:
-    """Wait for `holds`: the seconds it took. TimeoutError naming `what`."""
-    begun = time.monotonic()
+LONGEST = 10
+"""Times `seconds` that are waited at most, whatever moves."""
+
+
+def until(
+    holds: Callable[[], object],
+    what: str,
+    seconds: float = 30,
+    moves: Callable[[], object] = lambda: None,
+) -> float:
+    """Wait for `holds`: the seconds it took. TimeoutError naming `what`.
+
+    The `seconds` begin again whenever `moves` gives something else: how long all of it takes
+    depends on the machine, and work that makes no progress is what is wrong.
+    """
+    begun = moved = time.monotonic()
+    before = moves()
     while not holds():
-        if time.monotonic() - begun > seconds:
-            raise TimeoutError(f"not within {seconds} s: {what}")
+        now, found = time.monotonic(), moves()
+        if found != before:
+            before, moved = found, now
+        if now - moved > seconds or now - begun > LONGEST * seconds:
+            left = "" if found is None else f"; left: {found}"
+            raise TimeoutError(f"not within {seconds} s: {what}{left}")
         time.sleep(POLL_S)
     return time.monotonic() - begun
 

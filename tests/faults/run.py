@@ -16,7 +16,7 @@ from tests.faults import oracle
 from tests.faults.contents import DELIVERIES
 from tests.faults.deployment import Deployment, Options
 from tests.faults.ledger import Ledger
-from tests.faults.parts import POLL_S, until
+from tests.faults.parts import until
 from tests.faults.traffic import SENDERS, Sender
 from tests.faults.watcher import Watching
 
@@ -43,10 +43,6 @@ class Row(NamedTuple):
     seconds: float
     wrong: list[str]
     note: str = ""
-
-
-LONGEST = 10
-"""Times what is waited for progress, whatever moves."""
 
 
 class Run:
@@ -131,19 +127,13 @@ class Run:
     def converge(self, seconds: float = 30) -> float:
         """Wait until the files say what was acknowledged and nothing is left to do.
 
-        TimeoutError if nothing moves for `seconds`: how long all takes depends on the machine.
+        TimeoutError if nothing moves for `seconds`.
         """
-        begun = moved = time.monotonic()
-        before: object = None
-        while not (self.system.quiet() and not self._amiss()):
-            now, found = time.monotonic(), self.system.work()
-            if found != before:
-                before, moved = found, now
-            if now - moved > seconds or now - begun > LONGEST * seconds:
-                raise TimeoutError(f"nothing moves for {seconds} s, and the files do not say what"
-                                   f" was acknowledged: {found}")  # fmt: skip
-            time.sleep(POLL_S)
-        return time.monotonic() - begun
+
+        def right() -> bool:
+            return self.system.quiet() and not self._amiss()
+
+        return until(right, "the files say what was acknowledged", seconds, self.system.work)
 
     def _amiss(self) -> bool:
         return bool(

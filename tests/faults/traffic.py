@@ -39,7 +39,7 @@ class Sender(threading.Thread):
 
     def __init__(
         self, system: Deployment, ledger: Ledger, seed: int, pace: float,
-        names: list[str] | None = None, *, fresh: bool = False,
+        names: list[str], *, fresh: bool = False,
     ) -> None:  # fmt: skip
         """`pace`: seconds between two requests; `names`: ids of deliveries that all senders share.
 
@@ -53,7 +53,7 @@ class Sender(threading.Thread):
         self.contents = Contents(
             self._chance,
             ledger.next_version,
-            [] if names is None else names,
+            names,
             timed=system.options.timed,
         )
         self._stopping = threading.Event()

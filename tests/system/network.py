@@ -34,13 +34,12 @@ class Network:
         """Start everything, with the plugin active on the whole network."""
         self.wp.start()
         self.wp.become_network()
-        self.system.home.mkdir()
         roots = {"demo": "public", **{name: f"public-{name}" for name in self.names}}
         config = "".join(
             SITE.format(name=name, base=self.wp.url, root=root, secret=SECRET)
             for name, root in roots.items()
         )
-        (self.system.home / "sitemapd.toml").write_text(config)
+        self.system.configure(config)
         self.system.start()
         self.wp.install(package)
         self.wp.run("return activate_plugin( 'sitemapd/sitemapd.php', '', true );")

@@ -41,9 +41,7 @@ class Newsroom:
     def start(self, package: Path) -> None:
         """Everything on, the plugin installed and set up in its settings page."""
         self.wp.start()
-        self.system.home.mkdir()
-        config = CONFIG.format(base=self.wp.url, secret=SECRET)
-        (self.system.home / "sitemapd.toml").write_text(config)
+        self.system.configure(CONFIG.format(base=self.wp.url, secret=SECRET))
         self.system.start()
         self.permalinks("/%year%/%monthnum%/%postname%/")
         self.wp.install(package)

@@ -77,9 +77,8 @@ Enter = Callable[..., Page]
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A running system with a page, and with something of everything that needs somebody."""
     system = System(tmp_path_factory.mktemp("console") / "home")
-    for folder in (system.root, system.home / "second"):
-        folder.mkdir(parents=True)
-    (system.home / "sitemapd.toml").write_text(CONFIG)
+    system.configure(CONFIG)
+    (system.home / "second").mkdir()
     system.start()
     try:
         system.send({"type": "upsert", "loc": LISTED, "section": "posts", "lastmod": "2026-11-20"})

@@ -46,12 +46,11 @@ def bing() -> Iterator[Engine]:
 @pytest.fixture
 def system(tmp_path: Path, indexnow: Engine, bing: Engine) -> Iterator[System]:
     system = System(tmp_path / "home")
-    system.root.mkdir(parents=True)
     secret = base64.b64encode(bytes(32)).decode()
     config = CONFIG.format(
         secret=secret, key=KEY, canary=CANARY, indexnow=indexnow.url, bing=bing.url
     )
-    (system.home / "sitemapd.toml").write_text(config)
+    system.configure(config)
     system.start()
     yield system
     if system.process.poll() is None:

@@ -78,10 +78,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """
     needs("chromium")
     system = System(tmp_path_factory.mktemp("site") / "home")
+    system.configure(CONFIG)
     bare = system.root / "bare"
-    bare.mkdir(parents=True)
+    bare.mkdir()
     copy_shipped(bare)
-    (system.home / "sitemapd.toml").write_text(CONFIG)
     system.start()
     try:
         for some in (range(1_000), range(1_000, PAGES)):

@@ -25,10 +25,9 @@ source = "ndjson:{source}"
 def system(tmp_path: Path) -> Iterator[System]:
     """A running system whose site has a source."""
     system = System(tmp_path / "home")
-    system.root.mkdir(parents=True)
     secret = base64.b64encode(bytes(32)).decode()
     config = CONFIG.format(base=BASE, secret=secret, source=system.home / "pages.ndjson")
-    (system.home / "sitemapd.toml").write_text(config)
+    system.configure(config)
     system.start()
     yield system
     assert system.stop() == 0

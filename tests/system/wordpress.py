@@ -99,6 +99,14 @@ class WordPress:
             os.killpg(child.pid, signal.SIGTERM)
             child.wait(30)
 
+    def faults(self) -> list[str]:
+        """What PHP complains of the plugin.
+
+        Two requests of wp-cron may unschedule the same event: WordPress logs that and goes on.
+        """
+        lines = self.errors.read_text().splitlines()
+        return [line for line in lines if "sitemapd" in line and "] Cron " not in line]
+
     def install(self, package: Path) -> None:
         """Install and activate a plugin from its zip, with WordPress's own installer."""
         done = self.run(

@@ -7,6 +7,8 @@
 
 defined( 'WP_UNINSTALL_PLUGIN' ) || exit;
 
+require_once __DIR__ . '/includes/class-sitemapd-setup.php';
+
 /**
  * Remove the options and the schedules of one site.
  */
@@ -14,7 +16,7 @@ function sitemapd_uninstall_site() {
 	foreach ( array( 'sitemapd', 'sitemapd_clock', 'sitemapd_deliveries', 'sitemapd_lock', 'sitemapd_retry', 'sitemapd_schema', 'sitemapd_walk' ) as $option ) {
 		delete_option( $option );
 	}
-	foreach ( array( 'sitemapd_flush', 'sitemapd_hourly', 'sitemapd_daily' ) as $hook ) {
+	foreach ( Sitemapd_Setup::SCHEDULED as $hook ) {
 		wp_clear_scheduled_hook( $hook );
 	}
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from email.message import Message
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +14,7 @@ import pytest
 from tests.system.cms.desk import Desk
 from tests.system.cms.directus import RELEASES, Directus
 from tests.system.cms.directus import WHERE as DIRECTUS_WHERE
-from tests.system.cms.front import Front
+from tests.system.cms.front import Front, Label
 from tests.system.cms.ghost import FIVE, SIX, Ghost
 from tests.system.cms.payload import WHERE as PAYLOAD_WHERE
 from tests.system.cms.payload import Payload
@@ -23,6 +23,12 @@ from tests.system.cms.vendors import CONFIG as VENDORS
 from tests.system.cms.vendors import PINS, Packages, Service
 from tests.system.cms.wagtail import Wagtail
 from tests.system.driver import System
+
+
+def _permalinks(templates: dict[str, str]) -> str:
+    pairs = (f'{kind} = "{template}"' for kind, template in templates.items())
+    return f"permalinks = {{ {', '.join(pairs)} }}"
+
 
 SECRET = "only-for-these-tests"
 STANDARD = "whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="
@@ -42,13 +48,13 @@ DIRECTUS = f"""\
 [sites.demo.sources.directus]
 secret = "{SECRET}"
 sections = {{ articles = "posts" }}
-permalinks = {json.dumps(DIRECTUS_WHERE).replace('": ', '" = ')}
+{_permalinks(DIRECTUS_WHERE)}
 """
 PAYLOAD = f"""\
 [sites.demo.sources.payload]
 sections = {{ posts = "posts" }}
 locales = ["en", "de"]
-permalinks = {json.dumps(PAYLOAD_WHERE).replace('": ', '" = ')}
+{_permalinks(PAYLOAD_WHERE)}
 """
 HOOK = "/v1/sites/demo/hooks/"
 
@@ -75,77 +81,65 @@ def _operated(_path: str, _headers: Message, body: bytes) -> str:
     return f"{said['operation']} {said['collection']}"
 
 
+@contextmanager
+def _desk(home: Path, label: Label, connection: str) -> Iterator[Desk]:
+    """An editor's desk, its sitemapd configured for the `connection`, and no CMS yet."""
+    with closing(Front(label)) as front, closing(Desk(home, front, connection)) as desk:
+        yield desk
+
+
 @pytest.fixture(params=[FIVE, SIX], ids=lambda release: release.version)
 def ghost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Desk, Ghost]]:
     """Ghost and the desk of its editor."""
-    with ExitStack() as held:
-        front = held.enter_context(closing(Front(_named_in_address)))
-        hook = front.url + HOOK + "ghost"
-        cms = Ghost(request.param, tmp_path / "ghost", front.url, hook, SECRET)
-        held.callback(cms.close)
-        front.cms = cms.address
-        desk = Desk(tmp_path / "home", front, GHOST)
-        held.callback(desk.close)
-        cms.set_up()
-        yield desk, cms
+    with _desk(tmp_path / "home", _named_in_address, GHOST) as desk:
+        url = desk.front.url
+        cms = Ghost(request.param, tmp_path / "ghost", url, url + HOOK + "ghost", SECRET)
+        with desk.using(cms):
+            cms.set_up()
+            yield desk, cms
 
 
 @pytest.fixture
 def strapi(tmp_path: Path) -> Iterator[tuple[Desk, Strapi]]:
     """Strapi and the desk of its editor."""
-    with ExitStack() as held:
-        front = held.enter_context(closing(Front(_named_in_header)))
-        cms = Strapi(tmp_path / "strapi", front.url)
-        held.callback(cms.close)
-        front.cms = cms.address
-        desk = Desk(tmp_path / "home", front, STRAPI)
-        held.callback(desk.close)
-        cms.set_up(front.url + HOOK + "strapi", SECRET)
-        yield desk, cms
+    with _desk(tmp_path / "home", _named_in_header, STRAPI) as desk:
+        cms = Strapi(tmp_path / "strapi", desk.front.url)
+        with desk.using(cms):
+            cms.set_up(desk.front.url + HOOK + "strapi", SECRET)
+            yield desk, cms
 
 
 @pytest.fixture(params=RELEASES)
 def directus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Desk, Directus]]:
     """Directus, connected as `sitemapd connect` says, and the desk of its editor."""
-    with ExitStack() as held:
-        front = held.enter_context(closing(Front(_triggered)))
-        cms = Directus(request.param, tmp_path / "directus", front.url)
-        held.callback(cms.close)
-        front.cms = cms.address
-        desk = Desk(tmp_path / "home", front, DIRECTUS)
-        held.callback(desk.close)
-        cms.set_up(desk.system.run("connect", "directus", "--to", front.url).stdout)
-        yield desk, cms
+    with _desk(tmp_path / "home", _triggered, DIRECTUS) as desk:
+        cms = Directus(request.param, tmp_path / "directus", desk.front.url)
+        with desk.using(cms):
+            cms.set_up(desk.system.run("connect", "directus", "--to", desk.front.url).stdout)
+            yield desk, cms
 
 
 @pytest.fixture
 def payload(tmp_path: Path) -> Iterator[tuple[Desk, Payload]]:
     """Payload with the printed hooks and environment, and the desk of its editor."""
-    with ExitStack() as held:
-        front = held.enter_context(closing(Front(_operated)))
-        cms = Payload(tmp_path / "payload", front.url)
-        front.cms = cms.address
-        desk = Desk(tmp_path / "home", front, PAYLOAD)
-        held.callback(desk.close)
+    with _desk(tmp_path / "home", _operated, PAYLOAD) as desk:
+        cms = Payload(tmp_path / "payload", desk.front.url)
         client = desk.system.run("connect", "payload", "--client").stdout
-        cms.start(client, desk.system.run("connect", "payload", "--to", front.url).stdout)
-        held.callback(cms.close)
-        yield desk, cms
+        guide = desk.system.run("connect", "payload", "--to", desk.front.url).stdout
+        with desk.using(cms):
+            cms.start(client, guide)
+            yield desk, cms
 
 
 @pytest.fixture
 def wagtail(tmp_path: Path) -> Iterator[tuple[Desk, Wagtail]]:
     """Wagtail and the desk of its editor."""
-    with ExitStack() as held:
-        front = held.enter_context(closing(Front(_named_in_body)))
-        hook = front.url + HOOK + "wagtail"
-        cms = Wagtail(tmp_path / "wagtail", front.url, hook, STANDARD)
-        held.callback(cms.close)
-        front.cms = cms.address
-        desk = Desk(tmp_path / "home", front, "")
-        held.callback(desk.close)
-        cms.log_in()
-        yield desk, cms
+    with _desk(tmp_path / "home", _named_in_body, "") as desk:
+        url = desk.front.url
+        cms = Wagtail(tmp_path / "wagtail", url, url + HOOK + "wagtail", STANDARD)
+        with desk.using(cms):
+            cms.log_in()
+            yield desk, cms
 
 
 @pytest.fixture(scope="session")
@@ -153,11 +147,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One sitemapd for all vendors."""
     packages = Packages("vendors", PINS)
     home: Path = tmp_path_factory.mktemp("vendors") / "home"
-    (home / "public").mkdir(parents=True)
-    config = home / "sitemapd.toml"
-    config.write_text(VENDORS)
-    config.chmod(0o600)
     system = System(home)
+    system.configure(VENDORS)
     system.start()
     yield Service(packages, system)
     assert system.stop() == 0

@@ -6,8 +6,9 @@ import json
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import httpx
@@ -31,19 +32,24 @@ shrink_share = 1  # a handful of pages: an editor may take all of them out
 """
 
 
+class Cms(Protocol):
+    """What the editor works with: reached at `address`, HOST:PORT."""
+
+    address: str
+
+    def close(self) -> None:
+        """End it."""
+
+
 class Desk:
     """One CMS, one sitemapd and the front before both, over a history of steps."""
 
     def __init__(self, home: Path, front: Front, source: str) -> None:
         """`source` is the configuration of the connection."""
-        home.mkdir()
-        (home / "public").mkdir()
-        config = home / "sitemapd.toml"
-        config.write_text(CONFIG.format(url=front.url, token=TOKEN) + source)
-        config.chmod(0o600)
         self.front = front
         self.sent: Counter[str] = Counter()
         self.system = System(home)
+        self.system.configure(CONFIG.format(url=front.url, token=TOKEN) + source)
         self.begin()
 
     def begin(self) -> None:
@@ -51,10 +57,16 @@ class Desk:
         self.system.start()
         self.front.service = urlsplit(self.system.address).netloc
 
+    @contextmanager
+    def using(self, cms: Cms) -> Iterator[None]:
+        """The front passes on to `cms`, which is closed at the end."""
+        self.front.cms = cms.address
+        with closing(cms):
+            yield
+
     def close(self) -> None:
         """Stop sitemapd."""
-        if self.system.process.poll() is None:
-            assert self.system.stop() == 0
+        self.system.end()
 
     def done(self) -> None:
         """No delivery came that no step expects: one that was late may look like the next one's."""
@@ -98,7 +110,7 @@ class Desk:
         assert found() == wanted, f"{what}: {self.front.notes[before:]}"
         for note in self.front.notes[before:]:
             assert note.status == 200, f"{what}: {note}"
-        self.quiet()
+        self.system.quiet()
 
     @contextmanager
     def away(self, what: str, public: Callable[[], set[str]], sends: list[str]) -> Iterator[None]:
@@ -115,21 +127,10 @@ class Desk:
         self.begin()
         assert Counter(note.label for note in failed()) == Counter(sends), f"{what}: {failed()}"
         assert {note.status for note in failed()} <= {502}, failed()
-        self.quiet()
+        self.system.quiet()
         shown = public()
         assert self.listed() != shown, f"{what}: nothing was missed"
         self.repair(shown)
-
-    def quiet(self) -> None:
-        """Wait until everything accepted is in the files; over HTTP, for it is asked often."""
-        url = f"{self.system.address}/v1/sites/demo"
-
-        def settled() -> bool:
-            reply = httpx.get(url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=30)
-            said = reply.raise_for_status().json()
-            return not said["waiting_events"] and not said["dirty_files"]
-
-        wait_until(settled, "nothing waits any more", 60)
 
     def listed(self) -> set[str]:
         """Every page of the published sitemap, as a crawler reads it: over HTTP, by the index."""
@@ -157,7 +158,7 @@ class Desk:
             "reconcile", "--against", f"sitemap:{listing}", "--into", "posts", "--yes"
         )
         assert done.returncode in (0, 1), done.stderr + done.stdout
-        self.quiet()
+        self.system.quiet()
         assert self.listed() == shown
 
     def report(self, what: str, listed: set[str], shown: set[str]) -> str:

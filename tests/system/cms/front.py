@@ -14,6 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+Label = Callable[[str, http.client.HTTPMessage, bytes], str]
+"""What a delivery is called in the tests, from its path, headers and body."""
+
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 
 
@@ -35,7 +38,7 @@ class _Server(ThreadingHTTPServer):
 class Front:
     """Passes /v1/ and the sitemaps on to sitemapd, everything else to the CMS."""
 
-    def __init__(self, label: Callable[[str, http.client.HTTPMessage, bytes], str]) -> None:
+    def __init__(self, label: Label) -> None:
         self.notes: list[Note] = []
         self.label = label
         self.cms = self.service = self.slow = self.fast = ""

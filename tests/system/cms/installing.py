@@ -85,6 +85,15 @@ class Node:
             found["npm_config_nodedir"] = str(self.headers)
         return found
 
+    def project(self, name: str, package: Path) -> Path:
+        """The directory `name` of the cache, in which is installed what `package` names."""
+
+        def make(place: Path) -> None:
+            shutil.copy(package, place)
+            self.install(place)
+
+        return installed(name, package.read_text(), make)
+
     def install(self, place: Path, *options: str) -> None:
         """Install what the package.json in `place` names."""
         npm = ("npm", "install", "--omit=dev", "--no-audit", "--no-fund")

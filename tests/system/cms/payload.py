@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from tests.system.cms.installing import Node, installed
+from tests.system.cms.installing import Node
 from tests.system.cms.programs import Program, free_port
 
 PROJECT = Path(__file__).with_name("payload_project")
@@ -24,22 +24,17 @@ LOCALES = ("en", "de")
 _ENVIRONMENT = re.compile(r"(SITEMAPD_\w+)=(\S+)")
 
 
-def _install(place: Path) -> None:
-    shutil.copy(PROJECT / "package.json", place)
-    Node(NODE).install(place)
-
-
 class Payload:
     """One project; `home` holds its database, `url` is the address it is reached at."""
 
     def __init__(self, home: Path, url: str) -> None:
         self.home, self.url = home, url
-        place = installed("payload-3.90.2", (PROJECT / "package.json").read_text(), _install)
+        self.node = Node(NODE)
+        place = self.node.project("payload-3.90.2", PROJECT / "package.json")
         shutil.copytree(PROJECT, home)
         (home / "node_modules").symlink_to(place / "node_modules")
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
-        self.node = Node(NODE)
         self.log = home / "payload.log"
         self.api = httpx.Client(base_url=url, timeout=60)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.system.cms.installing import Node, installed
+from tests.system.cms.installing import Node
 from tests.system.cms.programs import Program, free_port
 
 PROJECT = Path(__file__).with_name("strapi_project")
@@ -18,23 +18,18 @@ ARTICLE, PRODUCT = "article", "product"
 LOCALES = ("en", "de")
 
 
-def _install(place: Path) -> None:
-    shutil.copy(PROJECT / "package.json", place)
-    Node(NODE).install(place)
-
-
 class Strapi:
     """One project; `home` holds its database, `url` is the address it is reached at."""
 
     def __init__(self, home: Path, url: str) -> None:
         self.url = url
-        place = installed("strapi-5.54.0", (PROJECT / "package.json").read_text(), _install)
+        node = Node(NODE)
+        place = node.project("strapi-5.54.0", PROJECT / "package.json")
         shutil.copytree(PROJECT, home)
         (home / "public" / "uploads").mkdir(parents=True)
         (home / "node_modules").symlink_to(place / "node_modules")
         port = free_port()
         self.address = f"127.0.0.1:{port}"
-        node = Node(NODE)
         env = {
             # In production it sends to no private address.
             **node.environment(), "NODE_ENV": "development", "PORT": str(port), "SITE_URL": url,

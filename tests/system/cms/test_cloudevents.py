@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.system.cms.vendors import Packages
-from tests.system.driver import System, wait_until
+from tests.system.driver import System
 
 pytestmark = [pytest.mark.cms_cloudevents, pytest.mark.timeout(1_800)]
 
@@ -75,14 +74,7 @@ class Sender:
 
     def listed(self) -> set[str]:
         """The pages of the published sitemap, once nothing waits."""
-        url = f"{self.system.address}/v1/sites/demo"
-
-        def settled() -> bool:
-            reply = httpx.get(url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=30)
-            said = reply.raise_for_status().json()
-            return not said["waiting_events"] and not said["dirty_files"]
-
-        wait_until(settled, "nothing waits any more")
+        self.system.quiet()
         return {*self.system.published()}
 
 
@@ -91,11 +83,8 @@ def sender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sender]:
     """The SDK and one sitemapd for all tests, each of which has pages of its own."""
     packages = Packages("cloudevents", PINS)
     home: Path = tmp_path_factory.mktemp("cloudevents") / "home"
-    (home / "public").mkdir(parents=True)
-    config = home / "sitemapd.toml"
-    config.write_text(CONFIG)
-    config.chmod(0o600)
     system = System(home)
+    system.configure(CONFIG)
     system.start()
     yield Sender(packages, system)
     assert system.stop() == 0

@@ -127,7 +127,7 @@ def test_a_section_of_more_pages_than_a_delivery_may_hold_moves(
     assert {note.status for note in desk.front.notes[some:]} == {200}
     moved = {event for note in desk.front.notes[some:] for event in note.label.split()}
     assert moved == {UP}
-    desk.quiet()
+    desk.system.quiet()
     addresses = {page for page in desk.listed() if "/attic/" in page}
     assert len(addresses) == PAGES + 1
     assert addresses <= cms.public()

@@ -13,9 +13,8 @@ defined( 'ABSPATH' ) || exit;
  */
 class Sitemapd_Outbox {
 
-	const PREFIX       = 'sitemapd_body_';
-	const LINES        = 1000; // About 150 KB: below what object caches take in one item.
-	const FIRST_WAIT_S = 5;
+	const PREFIX = 'sitemapd_body_';
+	const LINES  = 1000; // About 150 KB: below what object caches take in one item.
 
 	/**
 	 * The last deliveries.
@@ -108,8 +107,7 @@ class Sitemapd_Outbox {
 		$result = $client->post( implode( "\n", $lines ) . "\n", $timeout );
 		$this->deliveries->note( $result['status'], count( $lines ), $body['about'], $result['said'] );
 		if ( Sitemapd_Client::LATER === $result['outcome'] ) {
-			$delay         = max( $result['wait'], self::FIRST_WAIT_S * 2 ** min( $body['fails'], 10 ) );
-			$body['at']    = time() + (int) min( $delay, HOUR_IN_SECONDS );
+			$body['at']    = time() + Sitemapd_Sender::delay( $result['wait'], $body['fails'] );
 			$body['fails'] = $body['fails'] + 1;
 			update_network_option( null, $name, $body );
 			return $body['at'];

@@ -222,6 +222,17 @@ class Sitemapd_Sender {
 	}
 
 	/**
+	 * How long the service is left alone.
+	 *
+	 * @param int $asked Seconds it asked for, 0 if it did not.
+	 * @param int $fails How often it failed before.
+	 * @return int Seconds.
+	 */
+	public static function delay( $asked, $fails ) {
+		return (int) min( max( $asked, self::FIRST_WAIT_S * 2 ** min( $fails, 10 ) ), self::MOST_WAIT_S );
+	}
+
+	/**
 	 * Leave the service alone for a while.
 	 *
 	 * @param int $asked Seconds it asked for, 0 if it did not.
@@ -229,11 +240,10 @@ class Sitemapd_Sender {
 	private function wait( $asked ) {
 		$retry = get_option( 'sitemapd_retry' );
 		$fails = is_array( $retry ) ? (int) $retry['fails'] : 0;
-		$delay = max( $asked, self::FIRST_WAIT_S * 2 ** min( $fails, 10 ) );
 		update_option(
 			'sitemapd_retry',
 			array(
-				'at'    => time() + (int) min( $delay, self::MOST_WAIT_S ),
+				'at'    => time() + self::delay( $asked, $fails ),
 				'fails' => $fails + 1,
 			),
 			false
