@@ -84,6 +84,17 @@ class StoreDownError(StoreError):
     """Redis did not answer in time; nothing is known about the last write."""
 
 
+class LostLineError(StoreError):
+    """A page is listed by its record and by no line: the state is damaged."""
+
+    def __init__(self, loc: str) -> None:
+        super().__init__(f"{loc} is listed, and its line is nowhere: run sitemapd rebuild")
+
+
+class ContendedError(StoreError):
+    """Other workers have changed the same records again and again: nothing was written."""
+
+
 class UnsafeStoreError(StoreError):
     """Redis is configured so that it may lose acknowledged events."""
 

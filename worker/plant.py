@@ -258,7 +258,10 @@ class Plant:
             return
         if pump.forgotten(LATE_S):
             tally.of(self._client).add(pump.name, "wakeups_lost")
-        others = [name for name in pump.inbox.holders() if name != self._consumer]
+        holders = pump.inbox.holders()
+        if self._consumer in holders and not pump.running:
+            pump.look_again()
+        others = [name for name in holders if name != self._consumer]
         with answering():
             dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
         taken = pump.adopt(dead)

@@ -135,8 +135,13 @@ class Pump:
     def adopt(self, dead: Sequence[str]) -> int:
         """Take over the events of the consumers `dead`; `run` settles them. How many."""
         taken = self.inbox.adopt(self._consumer, dead)
-        self._left = self._left or taken > 0
+        if taken:
+            self._left = True
         return taken
+
+    def look_again(self) -> None:
+        """Have `run` settle what this consumer holds, whoever gave it that."""
+        self._left = True
 
     def apply_all(self) -> None:
         """Apply every event that waits, and publish nothing. Raises StoreError."""
@@ -232,4 +237,6 @@ class Pump:
         return self._settler.expire()
 
     def _settle(self, batch: Sequence[Received], errand: Errand | None = None) -> None:
-        self._left |= not self._settler.settle(batch, errand)
+        # Not `|=`: it reads before it settles, and would undo what `adopt` said meanwhile.
+        if not self._settler.settle(batch, errand):
+            self._left = True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import redis
 
 from shared import urls
-from shared.errors import StoreDownError, StoreError, UrlError
+from shared.errors import ContendedError, LostLineError, StoreDownError, StoreError, UrlError
 from shared.events import Event, NewerSchemaError, SchemaError
 from shared.inbox import Inbox, Received
 from shared.known import Arrival, Known, Policy, UnknownSectionError
@@ -26,6 +26,12 @@ from shared.tracing import Trail
 MAX_TRIES = 5
 SET_ASIDE_MS = 3_600_000
 """How long an entry is left alone that cannot be taken out at its hour."""
+
+LOST_AFTER = 20
+"""How often a line that is being published is looked for: a commit takes milliseconds."""
+LOOK_AGAIN_S = 0.01
+CONTENDED_S = 30.0
+"""How long a batch is decided again because others were faster; then each event by itself."""
 
 _log = logger("pump")
 
@@ -114,31 +120,48 @@ class Settler:
 
     def _apply(self, events: Sequence[tuple[Received, Event]], errand: Errand | None) -> None:
         asked = [(r, Scope.of_event(event)) for r, event in events if event.type == RESYNC]
-        while True:
-            read = self.pages.know([event for _, event in events if event.type != RESYNC])
+        misses, until = 0, time.monotonic() + CONTENDED_S
+        decisions: Sequence[tuple[str, str, str, bool]] = ()
+        while not decisions:
+            if time.monotonic() > until:
+                raise ContendedError(f"others were faster for {CONTENDED_S:.0f} s: tried again")
             try:
-                decisions = self._decide(events, read.known)
-            except UnknownSectionError as error:
-                self.pages.sections.numbers([error.name])
-                continue
-            settled = [received.id for received, _ in events]
-            resyncs = [(str(scope), Arrival.of(received.id).ms) for received, scope in asked]
-            relinked = self.pages.relink(read)
-            if relinked and self.pages.apply(
-                read,
-                settled,
-                decisions,
-                errand,
-                resyncs,
-                [received.payload for received, _ in events],
-            ):
-                break
+                decisions = self._attempt(events, asked, errand)
+            except LostLineError:
+                misses += 1
+                if misses > LOST_AFTER:
+                    raise
+                time.sleep(LOOK_AGAIN_S)
         if asked:
             self._on_resync(self._name)
         for ident, subject, reason, changed in decisions:
             _log.debug(
                 "decided", site=self._name, id=ident, page=subject, reason=reason, changed=changed
             )
+
+    def _attempt(
+        self,
+        events: Sequence[tuple[Received, Event]],
+        asked: Sequence[tuple[Received, Scope]],
+        errand: Errand | None,
+    ) -> Sequence[tuple[str, str, str, bool]]:
+        """Read, decide and apply once: what was decided; nothing if it has to be done again."""
+        read = self.pages.know([event for _, event in events if event.type != RESYNC])
+        try:
+            decisions = self._decide(events, read.known)
+        except UnknownSectionError as error:
+            self.pages.sections.numbers([error.name])
+            return ()
+        self.pages.relink(read)
+        applied = self.pages.apply(
+            read,
+            [received.id for received, _ in events],
+            decisions,
+            errand,
+            [(str(scope), Arrival.of(received.id).ms) for received, scope in asked],
+            [received.payload for received, _ in events],
+        )
+        return decisions if applied else ()
 
     def _decide(
         self, events: Sequence[tuple[Received, Event]], known: Known
@@ -194,7 +217,7 @@ class Settler:
             "event failed", site=self._name, id=received.id, tries=tries,
             reason=f"{type(error).__name__}: {error}",
         )  # fmt: skip
-        waits = isinstance(error, NewerSchemaError)
+        waits = isinstance(error, NewerSchemaError | ContendedError)
         if waits or (tries < MAX_TRIES and not isinstance(error, SchemaError)):
             return False
         try:

@@ -12,6 +12,7 @@ import msgpack
 import redis
 
 from shared import fragments, groups, linking, upkeep
+from shared.errors import LostLineError
 from shared.events import Event
 from shared.feeds import RESERVE
 from shared.groups import Member
@@ -131,10 +132,12 @@ class Pages:
                 raise BatchTooLargeError(f"{read} members of {len(found)} groups")
         return found
 
-    def relink(self, batch: Batch) -> bool:
-        """Have every page list the alternates that its group has come to; False: decide again.
+    def relink(self, batch: Batch) -> None:
+        """Have every page list the alternates that its group has come to.
 
         Only members whose set changed are read, and their fragments from wherever they are now.
+        LostLineError if one is nowhere: it is being published this moment, so decide again; or, if
+        that stays so, the state is damaged.
         BatchTooLargeError if these are more pages than one call may write.
         """
         known = batch.known
@@ -151,9 +154,8 @@ class Pages:
             for loc, (group, linked) in due.items():
                 page = known.pages[loc]
                 if page is not None and page.live and loc not in here:
-                    return False  # published this moment
+                    raise LostLineError(loc)
                 linking.relink(known, loc, group, here.get(loc, b""), linked)
-        return True
 
     def expiring(self, now_ms: int, most: int = 200) -> list[bytes]:
         """The entries whose time has come: their news or videos are over."""

@@ -13,7 +13,10 @@ import redis
 from lxml import etree
 
 from shared.groups import MAX_MEMBERS
+from shared.shards import Shard
+from shared.store.dead import Dead
 from tests.integration.rig import BASE, NS, Rig, as_written
+from worker.settling import MAX_TRIES
 
 LINK = "{http://www.w3.org/1999/xhtml}link"
 CODES = [
@@ -258,3 +261,17 @@ def test_a_group_that_is_full_takes_no_more_and_holds_up_nobody(
     assert f"{BASE}fr/about" not in rig.listed()
     ((_, dead),) = store.xrange(rig.keys.dead)
     assert b"1000 pages at most" in dead[b"error"]
+
+
+def test_a_member_whose_line_was_lost_holds_up_no_other_event(rig: Rig) -> None:
+    """An event that needs the line fails like any other, and says what to do."""
+    rig.do(*map(version, ("de", "en")))
+    rig.client.delete(rig.keys.blocks(Shard("pages", 1)))
+
+    rig.send(version("fr"), {"type": "upsert", "loc": "alone"})
+    for _ in range(MAX_TRIES):
+        rig.pump().run()
+
+    assert "alone" in {loc.removeprefix(BASE) for loc in rig.listed()}
+    (letter,) = Dead(rig.client, rig.name).letters()
+    assert "its line is nowhere: run sitemapd rebuild" in letter.error

@@ -19,6 +19,7 @@ from shared.store.contract import GROUP
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
+from worker.pump import Pump
 from worker.settling import MAX_TRIES
 
 
@@ -176,6 +177,25 @@ def test_the_events_of_a_dead_consumer_are_adopted_and_settled(rig: Rig) -> None
     rig.inbox.leave("dead")
     assert rig.inbox.consumers() == ["w2"]
     rig.check()
+
+
+def test_events_that_are_adopted_while_others_are_settled_are_not_forgotten(rig: Rig) -> None:
+    """By the sweep, while a wake-up has the pump at work: in another thread, at any moment."""
+    rig.send(*(page(number) for number in range(12)))
+    assert len(rig.inbox.read("dead", 12)) == 12
+    rig.send({"type": "resync"})
+    adopted = []
+    pump = Pump(
+        rig.settings, rig.client, rig.name, "w2",
+        on_resync=lambda _site: adopted.append(pump.adopt(["dead"])),
+    )  # fmt: skip
+
+    for _ in range(2):
+        pump.run()
+
+    assert adopted == [12]
+    assert rig.inbox.holders() == []
+    assert len(rig.listed()) == 12
 
 
 def test_what_a_consumer_was_given_is_settled_first_after_its_restart(rig: Rig) -> None:

@@ -52,6 +52,21 @@ def test_events_are_published_though_nobody_was_woken(rigs: dict[str, Rig], unti
     assert [set(rig.listed()) for rig in rigs.values()] == [{BASE + "a"}] * 2
 
 
+def test_events_that_a_worker_holds_and_forgot_are_settled_by_its_next_sweep(
+    config: Settings, rigs: dict[str, Rig]
+) -> None:
+    """A worker that lives is the only one that may settle them."""
+    plant = Plant(config, "w1")
+    rigs["one"].send(upsert("a"))
+    plant.sweep()
+    rigs["one"].send(upsert("b"))
+    assert rigs["one"].inbox.read("w1", 1)
+
+    plant.sweep()
+
+    assert set(rigs["one"].listed()) == {BASE + "a", BASE + "b"}
+
+
 def test_patches_of_a_dead_publisher_are_published_though_no_event_comes(
     config: Settings, rigs: dict[str, Rig]
 ) -> None:
