@@ -207,12 +207,15 @@ class Deployment:
             return False
 
     def work(self) -> dict[str, object]:
-        """What changes while work is done: events and files that wait, publishes so far."""
+        """What changes while work is done: events and files that wait, publishes so far, and how
+        many events each worker holds.
+        """
         try:
             return {
                 "events": self.redis("XLEN", "{demo}:inbox"),
                 "files": self.redis("ZCARD", "{demo}:dirty"),
                 "publishes": self.publishes(),
+                "held": self.redis("XPENDING", "{demo}:inbox", "workers")[3],
             }
         except Exception as error:  # noqa: BLE001  # down, loading, out of memory
             return {"redis": str(error)}
