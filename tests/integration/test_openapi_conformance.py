@@ -55,7 +55,9 @@ def test_every_answer_is_one_that_is_described(web: Web, tmp_path: Path, sender:
     config.write_text(CONFIG)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": ""}
     options = ["--checks", "all", "--phases", "coverage,fuzzing", "--seed", SEED]
-    options += ["--max-examples", CASES, "--continue-on-failure", "--warnings", "off"]
+    # To a stranger every answer is the same few refusals.
+    cases = str(max(1, int(CASES) // 3)) if sender == "nobody" else CASES
+    options += ["--max-examples", cases, "--continue-on-failure", "--warnings", "off"]
     options += ["--suppress-health-check", "all"]  # they ask how fast the machine is
     if sender == "token":
         # Its check of authentication takes a second kind of credentials for a wrong first one.

@@ -179,5 +179,5 @@ class System:
         """Run a command of sitemapd on this home."""
         return subprocess.run(
             [SITEMAPD, *arguments], capture_output=True, text=True, timeout=120, check=False,
-            env={**os.environ, "SITEMAPD_HOME": str(self.home)},
+            env={**self.environment, "SITEMAPD_HOME": str(self.home)},
         )  # fmt: skip

@@ -5,14 +5,23 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.system.driver import System, wait_until
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A running system for the tests that need no other: each has pages of its own."""
+    system = System(tmp_path_factory.mktemp("site") / "home")
+    system.start()
+    yield system
+    system.end()
 
 
 def sums(root: Path) -> dict[str, str]:
@@ -23,43 +32,44 @@ def sums(root: Path) -> dict[str, str]:
     }
 
 
-def test_one_event_changes_one_shard_and_the_index_and_nothing_else(system: System) -> None:
-    for section in ("posts", "products", "pages"):
-        system.send(
-            *(
-                {"type": "upsert", "loc": f"{system.base}/{section}/{n}", "section": section}
-                for n in range(20)
-            )
-        )
-    wait_until(lambda: len(system.published()) == 60, "60 pages are published")
-    system.quiet()
-    before = sums(system.root)
+def test_one_event_changes_one_shard_and_the_index_and_nothing_else(site: System) -> None:
+    pages = {
+        f"{site.base}/{section}/{n}": section
+        for section in ("posts", "products", "pages")
+        for n in range(20)
+    }
+    for part in ("posts", "products", "pages"):
+        given = [loc for loc, section in pages.items() if section == part]
+        site.send(*({"type": "upsert", "loc": loc, "section": part} for loc in given))
+    wait_until(lambda: pages.keys() <= site.published().keys(), "60 pages are published")
+    site.quiet()
+    before = sums(site.root)
 
-    changed = f"{system.base}/products/7"
-    system.send({"type": "upsert", "loc": changed, "lastmod": "2026-11-20T10:00:00+01:00"})
-    wait_until(lambda: system.published()[changed] is not None, "the page has its lastmod")
+    changed = f"{site.base}/products/7"
+    site.send({"type": "upsert", "loc": changed, "lastmod": "2026-11-20T10:00:00+01:00"})
+    wait_until(lambda: site.published()[changed] is not None, "the page has its lastmod")
 
-    system.quiet()
-    after = sums(system.root)
+    site.quiet()
+    after = sums(site.root)
     assert {"products-1.xml", "sitemap.xml"} == {n for n in after if after[n] != before.get(n)}
-    assert system.published()[changed] == "2026-11-20T09:00:00Z"
-    assert system.run("verify").returncode == 0
+    assert site.published()[changed] == "2026-11-20T09:00:00Z"
+    assert site.run("verify").returncode == 0
 
 
-def test_an_event_that_changes_nothing_touches_no_file(system: System) -> None:
-    page = {"type": "upsert", "loc": f"{system.base}/a", "lastmod": "2026-11-20"}
-    system.send(page)
-    wait_until(system.published, "the page is published")
-    system.quiet()
-    before = {path: path.stat().st_mtime_ns for path in system.root.iterdir()}
+def test_an_event_that_changes_nothing_touches_no_file(site: System) -> None:
+    page = {"type": "upsert", "loc": f"{site.base}/a", "lastmod": "2026-11-20"}
+    site.send(page)
+    wait_until(lambda: page["loc"] in site.published(), "the page is published")
+    site.quiet()
+    before = {path: path.stat().st_mtime_ns for path in site.root.iterdir()}
 
-    said = system.run("event", "send", page["loc"], "--lastmod", "2026-11-20", "--watch", "--json")
+    said = site.run("event", "send", page["loc"], "--lastmod", "2026-11-20", "--watch", "--json")
 
     assert said.returncode == 0, said.stderr
     steps = json.loads(said.stdout)["steps"]
     assert [step["step"] for step in steps] == ["accepted", "decided"]
     assert "same content" in steps[1]["what"]
-    assert {path: path.stat().st_mtime_ns for path in system.root.iterdir()} == before
+    assert {path: path.stat().st_mtime_ns for path in site.root.iterdir()} == before
 
 
 def test_a_restart_goes_on_exactly_where_it_was(system: System) -> None:
@@ -98,12 +108,12 @@ def test_a_restart_goes_on_exactly_where_it_was(system: System) -> None:
         ("encoded", "/pages-1.xml", "application/xml"),
     ],
 )
-def test_each_form_is_served_as_what_it_is(system: System, form: str, path: str, kind: str) -> None:
-    assert system.stop() == 0
-    config = system.home / "sitemapd.toml"
-    changed = re.sub(r"(?m)^# form = .*$", f'form = "{form}"', config.read_text())
-    config.write_text(changed)
+def test_each_form_is_served_as_what_it_is(
+    tmp_path: Path, request: pytest.FixtureRequest, form: str, path: str, kind: str
+) -> None:
+    system = System(tmp_path / "home", {"SITEMAPD_SITES__DEMO__FORM": form})
     system.start()
+    request.addfinalizer(system.end)
     system.send({"type": "upsert", "loc": f"{system.base}/a"})
     wait_until(lambda: system.get("/sitemap.xml")[0] == 200, "the index is served")
     system.quiet()
@@ -120,17 +130,18 @@ def test_each_form_is_served_as_what_it_is(system: System, form: str, path: str,
     assert system.run("verify").returncode == 0
 
 
-def test_verify_finds_a_file_that_was_touched_and_rebuild_heals_it(system: System) -> None:
-    system.send(*({"type": "upsert", "loc": f"{system.base}/{n}"} for n in range(50)))
-    wait_until(lambda: len(system.published()) == 50, "50 pages are published")
-    system.quiet()
-    shard, index = system.root / "pages-1.xml", system.root / "sitemap.xml"
+def test_verify_finds_a_file_that_was_touched_and_rebuild_heals_it(site: System) -> None:
+    pages = {f"{site.base}/touched/{n}" for n in range(50)}
+    site.send(*({"type": "upsert", "loc": loc} for loc in pages))
+    wait_until(lambda: pages <= site.published().keys(), "50 pages are published")
+    site.quiet()
+    shard, index = site.root / "pages-1.xml", site.root / "sitemap.xml"
     whole = shard.read_bytes()
     shard.write_bytes(whole.replace(b"/7<", b"/8<"))
     index.unlink()
-    (system.root / "pages-9.xml").write_bytes(whole)
+    (site.root / "pages-9.xml").write_bytes(whole)
 
-    found = system.run("verify", "--json")
+    found = site.run("verify", "--json")
 
     assert found.returncode == 1
     assert {each["name"]: each["what"] for each in json.loads(found.stdout)["differences"]} == {
@@ -138,13 +149,13 @@ def test_verify_finds_a_file_that_was_touched_and_rebuild_heals_it(system: Syste
         "sitemap.xml": "missing",
         "pages-9.xml": "unexpected",
     }
-    assert system.run("rebuild").returncode == 0
-    assert system.run("verify").returncode == 0
+    assert site.run("rebuild").returncode == 0
+    assert site.run("verify").returncode == 0
     assert shard.read_bytes() == whole
 
-    seen = system.run("status", "--watch", "--count", "2", "--interval", "0.1")
+    seen = site.run("status", "--watch", "--count", "2", "--interval", "0.1")
     assert (seen.returncode, seen.stdout.count("last publish")) == (0, 2)
-    found = system.run("doctor", "--json")
+    found = site.run("doctor", "--json")
     checks = json.loads(found.stdout)["checks"]
     said = {check["check"]: check["status"] for check in checks}
     assert said.pop("consistency") == "skip", "nobody has looked yet"
