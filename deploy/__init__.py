@@ -1,1 +1,3 @@
-"""Everything that runs sitemapd: the command line and the one-machine set-up."""
+"""The command line and all that installs, starts and runs sitemapd; no rule of events, pages or
+files.
+"""

@@ -15,9 +15,9 @@ from typer import TyperException
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from deploy.cli_output import note, print_traceback, printable_streams
 from deploy.entry import leaving
-from deploy.terminal import note, print_traceback, printable_streams
-from shared import telemetry
+from shared import logs
 from shared.errors import ConfigError, InvalidError, SitemapdError
 
 EXIT_FAILURE = 1
@@ -111,7 +111,7 @@ def sitemapd() -> None:
 
 def main() -> None:
     """Run a command; errors of ours become one line each and an exit code."""
-    telemetry.configure(level="warning")
+    logs.configure(level="warning")
     printable_streams()
     # typer prints errors as they are, so it raises them (standalone_mode) and they are shown here.
     sys.excepthook = print_traceback

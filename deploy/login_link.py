@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 import redis
 
-from shared.console import Console, is_loopback
+from shared.config.console import Console, is_loopback
 from shared.errors import ConfigError, Fault
-from shared.store.logins import Logins
+from shared.store.operations.sessions import Sessions
 
 
 def user_of(console: Console, user: str | None = None) -> str:
@@ -51,4 +51,4 @@ def make(console: Console, client: redis.Redis, address: str, user: str | None =
     `address` is where the console is: scheme, host, port.
     """
     name = user_of(console, user)
-    return f"{address.rstrip('/')}/admin/login?once={Logins(client).link(name)}"
+    return f"{address.rstrip('/')}/admin/login?once={Sessions(client).link(name)}"

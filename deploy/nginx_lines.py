@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from shared import filenames
-from shared.sites import Site
+from shared.config import filenames
+from shared.config.site import Site
 
 _LINES = """\
 # {base}: the files of {root}, and no other; from `sitemapd config nginx`.
@@ -39,7 +39,7 @@ location @sitemapd_packed {{
 def lines(site: Site, sections: Iterable[str] = ()) -> str:
     """The `location` blocks for the files of `site`, those of `sections` among them.
 
-    Made of the one list of file names (shared/filenames.py). The web root of a site below a
+    Made of the one list of file names (shared/config/filenames.py). The web root of a site below a
     directory stands for that directory.
     """
     path = site.base.path

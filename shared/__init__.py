@@ -1,4 +1,1 @@
-"""The domain of sitemapd and its state: what a page, a shard and an event are.
-
-Knows no web framework and no task queue.
-"""
+"""Code that webhook, worker and deploy share; no web framework, no task queue, no command line."""

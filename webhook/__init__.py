@@ -1,1 +1,3 @@
-"""HTTP in, change events out."""
+"""The HTTP interface that accepts events, and the console; nothing that applies or publishes them
+(worker).
+"""

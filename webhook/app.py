@@ -9,21 +9,21 @@ import redis
 from flask import Flask, Request
 from werkzeug.datastructures import ImmutableMultiDict
 
-from shared.extensions import languages
-from shared.settings import Settings
-from shared.store.redis import connect
-from webhook import answers
+from shared.config.settings import Settings
+from shared.sitemap.extensions import languages
+from shared.store.client import connect
+from webhook import responses
 from webhook.console import blueprint as console
 from webhook.console.services import Services
-from webhook.exposition import Exposition
-from webhook.hooks import Hooks
-from webhook.hubs import Hubs
-from webhook.measuring import Measuring
-from webhook.queries import Queries
-from webhook.refusals import Refusals
+from webhook.rejection_log import RejectionLog
+from webhook.request_metrics import RequestMetrics
 from webhook.tenants import Gate, Tenants
-from webhook.views import Events
-from webhook.waker import Waker
+from webhook.views.cms_hook_view import CmsHookView
+from webhook.views.event_view import EventView
+from webhook.views.metrics_view import MetricsView
+from webhook.views.status_views import StatusViews
+from webhook.views.websub_view import WebSubView
+from webhook.wakeups import Wakeups
 
 REDIS_TIMEOUT_S = 1.0
 """Senders give up after 5 s (RELIABILITY 3); an answer must come within 3 s."""
@@ -39,7 +39,7 @@ class _Request(Request):
 
 
 def create_app(
-    settings: Settings, client: redis.Redis | None = None, refusals: Refusals | None = None
+    settings: Settings, client: redis.Redis | None = None, refusals: RejectionLog | None = None
 ) -> Flask:
     """The webhook for `settings`; `client` replaces the connection to `settings.redis_url`.
 
@@ -53,21 +53,21 @@ def create_app(
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    answers.install(app, refusals.note if refusals else None)
-    Measuring(client).attend(app)
+    responses.install(app, refusals.note if refusals else None)
+    RequestMetrics(client).attend(app)
     languages.load()  # 0.2 s, which no sender should wait for
 
     tenants, gate = Tenants(settings, client), Gate()
-    waker = Waker(settings.redis_url)
-    events = Events(
+    waker = Wakeups(settings.redis_url)
+    events = EventView(
         tenants, gate, waker, body_limit=settings.body_limit, inbox_limit=settings.inbox_limit
     )
-    hubs = Hubs(tenants, gate, client)
-    hooks = Hooks(
+    hubs = WebSubView(tenants, gate, client)
+    hooks = CmsHookView(
         tenants, gate, waker, client, hubs,
         body_limit=settings.body_limit, inbox_limit=settings.inbox_limit,
     )  # fmt: skip
-    queries = Queries(tenants, gate, client)
+    queries = StatusViews(tenants, gate, client)
     app.add_url_rule("/v1/sites/<site>/events", "events", events.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>/hooks/websub", "hubs", hubs.get)
@@ -75,7 +75,7 @@ def create_app(
     app.add_url_rule("/v1/sites/<site>/hooks/websub", "feeds", distributed, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>", "site", queries.site)
     app.add_url_rule("/v1/sites/<site>/entries", "entries", queries.entries)
-    app.add_url_rule("/metrics", "metrics", Exposition(settings, gate, client).get)
+    app.add_url_rule("/metrics", "metrics", MetricsView(settings, gate, client).get)
     app.add_url_rule("/openapi.json", "openapi", queries.openapi)
     app.add_url_rule("/healthz", "healthz", queries.alive)
     app.add_url_rule("/readyz", "readyz", queries.ready)

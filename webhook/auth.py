@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from shared.connections import fingerprint
+from shared.config.cms_connections import fingerprint
 from webhook.problems import RefusedError, UnauthorizedError
 
 TOLERANCE_S = 300

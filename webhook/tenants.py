@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 
 import redis
 
+from shared.admin.site_status import Inspector
+from shared.config.settings import Settings
+from shared.config.site import Site
 from shared.errors import StoreDownError
-from shared.inbox import Inbox
-from shared.inspector import Inspector
-from shared.members import Rules
-from shared.settings import Settings
-from shared.sites import Site
+from shared.events.event_fields import EventRules
+from shared.store.inbox.inbox import Inbox
 from webhook.auth import STRANGER, Credentials
 
 PAUSE_S = 0.5
@@ -49,7 +49,7 @@ class Tenant:
 
     name: str
     site: Site
-    rules: Rules
+    rules: EventRules
     tokens: tuple[bytes, ...]
     inbox: Inbox
     inspector: Inspector

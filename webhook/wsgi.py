@@ -10,12 +10,13 @@ from pathlib import Path
 
 from flask import Flask
 
-from shared import settings, telemetry
+from shared import logs
+from shared.config import settings
 from shared.errors import StoreDownError
-from shared.store.redis import check_settings, connect
-from webhook import measuring
+from shared.store.client import check_settings, connect
+from webhook import request_metrics
 from webhook.app import REDIS_TIMEOUT_S, create_app
-from webhook.refusals import Refusals
+from webhook.rejection_log import RejectionLog
 
 
 def app() -> Flask:
@@ -25,13 +26,13 @@ def app() -> Flask:
     reason not to start: `/readyz` and every event are answered 503 until it does.
     """
     configured = settings.load(Path(os.environ.get("SITEMAPD_CONFIG", settings.FILE)))
-    telemetry.configure(level=configured.log_level, traced_as="web")
+    logs.configure(level=configured.log_level, traced_as="web")
     client = connect(configured.redis_url, REDIS_TIMEOUT_S)
     try:
         if not configured.allow_loss:
             check_settings(client)
     except StoreDownError as error:
-        telemetry.logger("webhook").warning("started without Redis", reason=str(error))
-    found = create_app(configured, client, Refusals(configured))
-    measuring.of(found).start()
+        logs.logger("webhook").warning("started without Redis", reason=str(error))
+    found = create_app(configured, client, RejectionLog(configured))
+    request_metrics.of(found).start()
     return found

@@ -1,1 +1,3 @@
-"""Wake-ups in, files out."""
+"""The worker process and the Celery schedule, from the inbox to published files; nothing that
+accepts events (webhook).
+"""

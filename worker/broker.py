@@ -19,7 +19,7 @@ from kombu import transport
 from kombu.transport import redis
 from redis import exceptions
 
-from shared.telemetry import logger
+from shared.logs import logger
 
 MOST_BYTES = 16_384
 """What a message of ours weighs at most, many times over."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from shared.errors import SitemapdError, StoreDownError
-from shared.store.loops import Trouble
-from shared.telemetry import logger
+from shared.logs import logger
+from shared.store.operations.loop_health import LoopTrouble
 
 HANG_S = 45.0
 """Work that declares no progress for so long hangs: reported within 5 s, shown within a minute."""
@@ -148,7 +148,7 @@ class Loop:
         """Whether it was told to stop."""
         return self._stopping.is_set()
 
-    def troubles(self) -> list[Trouble]:
+    def troubles(self) -> list[LoopTrouble]:
         """The duties that fail or hang, and the loop itself if its thread has ended."""
         found, now = [], self._clock()
         thread = self._thread
@@ -168,8 +168,8 @@ class Loop:
                 found.append(self._trouble(duty, "failing", duty.since, duty.reason))
         return found
 
-    def _trouble(self, duty: Duty, state: str, since: float, reason: str) -> Trouble:
-        return Trouble.model_validate({
+    def _trouble(self, duty: Duty, state: str, since: float, reason: str) -> LoopTrouble:
+        return LoopTrouble.model_validate({
             "loop": self.name, "site": duty.site, "part": duty.part, "state": state,
             "since": since, "times": duty.failures, "reason": reason,
         })  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shared import messages, telemetry
-from shared.settings import load
-from worker.app import create_worker_app
+from shared import logs, task_names
+from shared.config.settings import load
+from worker.celery_app import create_worker_app
 
 THREADS = 4
 
@@ -26,25 +26,25 @@ def main() -> None:
     )
     options = parser.parse_args()
     settings = load(options.config)
-    telemetry.configure(level=settings.log_level, traced_as="worker", streams=True)
+    logs.configure(level=settings.log_level, traced_as="worker", streams=True)
     app = create_worker_app(settings)
     if options.schedule:
         # Kept in memory: both tasks may run at any time, so nothing is worth remembering.
         app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
         return
     # Loaded here: the schedule needs none of it, and starts in half the time.
-    from worker.plant import Plant, consumer_name
+    from worker.runtime import Runtime, consumer_name
     from worker.tasks import register, soon
 
     consumer = consumer_name()
     reconciles = not options.no_reconcile
     notifies = not options.no_notify
-    plant = Plant(
-        settings, consumer, reconciles=reconciles, on_resync=soon(app, messages.RECONCILE),
-        on_publish=None if notifies else soon(app, messages.NOTIFY),
+    plant = Runtime(
+        settings, consumer, reconciles=reconciles, on_resync=soon(app, task_names.RECONCILE),
+        on_publish=None if notifies else soon(app, task_names.NOTIFY),
     )  # fmt: skip
-    queues = [messages.QUEUE]
-    queues += [messages.RECONCILE_QUEUE] * reconciles + [messages.NOTIFY_QUEUE] * notifies
+    queues = [task_names.QUEUE]
+    queues += [task_names.RECONCILE_QUEUE] * reconciles + [task_names.NOTIFY_QUEUE] * notifies
     register(app, plant, queues, options.threads)
     app.worker_main(
         [

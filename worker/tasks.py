@@ -7,13 +7,13 @@ from typing import Any
 
 from celery import Celery, signals
 
-from shared import messages
+from shared import task_names
 from shared.errors import StoreError
-from shared.telemetry import logger
+from shared.logs import logger
 from worker import broker
-from worker.plant import Plant
+from worker.runtime import Runtime
 
-_EXPIRES_S = {messages.RECONCILE: 600.0, messages.NOTIFY: 60.0}
+_EXPIRES_S = {task_names.RECONCILE: 600.0, task_names.NOTIFY: 60.0}
 
 _log = logger("worker")
 
@@ -49,14 +49,14 @@ def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
     consumer.call_soon(change)
 
 
-def register(app: Celery, plant: Plant, queues: Sequence[str], threads: int) -> None:
+def register(app: Celery, plant: Runtime, queues: Sequence[str], threads: int) -> None:
     """Give `app` its tasks, done by `plant`, and let the plant start and stop with the worker,
     which has so many `threads` and listens to `queues`.
 
     A task that fails is not tried again: the sweep is the retry.
     """
 
-    @app.task(name=messages.WAKE)
+    @app.task(name=task_names.WAKE)
     def wake(site: str) -> None:
         try:
             plant.wake(site)
@@ -64,8 +64,9 @@ def register(app: Celery, plant: Plant, queues: Sequence[str], threads: int) -> 
             _log.error("wake-up failed", site=site, reason=str(error))
 
     alone: dict[str, Callable[[], object]] = {
-        messages.SWEEP: plant.sweep, messages.TIDY: plant.tidy, messages.REFRESH: plant.refresh,
-        messages.RECONCILE: plant.reconcile, messages.NOTIFY: plant.notify,
+        task_names.SWEEP: plant.sweep, task_names.TIDY: plant.tidy,
+        task_names.REFRESH: plant.refresh, task_names.RECONCILE: plant.reconcile,
+        task_names.NOTIFY: plant.notify,
     }  # fmt: skip
     for name, work in alone.items():
         app.task(name=name)(_alone(work))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import redis
 
 from shared.errors import StoreError
-from shared.store.loops import Health, Report
-from shared.telemetry import logger
+from shared.logs import logger
+from shared.store.operations.loop_health import LoopHealth, LoopReport
 from worker.loops import Loop
 
 WATCH_S = 5.0
@@ -21,7 +21,7 @@ class Watchdog:
     """Reports the loops of the worker `name`, from a thread of its own."""
 
     def __init__(self, client: redis.Redis, name: str, loops: Sequence[Loop]) -> None:
-        self._health, self._name, self._loops = Health(client), name, loops
+        self._health, self._name, self._loops = LoopHealth(client), name, loops
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
@@ -33,12 +33,12 @@ class Watchdog:
         """Report no more; what was reported is of a worker that has ended."""
         self._stopping.set()
 
-    def look(self) -> Report:
+    def look(self) -> LoopReport:
         """Report how the loops that were started are doing. StoreError."""
         running = [loop for loop in self._loops if loop.started]
         succeeded = {loop.name: loop.succeeded for loop in running}
         found = [trouble for loop in running for trouble in loop.troubles()]
-        report = Report(succeeded=succeeded, troubles=tuple(found))
+        report = LoopReport(succeeded=succeeded, troubles=tuple(found))
         self._health.report(self._name, report)
         return report
 

@@ -1,1 +1,3 @@
-"""Backups: a snapshot taken, kept in a file, and put back (`sitemapd backup`, `restore`)."""
+"""Backups: take a snapshot, keep it in a file and restore it; not the commands
+(deploy/commands/backup.py).
+"""

@@ -16,13 +16,13 @@ from typing import Any
 import redis
 from redis.exceptions import NoPermissionError
 
-from deploy.backups.file import Backup
+from deploy.backups.archive import Backup
 from deploy.backups.rdb import payload
 from shared.errors import BackupError, StoreError
-from shared.inbox import Inbox
-from shared.store.contract import Keys
-from shared.store.redis import Scripts, answering
-from shared.store.workers import HEARTBEAT, HEARTBEAT_S
+from shared.store.client import Scripts, answering
+from shared.store.inbox.inbox import Inbox
+from shared.store.keys import Keys
+from shared.store.operations.worker_registry import HEARTBEAT, HEARTBEAT_S
 
 BATCH_BYTES = 4 * 1024 * 1024
 BATCH_KEYS = 500
@@ -119,7 +119,7 @@ class Restore:
         keys = Keys(site)
         count = int(
             self._scripts(
-                "swap", [_mark(site)],
+                "operations/swap_restored", [_mark(site)],
                 self._token, keys.prefix, self._staged(site), int(replace),
             )
         )  # fmt: skip

@@ -17,7 +17,7 @@ from redis.exceptions import NoPermissionError
 
 from deploy.backups.rdb import Snapshot
 from shared.errors import StoreDownError, StoreError
-from shared.store.redis import answering
+from shared.store.client import answering
 
 _SILENT_S = 30.0
 """A server at work on a snapshot sends a newline every second."""

@@ -1,1 +1,1 @@
-"""The commands of `sitemapd`, a module each; deploy/cli.py puts them together."""
+"""The commands of `sitemapd`, one module for each group; deploy/cli.py assembles them."""

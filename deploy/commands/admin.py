@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from deploy.terminal import answer, line
-from shared.admin.outcomes import Actor, Outcome
+from deploy.cli_output import answer, line
+from shared.admin.outcomes import ActionOutcome, Actor
 from shared.errors import Fault, InvalidError
-from shared.store.audit import Audit
+from shared.store.operations.audit_log import AuditLog
 
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
 SaveOption = Annotated[
@@ -27,7 +27,7 @@ SaveOption = Annotated[
 
 def actor(client: redis.Redis) -> Actor:
     """Whoever runs this command."""
-    return Actor(f"cli:{user_name()}", "cli", Audit(client))
+    return Actor(f"cli:{user_name()}", "cli", AuditLog(client))
 
 
 def user_name() -> str:
@@ -52,10 +52,10 @@ def recorded(
             me.who, action, "interrupted", way=me.way, site=site, subject=subject, done=False
         )
         raise
-    me.record(Outcome(action, site, subject, "; ".join(said), ""))
+    me.record(ActionOutcome(action, site, subject, "; ".join(said), ""))
 
 
-def say(outcome: Outcome, *, as_json: bool) -> None:
+def say(outcome: ActionOutcome, *, as_json: bool) -> None:
     """Print what came of an action."""
     if as_json:
         found: dict[str, Any] = outcome._asdict() | {"ids": list(outcome.ids)}

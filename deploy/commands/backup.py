@@ -11,18 +11,18 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from deploy.backups.file import Backup, Head, write
+from deploy.backups.archive import ArchiveHead, Backup, write
 from deploy.backups.restore import Restore
+from deploy.cli_output import CommandTarget, HomeOption, JsonOption, answer, find, line, progress
 from deploy.commands.admin import recorded
-from deploy.embedded import EmbeddedServer
-from deploy.local import runs
-from deploy.processes import hold, mark, reap
-from deploy.terminal import HomeOption, JsonOption, Place, answer, find, line, progress
+from deploy.local.embedded_redis import EmbeddedServer
+from deploy.local.processes import hold, mark, reap
+from deploy.local.up import runs
 from shared.errors import BackupError, PublishError, ServerStartError
-from shared.store.redis import connect
-from shared.store.work import Run
-from worker import marker
-from worker.files import WebRoot
+from shared.store.client import connect
+from shared.store.publishing.publish_batch import PublishRun
+from worker.publishing import run_marker
+from worker.publishing.web_root import WebRoot
 
 TIMEOUT_S = 60.0
 """The script that swaps a site of a million URLs in holds the server up for about a second."""
@@ -92,7 +92,7 @@ def restore(
         line(f"  {step}")
 
 
-def _tell(file: Path, head: Head, *, as_json: bool) -> None:
+def _tell(file: Path, head: ArchiveHead, *, as_json: bool) -> None:
     rows = [_row(name, head) for name in head.sites]
     said = {
         "backup": str(file), "bytes": file.stat().st_size, "taken": head.taken,
@@ -104,7 +104,7 @@ def _tell(file: Path, head: Head, *, as_json: bool) -> None:
         answer([said, *rows], as_json=False)
 
 
-def _row(name: str, head: Head) -> dict[str, Any]:
+def _row(name: str, head: ArchiveHead) -> dict[str, Any]:
     site = head.sites[name]
     return {
         "site": name, "urls": site.urls, "shards": site.shards, "waiting_events": site.waiting,
@@ -113,7 +113,7 @@ def _row(name: str, head: Head) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sites(head: Head, place: Place, site: str | None, file: Path) -> list[str]:
+def _sites(head: ArchiveHead, place: CommandTarget, site: str | None, file: Path) -> list[str]:
     """The sites to restore: in the file, and configured here."""
     if site is not None and site not in head.sites:
         raise BackupError(f"{file} holds nothing of {site}; there are: {', '.join(head.sites)}")
@@ -126,14 +126,14 @@ def _sites(head: Head, place: Place, site: str | None, file: Path) -> list[str]:
     return sites
 
 
-def _steps(place: Place, name: str, head: Head) -> list[str]:
+def _steps(place: CommandTarget, name: str, head: ArchiveHead) -> list[str]:
     """What is to be done after a restore, in order."""
     saved, rebuild = head.sites[name], f"sitemapd rebuild --site {name}"
     root = place.settings.sites[name].web_root
     if root.exists():
         try:
             with closing(WebRoot(root)) as files:
-                marker.belongs(files, Run(saved.run, saved.publishes), name)
+                run_marker.belongs(files, PublishRun(saved.run, saved.publishes), name)
         except PublishError:
             rebuild += " --adopt   # the files there are another state's, or newer"
     else:
@@ -146,7 +146,7 @@ def _steps(place: Place, name: str, head: Head) -> list[str]:
 
 
 @contextmanager
-def _store(place: Place) -> Iterator[tuple[redis.Redis, bool]]:
+def _store(place: CommandTarget) -> Iterator[tuple[redis.Redis, bool]]:
     """A client of the Redis of `place`, and whether nobody else can be at it.
 
     A home that is stopped: its embedded server runs meanwhile, and `sitemapd up` is kept out.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.terminal import (
+from deploy.cli_output import (
     HomeOption,
     JsonOption,
     SiteOption,
@@ -18,8 +18,8 @@ from deploy.terminal import (
     show,
     table,
 )
-from shared.store.checks import ERROR, OK, WARNING, Report
-from worker.examining.examination import Examination
+from shared.store.operations.checks import ERROR, OK, WARNING, CheckReport
+from worker.checks.examination import Examination
 
 SHOWN = 5
 _STYLES = {ERROR: "red", WARNING: "yellow", OK: "green"}
@@ -47,7 +47,7 @@ def check(
     raise typer.Exit(1 if report.severity == ERROR else 0)
 
 
-def _tell(report: Report) -> None:
+def _tell(report: CheckReport) -> None:
     rows = [
         (each.check, (each.severity, _STYLES[each.severity]), str(each.found))
         for each in report.findings

@@ -8,11 +8,11 @@ from contextlib import suppress
 
 import typer
 
+from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, raw
 from deploy.nginx_lines import lines
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, raw
+from shared.config.site import WEBHOOK_PREFIX, Site
 from shared.errors import StoreError
-from shared.sites import WEBHOOK_PREFIX, Site
-from shared.store.publishing import Publishing
+from shared.store.publishing.publish_state import PublishState
 
 app = typer.Typer(help="The configuration.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
     place = find(home, site)
     sections: list[str] = []
     with suppress(StoreError):
-        sections = Publishing(place.client(), place.name).sections()
+        sections = PublishState(place.client(), place.name).sections()
     raw(lines(place.site, sections), end="")
 
 

@@ -12,17 +12,27 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.commands.events import Watch
-from deploy.terminal import HomeOption, JsonOption, Place, ToOption, answer, block, find, line, note
-from shared.connections import STANDARD, Connection
+from deploy.cli_output import (
+    CommandTarget,
+    HomeOption,
+    JsonOption,
+    ToOption,
+    answer,
+    block,
+    find,
+    line,
+    note,
+)
+from deploy.commands.events import EventWatch
+from shared.config.cms_connections import STANDARD, Connection
 from shared.errors import ConfigError, Fault, SitemapdError
-from shared.events import NATIVE, Event, SchemaError
-from shared.store.contract import Keys
-from shared.store.redis import answering
+from shared.events.event import NATIVE, Event, SchemaError
+from shared.store.client import answering
+from shared.store.keys import Keys
 from webhook.sources import payload, wagtail, wordpress
-from webhook.sources.contract import Config, Hook, Source
+from webhook.sources.adapter import Adapter, AdapterContext, Delivery
+from webhook.sources.event_builder import BuiltEvents, take
 from webhook.sources.registry import REGISTRY
-from webhook.sources.taking import Taken, take
 
 WAIT_S = 600.0
 SHOWN = ("type", "id", "loc", "section", "lastmod", "kind", "locale", "canonical", "noindex")
@@ -62,13 +72,13 @@ def connect(
     elif client:
         block(CLIENTS.get(cms, ""))
     else:
-        watch = Watch(place) if wait else None
+        watch = EventWatch(place) if wait else None
         _guide(adapter, place, to or place.settings.public_url, as_json=as_json)
         if watch is not None:
             _wait(adapter, place, watch, as_json=as_json)
 
 
-def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
+def _guide(adapter: Adapter, place: CommandTarget, to: str, *, as_json: bool) -> None:
     guide, name = adapter.GUIDE, adapter.NAME
     origin = (to or place.site.base.origin).rstrip("/")
     address = f"{origin}/v1/sites/{place.name}/hooks/{name}"
@@ -93,7 +103,7 @@ def _guide(adapter: Source, place: Place, to: str, *, as_json: bool) -> None:
     line(f"How this is known: {known}")
 
 
-def _secret(adapter: Source, place: Place) -> tuple[str, str]:
+def _secret(adapter: Adapter, place: CommandTarget) -> tuple[str, str]:
     """The secret to enter in the CMS, and what is missing in the configuration for it."""
     name = adapter.NAME
     connection = place.site.sources.get(name)
@@ -116,7 +126,7 @@ def _secret(adapter: Source, place: Place) -> tuple[str, str]:
     return made, "\n".join(line for line in lines if line)
 
 
-def _hook(path: Path, given: list[str]) -> Hook:
+def _hook(path: Path, given: list[str]) -> Delivery:
     """A delivery as it was captured: its body, or an object with `headers` and `body_raw`."""
     try:
         content = path.read_bytes()
@@ -135,20 +145,20 @@ def _hook(path: Path, given: list[str]) -> Hook:
         if not colon:
             raise ConfigError(Fault("--header", "config", f"write 'Name: value', not {each!r}"))
         headers[name.strip().lower()] = value.strip()
-    return Hook("POST", "", headers, content)
+    return Delivery("POST", "", headers, content)
 
 
-def _try(adapter: Source, place: Place, hook: Hook, *, as_json: bool) -> None:
+def _try(adapter: Adapter, place: CommandTarget, hook: Delivery, *, as_json: bool) -> None:
     """Print what a delivery would become; nothing is verified, sent or stored."""
     found = place.site.sources.get(adapter.NAME) or Connection.model_validate({})
-    config = Config(adapter.NAME, found, place.site.rules)
+    config = AdapterContext(adapter.NAME, found, place.site.rules)
     taken = take(adapter.NAME, adapter.translate(hook, config), place.site.rules, None, 0)
     _said(taken, as_json=as_json)
     if not taken.events:
         raise NothingError("it would be ignored")
 
 
-def _said(taken: Taken, *, as_json: bool) -> None:
+def _said(taken: BuiltEvents, *, as_json: bool) -> None:
     events = [_shown(event) for event in taken.events]
     if as_json:
         said = {"events": events, "ignored": taken.ignored, "resync": taken.resyncs}
@@ -163,7 +173,7 @@ def _shown(event: Event) -> dict[str, Any]:
     return {name: value for name in SHOWN if (value := getattr(event, name))}
 
 
-def _wait(adapter: Source, place: Place, watch: Watch, *, as_json: bool) -> None:
+def _wait(adapter: Adapter, place: CommandTarget, watch: EventWatch, *, as_json: bool) -> None:
     """Print what the first delivery was understood to say, and what became of its events.
 
     And what was refused before it: who is not let in is not known by name, so any may be meant.
@@ -185,7 +195,7 @@ def _wait(adapter: Source, place: Place, watch: Watch, *, as_json: bool) -> None
         return
 
 
-def _refusal(note: dict[str, Any], adapter: Source) -> str:
+def _refusal(note: dict[str, Any], adapter: Adapter) -> str:
     """What was refused, and what to do about it in the words of the sender."""
     said = f"{note.get('status', '')} {note['code']}".strip()
     if note["code"] == "unauthorized":
@@ -194,7 +204,7 @@ def _refusal(note: dict[str, Any], adapter: Source) -> str:
     return f"{said}: {'; '.join(faults) or note.get('reason', '')}"
 
 
-def _arrivals(name: str, place: Place) -> Iterator[Event | dict[str, Any] | list[str]]:
+def _arrivals(name: str, place: CommandTarget) -> Iterator[Event | dict[str, Any] | list[str]]:
     """What was refused meanwhile; the events of the first delivery of `name`, then their ids; or
     what was ignored.
     """

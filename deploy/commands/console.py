@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from deploy import login_link
+from deploy.cli_output import HomeOption, JsonOption, answer, find, raw, web_address
 from deploy.commands.admin import actor
-from deploy.processes import served_at
-from deploy.terminal import HomeOption, JsonOption, answer, find, raw, web_address
-from shared.store.audit import Audit
+from deploy.local.processes import served_at
+from shared.store.operations.audit_log import AuditLog
 
 app = typer.Typer(help="The console at /admin/.", no_args_is_help=True)
 
@@ -44,7 +44,7 @@ def link(
     address = login_link.where(console, served_at(place.home), to)
     client = place.client()
     made = login_link.make(console, client, address, name)
-    Audit(client).write(actor(client).who, "login link", f"made for {name}", way="cli")
+    AuditLog(client).write(actor(client).who, "login link", f"made for {name}", way="cli")
     if as_json:
         answer({"link": made}, as_json=True)
     else:

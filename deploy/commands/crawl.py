@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.terminal import (
+from deploy.cli_output import (
+    CommandTarget,
     HomeOption,
     JsonOption,
-    Place,
     SiteOption,
     answer,
     find,
@@ -24,14 +24,14 @@ from deploy.terminal import (
     show,
     table,
 )
-from shared import shards, w3c
-from shared.crawls import dns, engines
-from shared.crawls.delays import BOUNDS_S, Crawls, Period, spoken
-from shared.crawls.logs import Log
+from shared.crawls import crawlers, dns
+from shared.crawls.delays import BOUNDS_S, CrawlDelays, Period, spoken
+from shared.crawls.log_files import AccessLog
 from shared.errors import DateError, Fault, InvalidError
-from shared.store import crawled
-from shared.store.published import RecentlyPublished
-from shared.store.publishing import Publishing
+from shared.sitemap import shards, w3c_dates
+from shared.store.operations import crawl_report
+from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.publish_times import PublishTimes
 
 STDIN = Path("-")
 SHOWN = 50
@@ -42,7 +42,7 @@ Verdicts = Counter[tuple[str, str]]
 
 def _since(text: str) -> int:
     try:
-        return w3c.epoch_ms(text)
+        return w3c_dates.epoch_ms(text)
     except DateError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -84,9 +84,9 @@ def crawl(
     A fetch is a GET answered 200 or 304. The result is kept for the console.
     """
     place = find(home, site)
-    verifier = dns.Verifier() if verify_dns else None
+    verifier = dns.CrawlerVerifier() if verify_dns else None
     report = read(place, [*log, *(more or ())], since, verifier, quiet=as_json)
-    crawled.save(place.client(), place.name, report)
+    crawl_report.save(place.client(), place.name, report)
     if as_json:
         answer(report, as_json=True)
     else:
@@ -95,23 +95,23 @@ def crawl(
 
 
 def read(
-    place: Place,
+    place: CommandTarget,
     logs: Sequence[Path],
     since_ms: int | None = None,
-    verifier: dns.Verifier | None = None,
+    verifier: dns.CrawlerVerifier | None = None,
     *,
     quiet: bool = True,
 ) -> dict[str, Any]:
     """What `logs` tell of the site, as JSON. InvalidError if no line of them can be read."""
     client = place.client()
-    state = Publishing(client, place.name)
+    state = PublishState(client, place.name)
     listed = [
         place.site.base.url(shards.file_name(shard, place.site.form))
         for shard in state.files(state.sections())
     ] + [place.site.base.url(shards.index_name(0))]
-    published = RecentlyPublished(client, place.name, place.site)
-    crawls = Crawls(place.site.base_url, published, listed, since_ms or 0)
-    log, verdicts, cut_short = Log(), Counter[tuple[str, str]](), []
+    published = PublishTimes(client, place.name, place.site)
+    crawls = CrawlDelays(place.site.base_url, published, listed, since_ms or 0)
+    log, verdicts, cut_short = AccessLog(), Counter[tuple[str, str]](), []
     total = None if STDIN in logs else sum(path.stat().st_size for path in logs)
     with progress("reading", total, quiet=quiet) as advance:
         for path in logs:
@@ -128,14 +128,14 @@ def read(
     before, after = crawls.outside(period)
     return {
         "site": place.name,
-        "made": w3c.from_epoch_s(int(time.time())),
+        "made": w3c_dates.from_epoch_s(int(time.time())),
         "log": {
             "lines": log.lines, "of_engines": log.engines, "broken": log.broken,
             "other_hosts": crawls.other_hosts, "cut_short": cut_short,
         },
         "counted": {
-            "from": w3c.from_epoch_s(period.first_ms // 1000),
-            "to": w3c.from_epoch_s(period.last_ms // 1000),
+            "from": w3c_dates.from_epoch_s(period.first_ms // 1000),
+            "to": w3c_dates.from_epoch_s(period.last_ms // 1000),
             "publishes_before": before, "publishes_after": after,
         },
         "verified_by_dns": verifier is not None,
@@ -149,9 +149,9 @@ def read(
 
 def _take(
     path: Path,
-    log: Log,
-    crawls: Crawls,
-    verifier: dns.Verifier | None,
+    log: AccessLog,
+    crawls: CrawlDelays,
+    verifier: dns.CrawlerVerifier | None,
     verdicts: Verdicts,
     advance: Callable[[int], None],
 ) -> None:
@@ -166,8 +166,8 @@ def _take(
 
 
 def _requests(
-    path: Path, log: Log, advance: Callable[[int], None]
-) -> Iterator[tuple[engines.Engine, Any]]:
+    path: Path, log: AccessLog, advance: Callable[[int], None]
+) -> Iterator[tuple[crawlers.CrawlerEngine, Any]]:
     if path == STDIN:
         with open(sys.stdin.fileno(), "rb", closefd=False) as file:
             yield from log.read(file)
@@ -189,8 +189,10 @@ def _follow(file: BufferedReader, advance: Callable[[int], None]) -> Callable[[]
     return tell
 
 
-def _verified(name: str, verdicts: Verdicts, verifier: dns.Verifier | None) -> dict[str, Any]:
-    engine = engines.BY_NAME[name]
+def _verified(
+    name: str, verdicts: Verdicts, verifier: dns.CrawlerVerifier | None
+) -> dict[str, Any]:
+    engine = crawlers.BY_NAME[name]
     if verifier and engine.domains:
         counts = {which: verdicts[name, which] for which in (dns.GENUINE, dns.FAKE, dns.UNANSWERED)}
         return {"verified": "dns", **counts}

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands.admin import Saved, SaveOption, YesOption, actor, say, when
-from deploy.terminal import (
+from deploy.cli_output import (
     HomeOption,
     JsonOption,
     SiteOption,
@@ -19,12 +18,13 @@ from deploy.terminal import (
     line,
     note,
 )
+from deploy.commands.admin import Saved, SaveOption, YesOption, actor, say, when
 from shared.admin.curl import curl
-from shared.admin.dead import Choice, DeadActions, subject
+from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter, subject
 from shared.admin.outcomes import command, counted
 from shared.admin.queues import members
-from shared.events import Event, SchemaError
-from shared.store.dead import Letter
+from shared.events.event import Event, SchemaError
+from shared.store.operations.dead_letters import DeadLetter
 
 app = typer.Typer(help="Events that failed five times.", no_args_is_help=True)
 
@@ -42,9 +42,9 @@ def list_(
 ) -> None:
     """By error, the most frequent first; with --error each of them."""
     place = find(home, site)
-    dead = DeadActions(place.client(), place.name)
+    dead = DeadLetterActions(place.client(), place.name)
     if error is not None:
-        letters = dead.chosen(Choice(error=error))
+        letters = dead.chosen(DeadLetterFilter(error=error))
         answer([_told(letter) for letter in letters], as_json=as_json)
         return
     groups = dead.groups()
@@ -54,13 +54,13 @@ def list_(
     for group in groups:
         span = f"{when(group.first_ms)} to {when(group.last_ms)}: {', '.join(group.examples)}"
         line(f"{group.events:6}  {group.error}  ", (span, "dim"))
-        choice = Choice(error=group.error)
+        choice = DeadLetterFilter(error=group.error)
         note(f"        to try again: {command('dead', 'retry', *choice.words(), site=place.name)}")
     if not groups:
         line("nothing failed")
 
 
-def _told(letter: Letter) -> dict[str, object]:
+def _told(letter: DeadLetter) -> dict[str, object]:
     return {
         "id": letter.id, "event": letter.event, "subject": subject(letter.payload),
         "error": letter.error, "tries": letter.tries, "since": when(letter.since_ms),
@@ -76,7 +76,7 @@ def show(
 ) -> None:
     """One of them, with everything it says, and how to send it again."""
     place = find(home, site)
-    letter = DeadActions(place.client(), place.name).show(ident)
+    letter = DeadLetterActions(place.client(), place.name).show(ident)
     try:
         lines = curl(Event.load(letter.payload), place.name, place.site.base.origin)
     except SchemaError:
@@ -101,9 +101,9 @@ def retry(
     """Accept them again, as the newest events."""
     place = find(home, site)
     client = place.client()
-    me, choice = actor(client), Choice(ids or (), error, everything)
+    me, choice = actor(client), DeadLetterFilter(ids or (), error, everything)
     with me.doing("dead retry", place.name, str(choice)):
-        outcome = DeadActions(client, place.name).retry(choice)
+        outcome = DeadLetterActions(client, place.name).retry(choice)
     say(me.record(outcome), as_json=as_json)
 
 
@@ -121,8 +121,8 @@ def discard(
     """Forget them for ever, after asking."""
     place = find(home, site)
     client = place.client()
-    me, choice = actor(client), Choice(ids or (), error, everything)
-    dead = DeadActions(client, place.name)
+    me, choice = actor(client), DeadLetterFilter(ids or (), error, everything)
+    dead = DeadLetterActions(client, place.name)
     letters = dead.chosen(choice)
     ask(f"Forget {counted(len(letters), 'event')} of {place.name} for ever?", yes=yes)
     saved = Saved(save, "dead", place.name) if save else None

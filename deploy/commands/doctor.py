@@ -8,10 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.doctor import reach, robots, root, store, work
-from deploy.doctor.beginning import not_begun
-from deploy.doctor.contract import Case, Result, examine
-from deploy.terminal import (
+from deploy.cli_output import (
     HomeOption,
     JsonOption,
     SiteOption,
@@ -21,9 +18,12 @@ from deploy.terminal import (
     line,
     web_address,
 )
+from deploy.doctor import public, robots, root, store, work
+from deploy.doctor.never_started import not_begun
+from deploy.doctor.runner import Case, DoctorResult, examine
+from shared.config.settings import FILE
 from shared.errors import ConfigError
-from shared.settings import FILE
-from shared.store.redis import connect
+from shared.store.client import connect
 
 TIMEOUT_S = 3.0
 
@@ -64,16 +64,18 @@ def doctor(
     raise typer.Exit(1 if count["fail"] else 0)
 
 
-def _results(home: HomeOption, site: SiteOption, to: str, *, offline: bool) -> Iterator[Result]:
+def _results(
+    home: HomeOption, site: SiteOption, to: str, *, offline: bool
+) -> Iterator[DoctorResult]:
     config = find_home(home) / FILE
     try:
         place = find(home, site)
     except ConfigError as error:
         for fault in error.faults:
-            yield Result(*_CONFIGURATION, "fail", str(fault), f"mend it in {config}")
+            yield DoctorResult(*_CONFIGURATION, "fail", str(fault), f"mend it in {config}")
         return
     sites = {name: each for name, each in place.settings.sites.items() if site in {None, name}}
-    yield Result(*_CONFIGURATION, "ok", f"{config}, sites: {', '.join(sites)}", "")
+    yield DoctorResult(*_CONFIGURATION, "ok", f"{config}, sites: {', '.join(sites)}", "")
     with connect(place.settings.redis_url, TIMEOUT_S) as client:
         cases = [
             Case(
@@ -84,12 +86,12 @@ def _results(home: HomeOption, site: SiteOption, to: str, *, offline: bool) -> I
         ]  # fmt: skip
         checks = (
             *store.checks(config), *root.CHECKS, *robots.CHECKS,
-            *work.CHECKS, *reach.CHECKS,
+            *work.CHECKS, *public.CHECKS,
         )  # fmt: skip
         yield from examine(cases, checks, offline=offline)
 
 
-def _print(result: Result) -> None:
+def _print(result: DoctorResult) -> None:
     colour, site = _COLOURS[result.status], f" [{result.site}]" if result.site else ""
     said = f"{result.check}{site}: {result.detail}"
     line((f"{result.status:4}", colour), f"  {said}")

@@ -20,12 +20,10 @@ import httpx
 import redis
 import typer
 
-from deploy.commands.history import list_, replay, show
-from deploy.example import signed_example
-from deploy.terminal import (
+from deploy.cli_output import (
+    CommandTarget,
     HomeOption,
     JsonOption,
-    Place,
     SiteOption,
     ToOption,
     answer,
@@ -33,12 +31,14 @@ from deploy.terminal import (
     find,
     line,
 )
+from deploy.commands.history import list_, replay, show
+from deploy.local.first_config import signed_example
+from shared.admin.site_status import Inspector
 from shared.errors import ConfigError, Fault, InvalidError, SitemapdError, StoreError
-from shared.inspector import Inspector
-from shared.store import history
-from shared.store.contract import Keys
-from shared.store.quarantine import Quarantine
-from shared.store.redis import answering
+from shared.store.client import answering
+from shared.store.keys import Keys
+from shared.store.operations import event_log
+from shared.store.publishing.quarantine import Quarantine
 
 WATCH_S = 30.0
 
@@ -92,7 +92,7 @@ def send(
         body = json.dumps({name: value for name, value in members.items() if value is not None})
     else:
         body = _read(file)
-    follow = Watch(place) if watch else None
+    follow = EventWatch(place) if watch else None
     to = to or place.site.base.origin
     # No proxy of the environment: events go where the configuration says. The context for TLS
     # takes 30 ms to make, which plain HTTP need not wait for.
@@ -128,7 +128,7 @@ def _step(step: dict[str, Any], *, as_json: bool) -> None:
         line(f"{step['step']:10} {step['what']}  ", (f"{step['ms']} ms", "dim"))
 
 
-def _post(client: httpx.Client, place: Place, to: str, body: bytes) -> dict[str, Any]:
+def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> dict[str, Any]:
     """Send `body` signed, or with a bearer token where the site has no live secret."""
     ident, now = f"msg_{secrets.token_hex(12)}", datetime.now(UTC)
     stamp = str(int(now.timestamp()))
@@ -183,10 +183,10 @@ def _single(body: bytes) -> bool:
     return True
 
 
-class Watch:
+class EventWatch:
     """Follows events through what the worker says it does."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: CommandTarget) -> None:
         self._client: redis.Redis = place.client()
         self._inspector = Inspector(self._client, place.name, place.site)
         self._recent = Keys(place.name).recent
@@ -208,7 +208,7 @@ class Watch:
                 yield step | {"ms": _since(started)}
             for fields in news:
                 if b"decided" in fields:
-                    for ident, subject, reason, changed in history.unpack(fields[b"decided"])[0]:
+                    for ident, subject, reason, changed in event_log.unpack(fields[b"decided"])[0]:
                         if ident not in undecided:
                             continue
                         undecided.discard(ident)

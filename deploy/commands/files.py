@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.commands.admin import YesOption, actor, say, when
-from deploy.terminal import (
+from deploy.cli_output import (
     HomeOption,
     JsonOption,
     SiteOption,
@@ -18,11 +17,12 @@ from deploy.terminal import (
     find,
     line,
 )
+from deploy.commands.admin import YesOption, actor, say, when
 from shared.admin.files import FileActions, FileRow, pairs
 from shared.admin.outcomes import command, counted
-from shared.admin.restoring import Rollback, summary
-from shared.admin.rollback import Plan
-from shared.store.revisions import Revision
+from shared.admin.rollback import Rollback, summary
+from shared.admin.rollback_plan import RollbackPlan
+from shared.store.publishing.revisions import Revision
 
 SHOWN = 5
 _HEAD = ("file", "pages", "bytes", "written", "generation", "form", "state")
@@ -157,7 +157,7 @@ def rollback(
         line(f"to see it published: {look}")
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: RollbackPlan) -> None:
     line(summary(plan))
     for why, locs in (*plan.left.items(), *plan.noted.items()):
         some = ", ".join(locs[:SHOWN]) + (", ..." if len(locs) > SHOWN else "")

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.commands.admin import YesOption, actor, say, when
-from deploy.terminal import (
+from deploy.cli_output import (
+    CommandTarget,
     HomeOption,
     JsonOption,
-    Place,
     SiteOption,
     answer,
     ask,
@@ -21,14 +20,15 @@ from deploy.terminal import (
     find,
     line,
 )
-from shared import urls
+from deploy.commands.admin import YesOption, actor, say, when
 from shared.admin.curl import curl
-from shared.admin.events import KINDS, EventActions, Stored, Wanted, stored_lines, told
-from shared.admin.outcomes import Outcome, counted
+from shared.admin.events import KINDS, EventActions, EventFilter, StoredEvent, stored_lines, told
+from shared.admin.outcomes import ActionOutcome, counted
 from shared.admin.timeline import Timeline, Timelines
 from shared.errors import Fault, InvalidError, UrlError
-from shared.events import Event, SchemaError
-from shared.store.revisions import Line
+from shared.events.event import Event, SchemaError
+from shared.sitemap import urls
+from shared.store.publishing.revisions import ChangedLine
 
 UrlOption = Annotated[
     str,
@@ -98,14 +98,14 @@ def _told(found: Timeline) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _line(line: Line) -> dict[str, str | None]:
+def _line(line: ChangedLine) -> dict[str, str | None]:
     return {
         "before": None if line.before is None else line.before.decode().rstrip(),
         "after": None if line.after is None else line.after.decode().rstrip(),
     }
 
 
-def _curl(found: Timeline, place: Place) -> str:
+def _curl(found: Timeline, place: CommandTarget) -> str:
     try:
         return curl(Event.load(found.payload), place.name, place.site.base.origin)
     except SchemaError:
@@ -143,7 +143,7 @@ def replay(
     words = [*ids] if ids else ["--matching", *wanted.words()] if matching else [f"--file={file}"]
     events = _chosen(actions, ids, wanted, file)
     if not events:
-        say(Outcome("event replay", place.name, "", "no event", ""), as_json=as_json)
+        say(ActionOutcome("event replay", place.name, "", "no event", ""), as_json=as_json)
         return
     ask(f"Accept {counted(len(events), 'event')} of {place.name} again?", yes=yes)
     me, newest = actor(place.client()), not as_sent and file is None
@@ -154,13 +154,13 @@ def replay(
     say(me.record(outcome), as_json=as_json)
 
 
-def _actions(place: Place) -> EventActions:
+def _actions(place: CommandTarget) -> EventActions:
     return EventActions(place.client(), place.name, place.settings.inbox_limit)
 
 
 def _chosen(
-    actions: EventActions, ids: list[str] | None, wanted: Wanted, file: Path | None
-) -> list[Stored]:
+    actions: EventActions, ids: list[str] | None, wanted: EventFilter, file: Path | None
+) -> list[StoredEvent]:
     if ids:
         return actions.stored(ids)
     if file is None:
@@ -171,7 +171,7 @@ def _chosen(
         raise InvalidError(Fault(str(file), "file", error.strerror or "")) from error
 
 
-def _wanted(place: Place, url: str, reason: str, kind: str, since: str) -> Wanted:
+def _wanted(place: CommandTarget, url: str, reason: str, kind: str, since: str) -> EventFilter:
     with suppress(UrlError):  # the beginning of one, or `id 7`
         url = urls.canonical(url, place.site.base) if url[-1:] not in {"", "*"} else url
-    return Wanted.of(url, reason, kind, since)
+    return EventFilter.of(url, reason, kind, since)

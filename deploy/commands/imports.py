@@ -10,14 +10,22 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli_output import (
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    find,
+    line,
+    progress,
+)
 from deploy.commands.admin import recorded
 from deploy.commands.reconcile import KeyOption, QueryOption
-from deploy.draining import Workers
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, line, progress
+from deploy.local.inline_worker import InlineWorker
 from shared.errors import ConfigError, Fault
-from worker.importer import Importer, Progress
-from worker.sources import Access, estimate, public, read
-from worker.translating import Said
+from worker.reconcile.event_mapping import Said
+from worker.reconcile.importer import Importer, ImportProgress
+from worker.sources import SourceOptions, estimate, public, read
 
 SHOWN = 10
 
@@ -52,7 +60,7 @@ def import_(
         raise ConfigError(Fault("--section", "config", f"not configured; there are: {known}"))
     client = place.client()
     importer = Importer(client, place.name, place.site, section, notify=notify)
-    workers = Workers(client, place)
+    workers = InlineWorker(client, place)
     counts: Counter[tuple[str, str]] = Counter()
     first: list[Said] = []
     with (
@@ -75,8 +83,8 @@ def import_(
             last = done
 
         done = importer.run(
-            source, read(source, Access(key, query)), say=say, report=lambda now: advance(now.read),
-            drain=workers.drain,
+            source, read(source, SourceOptions(key, query)), say=say,
+            report=lambda now: advance(now.read), drain=workers.drain,
         )  # fmt: skip
         record(", ".join(f"{name} {number:,}" for name, number in done._asdict().items()))
     workers.finish()
@@ -90,7 +98,7 @@ def import_(
 
 
 def _tell(
-    done: Progress, rules: list[dict[str, object]], first: list[Said], *, whole: bool
+    done: ImportProgress, rules: list[dict[str, object]], first: list[Said], *, whole: bool
 ) -> None:
     answer(done._asdict() | {"said": rules}, as_json=False)
     for said in first:

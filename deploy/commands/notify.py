@@ -9,17 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli_output import CommandTarget, HomeOption, JsonOption, answer, block, find, line
 from deploy.commands.admin import recorded
-from deploy.terminal import HomeOption, JsonOption, Place, answer, block, find, line
-from shared import w3c
 from shared.admin.outcomes import counted
+from shared.clock import now_ms
 from shared.errors import ConfigError, Fault
-from shared.store.notices import Fate, Notices
-from worker.notify import trial
-from worker.notify.contract import Outcome, excerpt
-from worker.notify.outbound import ask
-from worker.notify.telling import Telling
-from worker.settling import now_ms
+from shared.sitemap import w3c_dates
+from shared.store.notify.notification_queue import Fate, NotificationQueue
+from worker.http.exchange import excerpt
+from worker.http.http_guard import ask
+from worker.notify import dry_run
+from worker.notify.dispatcher import Dispatcher
+from worker.notify.engine import NotificationOutcome
 
 SHOWN = 20
 
@@ -48,14 +49,14 @@ def try_out(
             "engine": name,
             "sends": [
                 f"{draft.method} {draft.shown}  {excerpt(draft.body)}".strip()
-                for draft in trial.drafts(teller, page)
+                for draft in dry_run.drafts(teller, page)
             ],
         }
         for name, teller in telling.tellers.items()
     ]
     failed = False
     for row in rows if send else []:
-        outcomes = trial.send(telling, str(row["engine"]), page, now_ms())
+        outcomes = dry_run.send(telling, str(row["engine"]), page, now_ms())
         row["answers"] = [_said(outcome) for outcome in outcomes]
         failed |= not all(outcome.told for outcome in outcomes)
     answer(rows, as_json=as_json)
@@ -80,7 +81,7 @@ def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOptio
     requests.
     """
     place = find(home, site)
-    notices, now = Notices(place.client(), place.name), now_ms()
+    notices, now = NotificationQueue(place.client(), place.name), now_ms()
     engines = [_engine(place, notices, name, now) for name in place.site.notify.engines]
     fates = [_fate(fate) for fate in notices.fates(SHOWN)]
     if as_json:
@@ -98,10 +99,10 @@ def dead(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption
     place = find(home, site)
     letters = [
         {
-            "engine": letter.engine, "since": w3c.from_epoch_s(letter.at // 1000),
+            "engine": letter.engine, "since": w3c_dates.from_epoch_s(letter.at // 1000),
             "pages": len(letter.locs), "why": letter.why, "urls": list(letter.locs),
         }
-        for letter in Notices(place.client(), place.name).dead()
+        for letter in NotificationQueue(place.client(), place.name).dead()
     ]  # fmt: skip
     if as_json:
         answer(letters, as_json=True)
@@ -128,34 +129,38 @@ def replay(
         raise ConfigError(Fault(", ".join(unknown), "config", detail))
     client, engines = place.client(), engine or configured
     with recorded(client, "notify replay", place.name, " ".join(engines)) as said:
-        count = Notices(client, place.name).replay(engines, now_ms())
+        count = NotificationQueue(client, place.name).replay(engines, now_ms())
         said(f"{counted(count, 'page')} told again, none left alone")
     answer({"replayed": count}, as_json=as_json)
 
 
-def _telling(place: Place) -> Telling:
-    return Telling(
+def _telling(place: CommandTarget) -> Dispatcher:
+    return Dispatcher(
         place.client(), place.name, place.site, f"cli-{os.getpid()}", clock=now_ms, outbound=ask,
         jitter=random.random,
     )  # fmt: skip
 
 
-def _said(outcome: Outcome) -> str:
+def _said(outcome: NotificationOutcome) -> str:
     return " ".join(str(part) for part in (outcome.verdict, outcome.status or "", outcome.detail))
 
 
-def _engine(place: Place, notices: Notices, name: str, now: int) -> dict[str, Any]:
+def _engine(
+    place: CommandTarget, notices: NotificationQueue, name: str, now: int
+) -> dict[str, Any]:
     figures = notices.figures(name, now)
     at = figures.pop("next")
     return {
         "engine": name,
         **figures,
         "daily": place.site.notify.engines[name].daily,
-        "next": None if at is None else w3c.from_epoch_s(at // 1000),
+        "next": None if at is None else w3c_dates.from_epoch_s(at // 1000),
         "left_alone": [
             {
                 "endpoint": endpoint,
-                "until": "replay" if breaker.paused else w3c.from_epoch_s(breaker.until // 1000),
+                "until": "replay"
+                if breaker.paused
+                else w3c_dates.from_epoch_s(breaker.until // 1000),
                 "why": breaker.why,
             }
             for (engine, endpoint), breaker in notices.breakers().items()
@@ -165,5 +170,5 @@ def _engine(place: Place, notices: Notices, name: str, now: int) -> dict[str, An
 
 
 def _fate(fate: Fate) -> dict[str, Any]:
-    again = w3c.from_epoch_s(fate.next // 1000) if fate.next else None
-    return fate._asdict() | {"at": w3c.from_epoch_s(fate.at // 1000), "next": again}
+    again = w3c_dates.from_epoch_s(fate.next // 1000) if fate.next else None
+    return fate._asdict() | {"at": w3c_dates.from_epoch_s(fate.at // 1000), "next": again}

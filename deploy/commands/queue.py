@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands.admin import (
-    Saved,
-    SaveOption,
-    YesOption,
-    actor,
-    age,
-    say,
-    when,
-)
-from deploy.terminal import (
+from deploy.cli_output import (
     HomeOption,
     JsonOption,
     SiteOption,
@@ -28,10 +19,19 @@ from deploy.terminal import (
     note,
     progress,
 )
-from shared.admin.outcomes import Outcome, command, counted
-from shared.admin.queues import QueueActions, Row
+from deploy.commands.admin import (
+    Saved,
+    SaveOption,
+    YesOption,
+    actor,
+    age,
+    say,
+    when,
+)
+from shared.admin.outcomes import ActionOutcome, command, counted
+from shared.admin.queues import QueueActions, QueueRow
 from shared.errors import InvalidError
-from shared.store.queues import DOOR, EVENTS, PAUSABLE
+from shared.store.operations.queues import DOOR, EVENTS, PAUSABLE
 
 EXIT_INTERRUPTED = 130
 LOOK_S = 0.1
@@ -64,14 +64,14 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
             note(f"{row.queue} of {row.site}: {row.means}; to let it go on: {again}")
 
 
-def _shown(row: Row) -> tuple[str, ...]:
+def _shown(row: QueueRow) -> tuple[str, ...]:
     paused = f"by {row.paused.by} since {when(row.paused.since_ms)}" if row.paused else ""
     numbers = (str(row.waiting), str(row.in_flight), age(row.oldest_ms))
     waits = ("", "", "") if row.queue == DOOR else numbers  # it holds nothing
     return row.site, row.queue, *waits, "-" if row.rate is None else f"{row.rate:g}", paused
 
 
-def _told(row: Row) -> dict[str, object]:
+def _told(row: QueueRow) -> dict[str, object]:
     paused = row.paused._asdict() if row.paused else None
     return row._asdict() | {"paused": paused, "means": row.means}
 
@@ -165,7 +165,7 @@ def purge(
     me, queues = actor(client), QueueActions(client, place.name)
     waits = queues.waiting().events
     if not waits:
-        say(Outcome("queue purge", place.name, "", "nothing waits", ""), as_json=as_json)
+        say(ActionOutcome("queue purge", place.name, "", "nothing waits", ""), as_json=as_json)
         return
     ask(f"Take out {counted(waits, 'event')} of {place.name}?", yes=yes)
     saved = Saved(save, "purged", place.name)

@@ -9,12 +9,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from deploy.commands.admin import recorded
-from deploy.draining import Workers
-from deploy.terminal import (
+from deploy.cli_output import (
+    CommandTarget,
     HomeOption,
     JsonOption,
-    Place,
     SiteOption,
     answer,
     find,
@@ -23,17 +21,19 @@ from deploy.terminal import (
     progress,
     raw,
 )
-from shared import urls
+from deploy.commands.admin import recorded
+from deploy.local.inline_worker import InlineWorker
 from shared.errors import ConfigError, Fault, UrlError
-from shared.inbox import Inbox
-from shared.scopes import WHOLE, Scope
-from shared.store.checks import Checks
-from shared.store.resyncs import Resyncs
-from worker.comparing import Comparison, Outcome
-from worker.findings import EXTRA, MISSING, STALE, Findings, summary
-from worker.reconciling import Reconciler, Repairs
-from worker.sources import Access, Item, estimate, public, read
-from worker.translating import Said
+from shared.events.resync_scope import WHOLE, Scope
+from shared.sitemap import urls
+from shared.store.inbox.inbox import Inbox
+from shared.store.operations.checks import CheckStore
+from shared.store.operations.resync_requests import ResyncRequests
+from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, summary
+from worker.reconcile.event_mapping import Said
+from worker.reconcile.reconciler import Reconciler, Repairs
+from worker.reconcile.source_diff import DiffOutcome, SourceDiff
+from worker.sources import Item, SourceOptions, estimate, public, read
 
 KEY_VARIABLE = "SITEMAPD_SOURCE_KEY"
 CONFIGURED = "configured"
@@ -62,11 +62,11 @@ IntoOption = Annotated[
 ]
 
 
-class Source(NamedTuple):
+class SourceArgument(NamedTuple):
     """A source as it was asked for; `shown` is without secrets."""
 
     address: str
-    access: Access
+    access: SourceOptions
     shown: str
 
     def items(self) -> Iterator[Item]:
@@ -74,21 +74,21 @@ class Source(NamedTuple):
         return read(self.address, self.access)
 
 
-def source_of(place: Place, against: str | None, key: str, query: str) -> Source:
+def source_of(place: CommandTarget, against: str | None, key: str, query: str) -> SourceArgument:
     """What `--against` names, or the configured source; ConfigError if there is none."""
     site = place.site
     if against not in {None, CONFIGURED}:
         assert against is not None
-        return Source(against, Access(key, query), public(against))
+        return SourceArgument(against, SourceOptions(key, query), public(against))
     address = site.source.get_secret_value()
     if not address:
         where = f"sites.{place.name}.source"
         raise ConfigError(Fault(where, "config", "none is configured: give it, or --against"))
-    access = Access(key or site.source_key.get_secret_value(), query or site.source_query)
-    return Source(address, access, public(address))
+    access = SourceOptions(key or site.source_key.get_secret_value(), query or site.source_query)
+    return SourceArgument(address, access, public(address))
 
 
-def scope_of(place: Place, section: str | None, prefix: str | None) -> Scope:
+def scope_of(place: CommandTarget, section: str | None, prefix: str | None) -> Scope:
     """What `--section` or `--prefix` names; ConfigError if it cannot be meant."""
     if section is not None and prefix is not None:
         raise ConfigError(Fault("--prefix", "config", "give --section or --prefix, not both"))
@@ -102,7 +102,7 @@ def scope_of(place: Place, section: str | None, prefix: str | None) -> Scope:
         raise ConfigError(Fault("--prefix", f"PROTOCOL {error.rule}", error.detail)) from None
 
 
-def known_section(place: Place, option: str, section: str) -> str:
+def known_section(place: CommandTarget, option: str, section: str) -> str:
     """`section`, if pages may be in it; ConfigError if not."""
     if section not in place.site.rules.sections - place.site.rules.news:
         names = ", ".join(sorted(place.site.rules.sections - place.site.rules.news))
@@ -110,7 +110,7 @@ def known_section(place: Place, option: str, section: str) -> str:
     return section
 
 
-class Report:
+class ReconcileReport:
     """What was said of a source: how often each rule, and the first few."""
 
     def __init__(self) -> None:
@@ -137,22 +137,22 @@ class Report:
 
 
 def verify_against(
-    place: Place, source: Source, scope: Scope, into: str | None, *, as_json: bool
+    place: CommandTarget, source: SourceArgument, scope: Scope, into: str | None, *, as_json: bool
 ) -> bool:
     """Print every page that is missing, extra or stale; whether there is none.
 
     What a comparison of the whole site came to is kept for `sitemapd check`.
     """
-    client, report = place.client(), Report()
+    client, report = place.client(), ReconcileReport()
     waiting = Inbox(client, place.name).waiting()
-    with Findings() as findings:
-        began = Resyncs(client, place.name).begin_ms()
-        comparison = Comparison(client, place.name, place.site, scope, findings, began, into)
+    with DiffSpool() as findings:
+        began = ResyncRequests(client, place.name).begin_ms()
+        comparison = SourceDiff(client, place.name, place.site, scope, findings, began, into)
         with progress("comparing", estimate(source.address), quiet=as_json) as seen:
             outcome = comparison.run(source.items(), say=report, seen=seen)
         if scope.whole:
             compared = summary(findings, began, outcome.incomplete)
-            Checks(client, place.name).set_compared(compared)
+            CheckStore(client, place.name).set_compared(compared)
         counts = {what: findings.count(what) for what in (MISSING, STALE, EXTRA)}
         equal = not any(counts.values()) and not outcome.incomplete
         about = _about(source, scope, outcome, waiting) | counts
@@ -166,7 +166,9 @@ def verify_against(
     return equal
 
 
-def _about(source: Source, scope: Scope, outcome: Outcome, waiting: int) -> dict[str, object]:
+def _about(
+    source: SourceArgument, scope: Scope, outcome: DiffOutcome, waiting: int
+) -> dict[str, object]:
     about: dict[str, object] = {
         "source": source.shown, "scope": str(scope),
         "pages_of_the_source": outcome.source_meant, "pages_listed": outcome.listed_meant,
@@ -178,7 +180,7 @@ def _about(source: Source, scope: Scope, outcome: Outcome, waiting: int) -> dict
     return about
 
 
-def _print_json(about: dict[str, object], findings: Findings) -> None:
+def _print_json(about: dict[str, object], findings: DiffSpool) -> None:
     """One object, its pages written as they are read: there may be millions."""
     raw(json_text(about)[:-1] + ', "pages": [', end="")
     for number, found in enumerate(findings):
@@ -212,8 +214,8 @@ def reconcile(
     source, scope = source_of(place, against, key, query), scope_of(place, section, prefix)
     if into is not None:
         known_section(place, "--into", into)
-    client, report = place.client(), Report()
-    workers = Workers(client, place)
+    client, report = place.client(), ReconcileReport()
+    workers = InlineWorker(client, place)
     reconciler = Reconciler(client, place.name, place.site, f"cli-{os.getpid()}")
     with (
         recorded(client, "reconcile", place.name, f"{scope} against {source.shown}") as said,
@@ -233,7 +235,7 @@ def reconcile(
     raise typer.Exit(0 if done.complete else 1)
 
 
-def _tell(about: dict[str, object], done: Repairs, report: Report) -> None:
+def _tell(about: dict[str, object], done: Repairs, report: ReconcileReport) -> None:
     answer({name: value for name, value in about.items() if value != ""}, as_json=False)
     report.show()
     if done.incomplete:

@@ -13,15 +13,15 @@ from typing import Annotated
 
 import typer
 
-from deploy.local import parse_listen
-from deploy.supervisor import Signals
-from deploy.terminal import HomeOption, find_home
+from deploy.cli_output import HomeOption, find_home
+from deploy.local.supervisor import Signals
+from deploy.local.up import parse_listen
+from shared.config.settings import FILE, Settings, load
 from shared.errors import ConfigError, Fault, StoreDownError, StoreError
-from shared.settings import FILE, Settings, load
-from shared.store.redis import answering, check_settings, connect
-from shared.store.workers import HEARTBEAT
-from shared.telemetry import configure, drain, logger
-from worker.plant import consumer_name
+from shared.logs import configure, drain, logger
+from shared.store.client import answering, check_settings, connect
+from shared.store.operations.worker_registry import HEARTBEAT
+from worker.runtime import consumer_name
 
 SOCKET = "unix:"
 
@@ -58,7 +58,7 @@ def web(
 
     It starts without Redis too, and answers 503 until there is one.
     """
-    from deploy.web import serve
+    from deploy.web.server import serve
     from webhook.wsgi import app as webhook
 
     config, _ = _configured(home)

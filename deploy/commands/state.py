@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, line
 from deploy.commands.admin import recorded
 from deploy.commands.verify import AdoptOption, audit_of, tell_touched
 from deploy.commands.watch import watch as look_again
-from deploy.terminal import HomeOption, JsonOption, SiteOption, answer, find, line
 from shared.admin.outcomes import counted
+from shared.admin.site_status import Inspector
 from shared.errors import Fault, InvalidError, PublishError
-from shared.inspector import Inspector
-from shared.shards import Shard
-from shared.store.holds import Hold, Holds
-from worker.audit import raise_damaged
-from worker.publisher import Publisher
+from shared.sitemap.shards import Shard
+from shared.store.publishing.shrink_holds import ShrinkHold, ShrinkHolds
+from worker.checks.verify import raise_damaged
+from worker.publishing.publisher import Publisher
 
 PUBLISH_DEADLINE_S = 60
 
@@ -107,7 +107,7 @@ def confirm(
     place = find(home, site)
     client = place.client()
     with recorded(client, "confirm", place.name, " ".join(shard or ())) as said:
-        chosen = _let_go(Holds(client, place.name), shard)
+        chosen = _let_go(ShrinkHolds(client, place.name), shard)
         for name, hold in chosen:
             said(f"{name} may shrink from {hold.reference:,} to {hold.urls:,} pages")
         if not chosen:
@@ -123,7 +123,7 @@ def confirm(
     line("published within seconds" if let_go else "nothing is held")
 
 
-def _let_go(holds: Holds, shards: list[str] | None) -> list[tuple[Shard, Hold]]:
+def _let_go(holds: ShrinkHolds, shards: list[str] | None) -> list[tuple[Shard, ShrinkHold]]:
     """Confirm `shards`, by default all that are held; InvalidError if one of them is not."""
     held = {str(name): (name, hold) for name, hold in holds.held().items()}
     if unknown := [name for name in shards or () if name not in held]:

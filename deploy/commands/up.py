@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from deploy.entry import leave
-from shared import telemetry
-from shared.settings import Settings
+from shared import logs
+from shared.config.settings import Settings
 
 
 def up(
@@ -24,9 +24,9 @@ def up(
 ) -> None:
     """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
     signal.signal(signal.SIGINT, leave)  # until `run` looks after it
-    from deploy.local import up as run
+    from deploy.local.up import up as run
 
-    telemetry.configure(streams=True)
+    logs.configure(streams=True)
     raise typer.Exit(run(home, http, behind_proxy=behind_proxy, hint=_hint))
 
 

@@ -8,6 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli_output import (
+    CommandTarget,
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    find,
+    line,
+    progress,
+)
 from deploy.commands.admin import recorded
 from deploy.commands.reconcile import (
     AgainstOption,
@@ -21,15 +31,14 @@ from deploy.commands.reconcile import (
     source_of,
     verify_against,
 )
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find, line, progress
 from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault
-from shared.store.checks import Checks
-from worker.audit import Audit
-from worker.consistency.examining import Consistency
-from worker.consistency.flaws import KINDS
-from worker.consistency.repair import Repaired
-from worker.examining.contract import Tally
+from shared.store.operations.checks import CheckStore
+from worker.checks.consistency.examination import Consistency
+from worker.checks.consistency.flaws import KINDS
+from worker.checks.consistency.repair import Repaired
+from worker.checks.progress import CheckTally
+from worker.checks.verify import Verification
 
 AdoptOption = Annotated[
     bool,
@@ -37,9 +46,9 @@ AdoptOption = Annotated[
 ]
 
 
-def audit_of(place: Place) -> Audit:
+def audit_of(place: CommandTarget) -> Verification:
     """The files of a site against its state."""
-    return Audit(place.client(), place.name, place.site, f"cli-{os.getpid()}")
+    return Verification(place.client(), place.name, place.site, f"cli-{os.getpid()}")
 
 
 def tell_touched(touched: list[str], more: Mapping[str, Any], *, as_json: bool) -> None:
@@ -97,9 +106,9 @@ def verify(
     raise typer.Exit(1 if differences or flaws else 0)
 
 
-def _disagreements(place: Place, seen: Callable[[int], None]) -> list[dict[str, Any]]:
+def _disagreements(place: CommandTarget, seen: Callable[[int], None]) -> list[dict[str, Any]]:
     """Each kind of what disagrees within the state: how often, and some of it."""
-    tally = Tally()
+    tally = CheckTally()
     for flaw in Consistency(place.client(), place.name, place.site).flaws(lambda _: seen(0)):
         tally.add(flaw.kind, flaw.where, flaw.detail)
     return [
@@ -142,7 +151,7 @@ def rebuild(
         repaired = audit.repaired
         said(f"{counted(len(touched), 'file')} written or removed")
         if repaired.found:
-            Checks(place.client(), place.name).ask(
+            CheckStore(place.client(), place.name).ask(
                 "sitemapd rebuild"
             )  # the last one is out of date
             said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from typing import Any, NamedTuple
 
+from deploy.cli_output import CommandTarget, Grid, out, print_json, redrawn, show, table
 from deploy.commands.workers import described, listed
-from deploy.terminal import Grid, Place, out, print_json, redrawn, show, table
+from shared.admin.site_status import Inspector
 from shared.errors import StoreError
-from shared.inspector import Inspector
-from shared.store.workers import Worker, Workers
+from shared.store.operations.worker_registry import RegisteredWorker, WorkerRegistry
 
 _COLUMNS = (
     "site", "pages", "waiting", "oldest", "in flight", "accepted/s", "published/s", "dirty", "for",
@@ -20,12 +20,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class Look(NamedTuple):
+class WatchedState(NamedTuple):
     """What was seen at one moment (monotonic s); `error` if the store did not answer."""
 
     at: float
     sites: list[dict[str, Any]]
-    workers: list[Worker]
+    workers: list[RegisteredWorker]
     error: str = ""
 
 
@@ -37,7 +37,7 @@ class Rates(NamedTuple):
 
 
 def watch(
-    place: Place, names: list[str], *, interval: float, looks: int | None, as_json: bool
+    place: CommandTarget, names: list[str], *, interval: float, looks: int | None, as_json: bool
 ) -> None:
     """Look every `interval` seconds, `looks` times or until Ctrl-C, and show it.
 
@@ -55,29 +55,33 @@ def watch(
             _each(seen, lambda before, look: show(*view(before, look)))
 
 
-def _each(seen: Iterator[Look], show: Callable[[Look | None, Look], None]) -> None:
-    before: Look | None = None
+def _each(
+    seen: Iterator[WatchedState], show: Callable[[WatchedState | None, WatchedState], None]
+) -> None:
+    before: WatchedState | None = None
     for look in seen:
         show(before, look)
         before = before if look.error else look
 
 
-def _looks(place: Place, names: list[str], interval: float, most: int | None) -> Iterator[Look]:
+def _looks(
+    place: CommandTarget, names: list[str], interval: float, most: int | None
+) -> Iterator[WatchedState]:
     client = place.client()
     inspectors = [Inspector(client, name, place.settings.sites[name]) for name in names]
-    workers = Workers(client, place.settings.sites)
+    workers = WorkerRegistry(client, place.settings.sites)
     for number in numbers(1):
         begun = time.monotonic()
         try:
-            yield Look(begun, [each.status() for each in inspectors], workers.list())
+            yield WatchedState(begun, [each.status() for each in inspectors], workers.list())
         except StoreError as error:  # it is a view of what goes wrong, too
-            yield Look(begun, [], [], str(error))
+            yield WatchedState(begun, [], [], str(error))
         if number == most:
             return
         time.sleep(max(0.0, interval - (time.monotonic() - begun)))
 
 
-def rates(before: Look | None, look: Look, at: int) -> Rates:
+def rates(before: WatchedState | None, look: WatchedState, at: int) -> Rates:
     """How fast events come in and files go out at site number `at`."""
     if before is None or look.at <= before.at:
         return Rates(None, None)
@@ -90,7 +94,7 @@ def rates(before: Look | None, look: Look, at: int) -> Rates:
     return Rates(rate("accepted_events"), rate("publishes"))
 
 
-def view(before: Look | None, look: Look) -> list[Grid | str]:
+def view(before: WatchedState | None, look: WatchedState) -> list[Grid | str]:
     """One look for people."""
     if look.error:
         return [f"no answer: {look.error}"]
@@ -116,7 +120,7 @@ def _rate(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
 
-def _as_json(before: Look | None, look: Look) -> dict[str, Any]:
+def _as_json(before: WatchedState | None, look: WatchedState) -> dict[str, Any]:
     if look.error:
         return {"error": look.error}
     sites = [

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli_output import CommandTarget, HomeOption, JsonOption, SiteOption, answer, find
 from deploy.commands.admin import actor
-from deploy.terminal import HomeOption, JsonOption, Place, SiteOption, answer, find
-from shared import w3c
-from shared.admin.outcomes import Outcome, command
+from shared.admin.outcomes import ActionOutcome, command
+from shared.clock import now_ms
+from shared.config.notify import hubs
 from shared.errors import ConfigError, Fault
-from shared.notify import hubs
-from shared.store.subscriptions import Subscription
-from worker.settling import now_ms
-from worker.subscribing import NAME, SiteHubs
+from shared.sitemap import w3c_dates
+from shared.store.notify.subscriptions import Subscription
+from worker.notify.websub_subscriber import NAME, SiteHubs
 
 app = typer.Typer(help="Feeds whose hubs send what changed.", no_args_is_help=True)
 
@@ -51,7 +51,7 @@ def unsubscribe(
     _ask(find(home, site), hubs.UNSUBSCRIBE, feeds, as_json=as_json)
 
 
-def _ask(place: Place, mode: str, feeds: list[str] | None, *, as_json: bool) -> None:
+def _ask(place: CommandTarget, mode: str, feeds: list[str] | None, *, as_json: bool) -> None:
     desk = _desk(place)
     configured = desk.connection.topics
     if unknown := [feed for feed in feeds or () if feed not in configured]:
@@ -68,13 +68,13 @@ def _ask(place: Place, mode: str, feeds: list[str] | None, *, as_json: bool) -> 
         )  # fmt: skip
         failed |= outcome is not None and not outcome.told
         line = command(NAME, mode, feed, site=place.name)
-        me.record(Outcome(f"{NAME} {mode}", place.name, feed, said, line))
+        me.record(ActionOutcome(f"{NAME} {mode}", place.name, feed, said, line))
         rows.append({"feed": feed, "mode": mode, "outcome": said})
     answer(rows, as_json=as_json)
     raise typer.Exit(1 if failed else 0)
 
 
-def _desk(place: Place) -> SiteHubs:
+def _desk(place: CommandTarget) -> SiteHubs:
     if NAME not in place.site.sources:
         detail = f"is not configured; `sitemapd connect {NAME} {place.name}` says how"
         raise ConfigError(Fault(f"sites.{place.name}.sources.{NAME}", "config", detail))
@@ -95,4 +95,4 @@ def _row(one: Subscription, now: int) -> dict[str, Any]:
 
 
 def _time(at: int) -> str | None:
-    return w3c.from_epoch_s(at // 1000) if at else None
+    return w3c_dates.from_epoch_s(at // 1000) if at else None

@@ -8,10 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli_output import (
+    CommandTarget,
+    Grid,
+    HomeOption,
+    JsonOption,
+    answer,
+    find,
+    line,
+    show,
+    table,
+)
 from deploy.commands.admin import recorded
-from deploy.terminal import Grid, HomeOption, JsonOption, Place, answer, find, line, show, table
-from shared import w3c
-from shared.store.workers import HEARTBEAT_S, Beat, Wish, Worker, Workers
+from shared.sitemap import w3c_dates
+from shared.store.operations.worker_registry import (
+    HEARTBEAT_S,
+    HeartbeatRecord,
+    RegisteredWorker,
+    Wish,
+    WorkerRegistry,
+)
 
 WAIT_S = 2 * HEARTBEAT_S
 
@@ -34,7 +50,7 @@ def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption
     if context.invoked_subcommand is not None:
         return
     place = find(home)
-    found = Workers(place.client(), place.settings.sites).list()
+    found = WorkerRegistry(place.client(), place.settings.sites).list()
     if as_json:
         answer([described(worker) for worker in found], as_json=True)
     elif found:
@@ -84,14 +100,14 @@ def stop(
     _ask(find(home), name, "stop", _is_another, wait, as_json=as_json)
 
 
-def described(worker: Worker) -> dict[str, Any]:
+def described(worker: RegisteredWorker) -> dict[str, Any]:
     """One worker as JSON has it; times in seconds, memory in bytes."""
     said = worker.beat.model_dump(mode="json") if worker.beat else {}
     known = {"name": worker.name, "alive": worker.alive, "state": _state(worker)}
     return known | {"seen_s": round(worker.seen, 1), "wanted": worker.wanted} | said
 
 
-def listed(found: list[Worker]) -> Grid:
+def listed(found: list[RegisteredWorker]) -> Grid:
     """The workers for people."""
     head = (
         "worker", "state", "version", "busy with", "memory", "heartbeat", "started", "events",
@@ -100,7 +116,7 @@ def listed(found: list[Worker]) -> Grid:
     return table(head, ((worker.name, _wished(worker), *_told(worker)) for worker in found))
 
 
-def _told(worker: Worker) -> list[str]:
+def _told(worker: RegisteredWorker) -> list[str]:
     seen, beat = f"{worker.seen:.0f} s ago", worker.beat
     if beat is None:
         older = "older" if worker.alive else ""
@@ -108,24 +124,24 @@ def _told(worker: Worker) -> list[str]:
     memory = "" if beat.memory is None else f"{beat.memory / _MB:.0f} MB"
     offset = "" if beat.clock_offset is None else f"{beat.clock_offset:+.1f} s"
     return [
-        beat.version, _busy(beat), memory, seen, w3c.from_epoch_s(int(beat.started)),
+        beat.version, _busy(beat), memory, seen, w3c_dates.from_epoch_s(int(beat.started)),
         str(beat.events), str(beat.files), offset,
     ]  # fmt: skip
 
 
-def _busy(beat: Beat) -> str:
+def _busy(beat: HeartbeatRecord) -> str:
     now = time.time() + (beat.clock_offset or 0)
     each = (f"{busy.site} {max(0.0, now - busy.since):.0f} s" for busy in beat.busy)
     return f"{len(beat.busy)} of {beat.threads}" + "".join(f", {one}" for one in each)
 
 
-def _state(worker: Worker) -> str:
+def _state(worker: RegisteredWorker) -> str:
     if not worker.alive:
         return "gone"
     return worker.beat.state if worker.beat else "alive"
 
 
-def _wished(worker: Worker) -> str:
+def _wished(worker: RegisteredWorker) -> str:
     state = _state(worker)
     if worker.wanted == "quiet" and state != "quiet":
         return f"{state}, to be quiet"
@@ -133,12 +149,13 @@ def _wished(worker: Worker) -> str:
 
 
 def _ask(
-    place: Place, name: str, wish: Wish, done: Callable[[Worker, Worker | None], bool], wait: float,
+    place: CommandTarget, name: str, wish: Wish,
+    done: Callable[[RegisteredWorker, RegisteredWorker | None], bool], wait: float,
     *, as_json: bool,
 ) -> None:  # fmt: skip
     """Say what is wanted of a worker, and wait until it is so."""
     client = place.client()
-    workers = Workers(client, place.settings.sites)
+    workers = WorkerRegistry(client, place.settings.sites)
     with recorded(client, f"workers {_COMMANDS[wish]}", "", name) as said:
         before = workers.ask(name, wish)
         said(f"asked to {'be quiet' if wish == 'quiet' else wish}")
@@ -156,22 +173,22 @@ def _ask(
     raise typer.Exit(0 if reached else 1)
 
 
-def _one(workers: Workers, name: str) -> Worker | None:
+def _one(workers: WorkerRegistry, name: str) -> RegisteredWorker | None:
     return next((each for each in workers.list() if each.name == name), None)
 
 
-def _is_quiet(_before: Worker, now: Worker | None) -> bool:
+def _is_quiet(_before: RegisteredWorker, now: RegisteredWorker | None) -> bool:
     """Quiet, with nothing at hand; one that is gone will be when it starts."""
     if now is None or not now.alive:
         return True
     return now.beat is not None and now.beat.state == "quiet" and not now.beat.busy
 
 
-def _works(_before: Worker, now: Worker | None) -> bool:
+def _works(_before: RegisteredWorker, now: RegisteredWorker | None) -> bool:
     return now is None or not now.alive or (now.beat is not None and now.beat.state == "working")
 
 
-def _is_another(before: Worker, now: Worker | None) -> bool:
+def _is_another(before: RegisteredWorker, now: RegisteredWorker | None) -> bool:
     """Gone, or started again since."""
     if now is None or now.beat is None or before.beat is None:
         return True

@@ -11,20 +11,20 @@ from itertools import islice
 from lxml import etree
 from protego import Protego
 
-from deploy.doctor.contract import Case, Check, Finding, fail, ok, skip, warn
 from deploy.doctor.root import index_names, listed, opened
-from shared import robots, shards
+from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, skip, warn
 from shared.errors import RobotsError
-from shared.store.publishing import Publishing
-from worker.files import WebRoot
-from worker.indexes import named
+from shared.sitemap import robots, shards
+from shared.store.publishing.publish_state import PublishState
+from worker.publishing.indexes import named
+from worker.publishing.web_root import WebRoot
 
 AGENT = "Googlebot"
 FILES, PAGES, MOST = 10, 500, 16 * 2**20
 """How many files are looked into, how many pages of each are tried, and how many bytes of it."""
 
 
-def _robots(case: Case) -> Finding:
+def _robots(case: Case) -> DoctorFinding:
     site = case.site
     if site.base.path != "/":
         line = f"Sitemap: {site.base.url(shards.index_name(0))}"
@@ -36,7 +36,7 @@ def _robots(case: Case) -> Finding:
         )
     with closing(opened(case)) as root:
         content = root.read("robots.txt")
-        ours = named(Publishing(case.client, case.name), site)
+        ours = named(PublishState(case.client, case.name), site)
         if content is None:
             return _absent(case, ours)
         try:
@@ -65,7 +65,7 @@ def _robots(case: Case) -> Finding:
     return ok(f"names {len(ours)} sitemaps; {AGENT} may fetch them and {len(pages)} pages tried")
 
 
-def _absent(case: Case, ours: list[str]) -> Finding:
+def _absent(case: Case, ours: list[str]) -> DoctorFinding:
     if case.site.robots == "create" and ours:
         todo = f"start a worker, which makes it; or run: sitemapd rebuild --site {case.name}"
         return fail("there is no robots.txt", todo)
@@ -109,7 +109,7 @@ _URL = "{http://www.sitemaps.org/schemas/sitemap/0.9}url"
 _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 CHECKS = (
-    Check(
+    DoctorCheck(
         "robots.txt", "our lines in it, and whether it keeps Google from pages we list", _robots,
         "see that robots.txt can be read, and is no link", store=True, needs="web root",
     ),

@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
-from shared import blocks, fragments, shards
+from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
+from shared.config.filenames import MARKER, TEMP
+from shared.domain.routing import family_of
 from shared.errors import ForeignStateError, PublishError, StoreError
-from shared.filenames import MARKER, TEMP
-from shared.routing import family_of
-from shared.shards import ShardState
-from shared.store.contract import Keys
-from shared.store.publishing import Publishing
-from shared.store.redis import answering
-from shared.store.shape import Shapes
-from shared.store.work import Run
-from worker.checking import STALE_S
-from worker.files import WebRoot
-from worker.ownership import belongs
-from worker.reshaping import shape_of
+from shared.sitemap import blocks, fragments, shards
+from shared.sitemap.shards import ShardState
+from shared.store.client import answering
+from shared.store.keys import Keys
+from shared.store.publishing.file_shape import FileShapes
+from shared.store.publishing.publish_batch import PublishRun
+from shared.store.publishing.publish_state import PublishState
+from worker.checks.file_monitor import STALE_S
+from worker.publishing.file_migration import shape_of
+from worker.publishing.ownership import belongs
+from worker.publishing.web_root import WebRoot
 
 BYTES_WARN, BYTES_FAIL = 500 * 2**20, 20 * 2**20
 INODES_WARN, INODES_FAIL = 1_000, 50
@@ -47,7 +47,7 @@ def opened(case: Case) -> WebRoot:
     return WebRoot(case.site.web_root)
 
 
-def _web_root(case: Case) -> Finding:
+def _web_root(case: Case) -> DoctorFinding:
     path = case.site.web_root
     try:
         found = path.stat()
@@ -74,7 +74,7 @@ def _owner(uid: int) -> str:
         return f"user {uid}"
 
 
-def _space(case: Case) -> Finding:
+def _space(case: Case) -> DoctorFinding:
     found = os.statvfs(case.site.web_root)
     free, inodes = found.f_bavail * found.f_frsize, found.f_favail
     said = f"{free / 2**20:.0f} MB free"
@@ -87,7 +87,7 @@ def _space(case: Case) -> Finding:
     return warn(said, todo) if free < BYTES_WARN or few else ok(said)
 
 
-def _leftovers(case: Case) -> Finding:
+def _leftovers(case: Case) -> DoctorFinding:
     with closing(opened(case)) as root:
         found = [
             name
@@ -103,12 +103,12 @@ def _leftovers(case: Case) -> Finding:
     return ok("no half-written files")
 
 
-def _state(case: Case) -> Finding:
+def _state(case: Case) -> DoctorFinding:
     keys = Keys(case.name)
     with answering():
         found: Any = case.client.hmget(keys.counters, "run", "publishes")
-    run = Run((found[0] or b"").decode(), int(found[1] or 0))
-    state = Publishing(case.client, case.name)
+    run = PublishRun((found[0] or b"").decode(), int(found[1] or 0))
+    state = PublishState(case.client, case.name)
     with closing(opened(case)) as root:
         try:
             ours = belongs(root, state, case.name, case.site, run)
@@ -122,8 +122,8 @@ def _state(case: Case) -> Finding:
     return ok(f"the files are of this state, after {run.publishes} publishes")
 
 
-def _settings(case: Case) -> Finding:
-    recorded = Shapes(case.client, case.name).read()
+def _settings(case: Case) -> DoctorFinding:
+    recorded = FileShapes(case.client, case.name).read()
     if not recorded:
         return ok("nothing has been published yet")
     differs = [name for name, value in shape_of(case.site).items() if recorded.get(name) != value]
@@ -133,7 +133,7 @@ def _settings(case: Case) -> Finding:
             f"restart the worker, which writes them anew; or: sitemapd rebuild --site {case.name}"
         )
         return fail(said, todo)
-    state, prefix = Publishing(case.client, case.name), case.site.base.prefix
+    state, prefix = PublishState(case.client, case.name), case.site.base.prefix
     files = state.files(state.sections())
     sections, limits = {shard.section for shard in files}, case.site.limits
     gone = sorted(name for name in sections if family_of(name, limits) not in limits)
@@ -159,7 +159,7 @@ def _settings(case: Case) -> Finding:
 def index_names(case: Case, root: WebRoot) -> list[str]:
     """The index files that should be there; without Redis, those that are."""
     try:
-        pages = Publishing(case.client, case.name).pages(case.site.index_shards)
+        pages = PublishState(case.client, case.name).pages(case.site.index_shards)
         return [shards.index_name(page) for page in pages]
     except StoreError:
         return [name for name in sorted(root.names()) if _INDEX.fullmatch(name)]
@@ -185,7 +185,7 @@ class _Seen(NamedTuple):
     missing: list[str]
 
 
-def _files(case: Case) -> Finding:
+def _files(case: Case) -> DoctorFinding:
     rebuild = f"run: sitemapd rebuild --site {case.name}"
     with closing(opened(case)) as root:
         seen = _look(case, root)
@@ -210,7 +210,7 @@ def _look(case: Case, root: WebRoot) -> _Seen:
                 missing.append(index)
             names += [url.removeprefix(site.base.prefix) for url in listed(root, index)]
     else:
-        state = Publishing(case.client, case.name)
+        state = PublishState(case.client, case.name)
         indexes = []
         names = [shards.file_name(each, site.form) for each in state.files(state.sections())]
     missing += [name for name in names if root.look(shards.on_disk(name, site.form)) is None]
@@ -218,28 +218,28 @@ def _look(case: Case, root: WebRoot) -> _Seen:
 
 
 CHECKS = (
-    Check(
+    DoctorCheck(
         "web root", "its owner and mode, and whether files can be replaced in it", _web_root,
         "let the user of the worker write there; as a mount, it has to be writable",
         needs="web root",
     ),
-    Check(
+    DoctorCheck(
         "web root space", "free bytes and inodes", _space, "create the web root",
         needs="web root",
     ),
-    Check(
+    DoctorCheck(
         "web root leftovers", "half-written files", _leftovers, "create the web root",
         needs="web root",
     ),
-    Check(
+    DoctorCheck(
         "state", "whether Redis and the files belong together", _state, "create the web root",
         store=True, needs="web root",
     ),
-    Check(
+    DoctorCheck(
         "settings", "whether files, sections and pages are those of the settings of today",
         _settings, "run: sitemapd rebuild", store=True,
     ),
-    Check(
+    DoctorCheck(
         "files", "the index, and every file that it names", _files, "run: sitemapd rebuild",
         needs="web root",
     ),

@@ -11,10 +11,10 @@ from typing import Any
 
 from redis.exceptions import NoPermissionError
 
-from deploy.doctor.contract import Case, Check, Finding, fail, ok, warn
+from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
 from shared.errors import StoreError, UnsafeStoreError
-from shared.store.contract import EVERYWHERE
-from shared.store.redis import answering, check_settings
+from shared.store.client import answering, check_settings
+from shared.store.keys import EVERYWHERE
 
 PINGS = 20
 SLOW_S = 0.02
@@ -41,10 +41,10 @@ HARMLESS: tuple[tuple[str | int | float, ...], ...] = (
 )  # fmt: skip
 
 
-def secrets_file(path: Path) -> Callable[[Case], Finding]:
+def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
     """The check that the configuration in `path` is nobody else's to read: it holds secrets."""
 
-    def look(_case: Case) -> Finding:
+    def look(_case: Case) -> DoctorFinding:
         mode = stat.S_IMODE(path.stat().st_mode)
         said = f"{path} has mode {mode:04o}"
         if mode & stat.S_IROTH:
@@ -56,7 +56,7 @@ def secrets_file(path: Path) -> Callable[[Case], Finding]:
     return look
 
 
-def _answers(case: Case) -> Finding:
+def _answers(case: Case) -> DoctorFinding:
     with answering():
         info: Any = case.client.info("server") | case.client.info("memory")
     name = "valkey" if "valkey_version" in info else "redis"
@@ -69,7 +69,7 @@ def _answers(case: Case) -> Finding:
     return ok(said)
 
 
-def _settings(case: Case) -> Finding:
+def _settings(case: Case) -> DoctorFinding:
     try:
         check_settings(case.client)
     except UnsafeStoreError as error:
@@ -87,7 +87,7 @@ def _settings(case: Case) -> Finding:
     return ok("appendonly yes, appendfsync always, noeviction")
 
 
-def _log(case: Case) -> Finding:
+def _log(case: Case) -> DoctorFinding:
     with answering():
         info: Any = case.client.info("persistence")
     if int(info.get("loading", 0)):
@@ -102,7 +102,7 @@ def _log(case: Case) -> Finding:
     return ok("the last write of the log succeeded")
 
 
-def _latency(case: Case) -> Finding:
+def _latency(case: Case) -> DoctorFinding:
     took = []
     with answering():
         for _ in range(PINGS):
@@ -116,7 +116,7 @@ def _latency(case: Case) -> Finding:
     return ok(said)
 
 
-def _rights(case: Case) -> Finding:
+def _rights(case: Case) -> DoctorFinding:
     with answering():
         pipe = case.client.pipeline(transaction=False)
         for command in HARMLESS:
@@ -133,7 +133,7 @@ def _rights(case: Case) -> Finding:
     return ok("this user may do what is needed")
 
 
-def _clock(case: Case) -> Finding:
+def _clock(case: Case) -> DoctorFinding:
     with answering():
         before = case.now()
         found: Any = case.client.time()
@@ -146,24 +146,30 @@ def _clock(case: Case) -> Finding:
     return warn(said, todo) if abs(offset) > SKEW_WARN_S else ok(said)
 
 
-def checks(config: Path) -> tuple[Check, ...]:
+def checks(config: Path) -> tuple[DoctorCheck, ...]:
     """The checks of the machine, for the configuration in the file `config`."""
     see = "look into the log of Redis"
     return (
-        Check(
+        DoctorCheck(
             "secrets", "who can read sitemapd.toml", secrets_file(config),
             "see that this user may look at the file", once=True,
         ),
-        Check(
+        DoctorCheck(
             "redis", "whether Redis answers, its memory", _answers, see, once=True, store=True,
             needs="redis",
         ),
-        Check(
+        DoctorCheck(
             "redis settings", "whether it may lose acknowledged events", _settings, see,
             once=True, store=True,
         ),
-        Check("redis log", "whether its last write succeeded", _log, see, once=True, store=True),
-        Check("redis latency", "how fast it answers", _latency, see, once=True, store=True),
-        Check("redis rights", "whether we may do what we do", _rights, see, once=True, store=True),
-        Check("clock", "this clock against that of Redis", _clock, see, once=True, store=True),
+        DoctorCheck(
+            "redis log", "whether its last write succeeded", _log, see, once=True, store=True,
+        ),
+        DoctorCheck("redis latency", "how fast it answers", _latency, see, once=True, store=True),
+        DoctorCheck(
+            "redis rights", "whether we may do what we do", _rights, see, once=True, store=True,
+        ),
+        DoctorCheck(
+            "clock", "this clock against that of Redis", _clock, see, once=True, store=True,
+        ),
     )  # fmt: skip

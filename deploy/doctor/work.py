@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from deploy.doctor.contract import Case, Check, Finding, fail, ok, skip, warn
-from shared import w3c
+from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, skip, warn
 from shared.admin.outcomes import command
-from shared.inspector import Inspector
-from shared.store.checks import Checks
-from shared.store.contract import Keys
-from shared.store.loops import Health
-from shared.store.quarantine import Quarantine
-from shared.store.queues import Queues
-from shared.store.redis import answering
-from shared.store.workers import Worker, Workers, own_version
+from shared.admin.site_status import Inspector
+from shared.sitemap import w3c_dates
+from shared.store.client import answering
+from shared.store.keys import Keys
+from shared.store.operations.checks import CheckStore
+from shared.store.operations.loop_health import LoopHealth
+from shared.store.operations.queues import Queues
+from shared.store.operations.worker_registry import RegisteredWorker, WorkerRegistry, own_version
+from shared.store.publishing.quarantine import Quarantine
 
 STUCK_S = 60.0
 FULL = 0.8
@@ -23,8 +23,8 @@ WAIT_TOO = "their new pages and edits wait as well"
 _START = "start one: sitemapd up, or sitemapd run worker"
 
 
-def _living(case: Case) -> list[Worker]:
-    found = Workers(case.client, case.settings.sites).list()
+def _living(case: Case) -> list[RegisteredWorker]:
+    found = WorkerRegistry(case.client, case.settings.sites).list()
     return [worker for worker in found if worker.alive]
 
 
@@ -33,7 +33,7 @@ def _at_work(case: Case) -> bool:
     return any(worker.works_on(case.name) for worker in _living(case))
 
 
-def _workers(case: Case) -> Finding:
+def _workers(case: Case) -> DoctorFinding:
     living = _living(case)
     if not living:
         return fail("no worker lives: events are accepted, and wait", _START)
@@ -53,7 +53,7 @@ def _workers(case: Case) -> Finding:
     return ok(f"{names}, of version {own}")
 
 
-def _inbox(case: Case) -> Finding:
+def _inbox(case: Case) -> DoctorFinding:
     status = Inspector(case.client, case.name, case.site).status()
     waiting, oldest = status["waiting_events"], status["oldest_s"] or 0.0
     said = f"{waiting} events wait, the oldest for {oldest:.0f} s" if waiting else "nothing waits"
@@ -67,7 +67,7 @@ def _inbox(case: Case) -> Finding:
     return ok(said)
 
 
-def _files_behind(case: Case) -> Finding:
+def _files_behind(case: Case) -> DoctorFinding:
     status = Inspector(case.client, case.name, case.site).status()
     dirty, since = status["dirty_files"], status["dirty_for_s"]
     said = f"{dirty} files are behind, for {since:.0f} s" if dirty else "no file is behind"
@@ -78,7 +78,7 @@ def _files_behind(case: Case) -> Finding:
     return ok(said)
 
 
-def _dead_letters(case: Case) -> Finding:
+def _dead_letters(case: Case) -> DoctorFinding:
     with answering():
         found = case.client.xlen(Keys(case.name).dead)
     if found:
@@ -90,7 +90,7 @@ def _dead_letters(case: Case) -> Finding:
     return ok("no event failed for good")
 
 
-def _held(case: Case) -> Finding:
+def _held(case: Case) -> DoctorFinding:
     held = Inspector(case.client, case.name, case.site).status()["held"]
     if held:
         named = ", ".join(f"{each['shard']} ({each['from']} -> {each['to']})" for each in held)
@@ -99,8 +99,8 @@ def _held(case: Case) -> Finding:
     return ok("nothing is held")
 
 
-def _loops(case: Case) -> Finding:
-    found = Health(case.client).of_site(case.name)
+def _loops(case: Case) -> DoctorFinding:
+    found = LoopHealth(case.client).of_site(case.name)
     if found:
         said = "; ".join(map(str, found[:MOST_NAMED]))
         said += f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
@@ -109,7 +109,7 @@ def _loops(case: Case) -> Finding:
     return ok("nothing that runs in the background fails or hangs")
 
 
-def _quarantined(case: Case) -> Finding:
+def _quarantined(case: Case) -> DoctorFinding:
     stopped, single = Quarantine(case.client, case.name).read()
     if stopped is not None:
         return fail(f"nothing is published: {stopped.reason}", stopped.todo)
@@ -119,7 +119,7 @@ def _quarantined(case: Case) -> Finding:
     return ok("every file can be written")
 
 
-def _paused(case: Case) -> Finding:
+def _paused(case: Case) -> DoctorFinding:
     paused = Queues(case.client, case.name).paused()
     if paused:
         said = ", ".join(f"{queue} by {pause.by}" for queue, pause in paused.items())
@@ -128,12 +128,12 @@ def _paused(case: Case) -> Finding:
     return ok("nothing is paused")
 
 
-def _consistency(case: Case) -> Finding:
-    report = Checks(case.client, case.name).latest()
+def _consistency(case: Case) -> DoctorFinding:
+    report = CheckStore(case.client, case.name).latest()
     run = command("check", site=case.name)
     if report is None:
         return skip(f"never looked at; now: {run}")
-    said = f"as of {w3c.from_epoch_s(report.began_ms // 1000)}"
+    said = f"as of {w3c_dates.from_epoch_s(report.began_ms // 1000)}"
     if found := report.disagreeing():
         named = ", ".join(f"{kind} {times}" for kind, times in found.items())
         return fail(f"{named}, {said}", f"run: {command('rebuild', site=case.name)}; then: {run}")
@@ -141,19 +141,21 @@ def _consistency(case: Case) -> Finding:
 
 
 CHECKS = (
-    Check(
+    DoctorCheck(
         "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True,
         needs="parts",
     ),
-    Check("paused", "whether somebody has paused a queue", _paused, _START, store=True),
-    Check("inbox", "how long the oldest event waits", _inbox, _START, store=True),
-    Check("publishing", "how long files are behind", _files_behind, _START, store=True),
-    Check("dead letters", "events that failed for good", _dead_letters, _START, store=True),
-    Check("loops", "whether work in the background fails or hangs", _loops, _START, store=True),
-    Check("quarantine", "files that cannot be written", _quarantined, _START, store=True),
-    Check(
+    DoctorCheck("paused", "whether somebody has paused a queue", _paused, _START, store=True),
+    DoctorCheck("inbox", "how long the oldest event waits", _inbox, _START, store=True),
+    DoctorCheck("publishing", "how long files are behind", _files_behind, _START, store=True),
+    DoctorCheck("dead letters", "events that failed for good", _dead_letters, _START, store=True),
+    DoctorCheck(
+        "loops", "whether work in the background fails or hangs", _loops, _START, store=True
+    ),
+    DoctorCheck("quarantine", "files that cannot be written", _quarantined, _START, store=True),
+    DoctorCheck(
         "consistency", "whether the state agreed with itself, as last checked", _consistency,
         _START, store=True,
     ),
-    Check("held", "files that the shrink guard holds", _held, _START, store=True),
+    DoctorCheck("held", "files that the shrink guard holds", _held, _START, store=True),
 )  # fmt: skip

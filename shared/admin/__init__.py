@@ -1,5 +1,3 @@
-"""What an administrator can do, once for console and command line.
-
-Each action is one function that gives an Outcome: what came of it, and the command that does the
-same. Who did it is recorded by whoever called it (outcomes.Log), once.
+"""The actions of administrators, written once for console and command line; no HTML and no terminal
+output.
 """

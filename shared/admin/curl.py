@@ -9,7 +9,7 @@ import json
 import shlex
 from typing import Any
 
-from shared.events import NATIVE, Event
+from shared.events.event import NATIVE, Event
 
 VARIABLE = "SITEMAPD_TOKEN"
 _OURS = ("v", "source", "kind", "locale")

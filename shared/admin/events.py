@@ -11,15 +11,15 @@ from typing import NamedTuple, Self
 
 import redis
 
-from shared import w3c
-from shared.admin.outcomes import Outcome, command, counted, is_id
+from shared.admin.outcomes import ActionOutcome, command, counted, is_id
+from shared.domain.batch_state import Arrival
+from shared.domain.page_record import stamp
 from shared.errors import DateError, Fault, InvalidError, StoreError
-from shared.events import Event, SchemaError
-from shared.inbox import Inbox
-from shared.known import Arrival
-from shared.locator import stamp
-from shared.store.dead import Dead
-from shared.store.history import DECIDED, IGNORED, REFUSED, History, Past
+from shared.events.event import Event, SchemaError
+from shared.sitemap import w3c_dates
+from shared.store.inbox.inbox import Inbox
+from shared.store.operations.dead_letters import DeadLetters
+from shared.store.operations.event_log import DECIDED, IGNORED, REFUSED, EventLog, LoggedEvent
 
 CHANGED, UNCHANGED = "changed", "unchanged"
 KINDS = (DECIDED, CHANGED, UNCHANGED, IGNORED, REFUSED)
@@ -29,7 +29,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _PLACE = re.compile(r"([0-9]{1,15})-([0-9]{1,19})(?:\.([0-9]{1,6}))?", re.ASCII)
 
 
-class Wanted(NamedTuple):
+class EventFilter(NamedTuple):
     """Which of the things that happened: about the page or id `url` (`*` at its end, its beginning
     or both: all that begin so, end so, have it in them), with `reason` in their reason, of this
     `kind`, not before `since_ms` (ms since 1970).
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
             raise InvalidError(Fault("kind", "event", f"there are: {', '.join(KINDS)}"))
         return cls(url, reason, kind, _since_ms(since))
 
-    def takes(self, past: Past) -> bool:
+    def takes(self, past: LoggedEvent) -> bool:
         """Whether `past` is one of them."""
         kinds = {"", past.kind}
         if past.kind == DECIDED:
@@ -75,14 +75,14 @@ class Wanted(NamedTuple):
                 yield f"--{name}={value}"
 
 
-class Look(NamedTuple):
+class ReplayPreview(NamedTuple):
     """Some of what happened, newest first; `older` is where to look for more, empty at the end."""
 
-    found: Sequence[Past]
+    found: Sequence[LoggedEvent]
     older: str
 
 
-class Stored(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event as it was accepted; `id` is empty where that is not known."""
 
     id: str
@@ -96,10 +96,10 @@ class EventActions:
         """`inbox_limit` is how many events may wait at most, 0: any number."""
         self._site, self._limit = site, inbox_limit
         self._inbox, self._history, self._dead = (
-            Inbox(client, site), History(client, site), Dead(client, site),
+            Inbox(client, site), EventLog(client, site), DeadLetters(client, site),
         )  # fmt: skip
 
-    def latest(self, wanted: Wanted, before: str = "") -> Iterator[Past]:
+    def latest(self, wanted: EventFilter, before: str = "") -> Iterator[LoggedEvent]:
         """What happened and is `wanted`, newest first, from the place `before` on."""
         for past in self._history.latest(before):
             if past.at_ms < wanted.since_ms:
@@ -107,12 +107,12 @@ class EventActions:
             if wanted.takes(past):
                 yield past
 
-    def look(self, wanted: Wanted, place: str, rows: int, most: int) -> Look:
+    def look(self, wanted: EventFilter, place: str, rows: int, most: int) -> ReplayPreview:
         """Up to `rows` of what happened and is `wanted`, from `place` on (of a Look before; else
         from the newest on), among the next `most` things that happened.
         """
         start, passed = _start(place)
-        found: list[Past] = []
+        found: list[LoggedEvent] = []
         last, nth = "", 0  # the nth thing at that place in the stream was seen
         for seen, past in enumerate(self._history.latest(start)):
             nth = nth + 1 if past.at == last else 1
@@ -120,22 +120,22 @@ class EventActions:
             if seen < passed:
                 continue
             if past.at_ms < wanted.since_ms:
-                return Look(found, "")
+                return ReplayPreview(found, "")
             if seen - passed >= most or len(found) == rows:
-                return Look(found, f"{past.at}.{nth - 1}")
+                return ReplayPreview(found, f"{past.at}.{nth - 1}")
             if wanted.takes(past):
                 found.append(past)
-        return Look(found, "")
+        return ReplayPreview(found, "")
 
-    def stored(self, idents: Iterable[str]) -> list[Stored]:
+    def stored(self, idents: Iterable[str]) -> list[StoredEvent]:
         """The events of these ids; InvalidError names those that are no longer kept."""
-        found, missing = list[Stored](), list[str]()
+        found, missing = list[StoredEvent](), list[str]()
         for ident in dict.fromkeys(idents):
             pasts = self._history.of_event(ident) if is_id(ident) else []
             kept = (past.payload for past in pasts if past.payload)
             letter = self._dead.of_event(ident) if is_id(ident) else None
             if payload := next(kept, letter.payload if letter else b""):
-                found.append(Stored(ident, payload))
+                found.append(StoredEvent(ident, payload))
             else:
                 missing.append(ident)
         if missing:
@@ -143,17 +143,22 @@ class EventActions:
             raise InvalidError(*(Fault(ident, "event", detail) for ident in missing))
         return found
 
-    def matching(self, wanted: Wanted, most: int | None = None) -> list[Stored]:
+    def matching(self, wanted: EventFilter, most: int | None = None) -> list[StoredEvent]:
         """The events that were decided and are `wanted`, as far as they are kept, oldest first; of
         more than `most` the newest.
         """
         kept = (past for past in self.latest(wanted) if past.payload)
         found = {past.event: past.payload for past in islice(kept, most)}
-        return [Stored(*each) for each in reversed(found.items())]
+        return [StoredEvent(*each) for each in reversed(found.items())]
 
     def replay(
-        self, events: Sequence[Stored], words: Sequence[str], *, newest: bool, quiet: bool = False
-    ) -> Outcome:
+        self,
+        events: Sequence[StoredEvent],
+        words: Sequence[str],
+        *,
+        newest: bool,
+        quiet: bool = False,
+    ) -> ActionOutcome:
         """Accept these events again.
 
         `newest`: without their versions and in the order of these, so that they count whatever is
@@ -173,12 +178,12 @@ class EventActions:
             ids += taken.ids
         said = f"{counted(len(ids), 'event')} accepted again"
         line = command("event", "replay", *words, site=self._site)
-        return Outcome("event replay", self._site, " ".join(words), said, line, len(ids), ids)
+        return ActionOutcome("event replay", self._site, " ".join(words), said, line, len(ids), ids)
 
 
-def stored_lines(lines: Iterable[bytes]) -> list[Stored]:
+def stored_lines(lines: Iterable[bytes]) -> list[StoredEvent]:
     """The events of saved lines, one each, as a purge saves them; empty lines are passed over."""
-    return [Stored("", line.strip()) for line in lines if line.strip()]
+    return [StoredEvent("", line.strip()) for line in lines if line.strip()]
 
 
 def _since_ms(since: str) -> int:
@@ -186,7 +191,7 @@ def _since_ms(since: str) -> int:
     if unit in _UNITS_S and number.isascii() and number.isdigit() and len(number) < 9:
         return max(0, int((time.time() - int(number) * _UNITS_S[unit]) * 1000))
     try:
-        return w3c.epoch_ms(since) if since else 0
+        return w3c_dates.epoch_ms(since) if since else 0
     except DateError as error:
         raise InvalidError(Fault("since", "PROTOCOL M1", f"{error}; or as 30m, 2h, 1d")) from None
 
@@ -200,7 +205,7 @@ def _start(place: str) -> tuple[str, int]:
     return f"{ms}-{int(number) + 1}", int(passed or 0)
 
 
-def _loaded(events: Sequence[Stored]) -> list[Event]:
+def _loaded(events: Sequence[StoredEvent]) -> list[Event]:
     loaded, faults = [], []
     for position, stored in enumerate(events):
         try:
@@ -212,7 +217,7 @@ def _loaded(events: Sequence[Stored]) -> list[Event]:
     return loaded
 
 
-def _in_order(events: Sequence[Stored], loaded: Sequence[Event]) -> list[Event]:
+def _in_order(events: Sequence[StoredEvent], loaded: Sequence[Event]) -> list[Event]:
     """By what orders events about one page; those whose arrival is not known stay as they are."""
     if not all(stored.id for stored in events):
         return list(loaded)
@@ -231,7 +236,7 @@ def _refusal(status: str, site: str, done: int, of: int) -> InvalidError | Store
     return StoreError(f"{done} of {of} accepted, then the inbox was full ({status}): try again")
 
 
-def told(past: Past) -> Mapping[str, object]:
+def told(past: LoggedEvent) -> Mapping[str, object]:
     """A thing that happened, as JSON."""
     found: dict[str, object] = {
         "at_ms": past.at_ms, "at": past.at, "kind": past.kind, "event": past.event,

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import redis
 from isal import isal_zlib
 
-from shared import fragments, shards
+from shared.config.site import Site
+from shared.domain.routing import family_of
 from shared.errors import Fault, InvalidError, ShardError
-from shared.routing import family_of
-from shared.shards import Limits, Shard
-from shared.sites import Site
-from shared.store.publishing import Publishing
-from shared.store.revisions import Revision, Revisions
+from shared.sitemap import fragments, shards
+from shared.sitemap.shards import Limits, Shard
+from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.revisions import Revision, Revisions
 
 _DEFAULT = Limits()
 
@@ -43,7 +43,7 @@ class FileRow(NamedTuple):
     state: str
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """What a file holds by its `blocks`, so many in number.
 
     `crc` (CRC-32) and `length` (bytes) are of the whole file before compression, the former also
@@ -62,7 +62,7 @@ class FileActions:
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._site = site
-        self._state, self._revisions = Publishing(client, name), Revisions(client, name)
+        self._state, self._revisions = PublishState(client, name), Revisions(client, name)
 
     def sections(self) -> list[str]:
         """The sections that ever were."""
@@ -109,7 +109,7 @@ class FileActions:
                 return shard
         raise InvalidError(Fault(file, "file", "no such file; to see them: sitemapd files list"))
 
-    def content(self, shard: Shard) -> Content:
+    def content(self, shard: Shard) -> FileContent:
         """What the file of `shard` holds, as it was published last; each block is looked at."""
         states = self._state.shards([shard.section])
         ((taken, *_), _) = self._state.load([shard], [states[shard]])
@@ -127,7 +127,7 @@ class FileActions:
             piece = b"".join(fragments.lines(raw)) if text else raw
             crc, length = isal_zlib.crc32(piece, crc), length + len(piece)
         end = b"" if text else fragments.URLSET_END
-        return Content(len(blocks), isal_zlib.crc32(end, crc), length + len(end), damaged)
+        return FileContent(len(blocks), isal_zlib.crc32(end, crc), length + len(end), damaged)
 
     def history(self, shard: Shard, most: int = 50) -> list[Revision]:
         """The last `most` publishes that changed `shard` and are still known, newest first."""

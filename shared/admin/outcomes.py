@@ -1,4 +1,8 @@
-"""What an action came to, the command that does the same, and its entry in the audit log."""
+"""What an action came to, the command that does the same, and its entry in the audit log.
+
+Each action is one function that gives an Outcome. Who did it is recorded by whoever called it
+(Log), once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from shared.errors import SitemapdError
 _ID = re.compile(r"[0-9]{1,15}-[0-9]{1,10}", re.ASCII)
 
 
-class Outcome(NamedTuple):
+class ActionOutcome(NamedTuple):
     """What one action came to, in the words of the audit log.
 
     `said` is a sentence, `subject` what it was done to, `command` the line that does the same.
@@ -29,8 +33,8 @@ class Outcome(NamedTuple):
     ids: Sequence[str] = ()
 
 
-class Log(Protocol):
-    """The audit log (store/audit.py)."""
+class ActionLog(Protocol):
+    """The audit log (store/operations/audit_log.py)."""
 
     def write(
         self, who: str, action: str, outcome: str, *, way: Literal["console", "cli"],
@@ -44,10 +48,10 @@ class Actor(NamedTuple):
 
     who: str
     way: Literal["console", "cli"]
-    log: Log
+    log: ActionLog
     role: str = ""
 
-    def record(self, outcome: Outcome) -> Outcome:
+    def record(self, outcome: ActionOutcome) -> ActionOutcome:
         """Record what was done; what was given."""
         self.log.write(
             self.who, outcome.action, outcome.said, way=self.way, role=self.role,

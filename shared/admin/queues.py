@@ -8,30 +8,30 @@ from typing import Any, NamedTuple
 
 import redis
 
-from shared.admin.outcomes import Outcome, command, counted
+from shared.admin.outcomes import ActionOutcome, command, counted
 from shared.errors import Fault, InvalidError
-from shared.messages import NOTIFY_QUEUE, QUEUE, RECONCILE_QUEUE
-from shared.store.contract import Keys
-from shared.store.queues import (
+from shared.store.client import answering
+from shared.store.counting.counters import Counters
+from shared.store.keys import Keys
+from shared.store.operations.queues import (
     DOOR,
     EVENTS,
     NOTIFY,
     PAUSABLE,
     PUBLISH,
     Pause,
-    Queued,
+    QueueDepth,
+    QueuedEvent,
     Queues,
-    Waiting,
 )
-from shared.store.redis import answering
-from shared.store.stats import Stats
+from shared.task_names import NOTIFY_QUEUE, QUEUE, RECONCILE_QUEUE
 
 RATE_MINUTES, SHOWN_MINUTES = 5, 30
 Save = Callable[[Iterable[bytes]], object]
 """Keeps these events, and comes back when they are safe."""
 
 
-class Row(NamedTuple):
+class QueueRow(NamedTuple):
     """One queue of one site.
 
     `waiting` events, files, pages to tell of; `in_flight` of them are with a worker; the oldest
@@ -62,21 +62,23 @@ class QueueActions:
     def __init__(self, client: redis.Redis, site: str, engines: Sequence[str] = ()) -> None:
         """`engines` are the names of the search engines that are told of changes."""
         self._client, self._site, self._keys = client, site, Keys(site)
-        self._queues, self._stats = Queues(client, site), Stats(client, site)
+        self._queues, self._stats = Queues(client, site), Counters(client, site)
         self._engines = engines
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[QueueRow]:
         """Every queue, in the order in which an event goes through them."""
         waiting, paused = self._queues.waiting(), self._queues.paused()
         *minutes, _now = self._stats.minutes(SHOWN_MINUTES + 1)
         notices, telling, first = self._notices()
         now = waiting.now_ms
 
-        def row(queue: str, waits: int, in_flight: int, since: int | None, *counts: str) -> Row:
+        def row(
+            queue: str, waits: int, in_flight: int, since: int | None, *counts: str
+        ) -> QueueRow:
             age = None if since is None else max(0, now - since)
             went = [sum(minute.counts.get(name, 0) for name in counts) for minute in minutes]
             rate = round(sum(went[-RATE_MINUTES:]) / RATE_MINUTES, 2) if counts else None
-            return Row(self._site, queue, waits, in_flight, age, rate, paused.get(queue), went)
+            return QueueRow(self._site, queue, waits, in_flight, age, rate, paused.get(queue), went)
 
         return [
             row(DOOR, 0, 0, None, "accepted"),
@@ -105,7 +107,7 @@ class QueueActions:
         scores = [int(first[0][1]) for first in replies[2::3] if first]
         return sum(replies[::3]), sum(replies[1::3]), min(scores, default=None)
 
-    def pause(self, queue: str, by: str) -> Outcome:
+    def pause(self, queue: str, by: str) -> ActionOutcome:
         """Stop `queue` until somebody resumes it, whatever is started anew meanwhile.
 
         InvalidError if there is no such queue.
@@ -113,16 +115,16 @@ class QueueActions:
         new = self._queues.pause(queue, by)
         said = f"paused: {PAUSABLE[queue]}" if new else "was paused already"
         line = command("queue", "pause", queue, site=self._site)
-        return Outcome("queue pause", self._site, queue, said, line, int(new))
+        return ActionOutcome("queue pause", self._site, queue, said, line, int(new))
 
-    def resume(self, queue: str) -> Outcome:
+    def resume(self, queue: str) -> ActionOutcome:
         """Let `queue` go on. InvalidError if there is no such queue."""
         resumed = self._queues.resume(queue)
         said = "goes on" if resumed else "was not paused"
         line = command("queue", "resume", queue, site=self._site)
-        return Outcome("queue resume", self._site, queue, said, line, int(resumed))
+        return ActionOutcome("queue resume", self._site, queue, said, line, int(resumed))
 
-    def drain(self, by: str) -> Outcome:
+    def drain(self, by: str) -> ActionOutcome:
         """Close the door, so that everything can be worked off; `waiting` says how far that is.
 
         InvalidError if that could never come to an end, because it is paused.
@@ -135,11 +137,11 @@ class QueueActions:
         self._queues.pause(DOOR, by)
         reopen = command("queue", "resume", DOOR, site=self._site)
         said = f"door closed; it stays so until: {reopen}"
-        return Outcome(
+        return ActionOutcome(
             "queue drain", self._site, DOOR, said, command("queue", "drain", site=self._site)
         )
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> QueueDepth:
         """What waits."""
         return self._queues.waiting()
 
@@ -147,7 +149,7 @@ class QueueActions:
         """What is stopped, by whom and since when."""
         return self._queues.paused()
 
-    def purge(self, save: Save | None = None) -> Outcome:
+    def purge(self, save: Save | None = None) -> ActionOutcome:
         """Take out every event that waits. They are handed to `save`, and kept for a week besides.
 
         What a worker is just deciding may still count. Whatever `save` raises comes out, and the
@@ -159,9 +161,9 @@ class QueueActions:
         said = f"{counted(total, 'event')} taken out"
         said += f", kept for a week as {name}" if total else ""
         line = command("queue", "purge", site=self._site)
-        return Outcome("queue purge", self._site, name, said, line, total)
+        return ActionOutcome("queue purge", self._site, name, said, line, total)
 
-    def oldest(self, most: int, after: str = "") -> list[Queued]:
+    def oldest(self, most: int, after: str = "") -> list[QueuedEvent]:
         """The `most` events that wait longest, oldest first, from the id `after` on (exclusive)."""
         return self._queues.oldest(most, after)
 

@@ -1,160 +1,188 @@
-"""Take back what a file's publishes changed: which events that needs. Pure.
-
-What is taken back is taken back by ordinary events, so that the state stays what it always is: the
-outcome of events. A page goes back to the line it had before the first of the publishes.
-"""
+"""Roll a file back: read what is known of its pages by now, plan, and send the events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from shared import fragments
-from shared.errors import Fault, InvalidError
-from shared.events import Event
-from shared.store.revisions import Revision
+import redis
 
-ELSEWHERE = "listed elsewhere by now"
-GROUPED = "in a translation group: its alternates come from all of its pages, send these again"
-NO_PLACE = "back in another file: its place in this one is taken or forgotten"
-NO_ID = "back without its id, which is not kept: delete it by its URL until its sender names it"
+from shared.admin import rollback_plan
+from shared.admin.files import FileActions
+from shared.admin.outcomes import ActionOutcome, command, counted
+from shared.admin.queues import members
+from shared.admin.rollback_plan import PageFact, PageOwner, RollbackPlan
+from shared.config.site import Site
+from shared.domain.batch_state import NEWS
+from shared.domain.page_record import Claim, PageRecord, owner_of
+from shared.domain.routing import family_of
+from shared.errors import Fault, InvalidError, StoreError
+from shared.events.event import NATIVE
+from shared.sitemap.fragments import parse
+from shared.sitemap.shards import Shard
+from shared.store.inbox.inbox import Inbox
+from shared.store.operations.event_log import EventLog
+from shared.store.operations.queues import Queues
+from shared.store.pages.lookup import PageLookup, unpacked
+from shared.store.publishing.publish_state import PublishState
+from shared.store.sections import Sections
 
-
-class Owner(NamedTuple):
-    """The id of a page, with what makes it unique among senders."""
-
-    source: str
-    kind: str
-    id: str
-    locale: str
-
-
-class Fact(NamedTuple):
-    """What is known by now of one page that was changed.
-
-    `line` is what lists it here, None if it is not. `elsewhere`: another file lists it, or its id
-    is at another URL. `stamp_ms` is the version it has (ms since 1970). Of a page that is not
-    listed: `returns` says that its place here is kept, `owner` is the id it had, `anonymous` that
-    it had one which is not known any more. `news` and `title` are what its line does not hold.
-    """
-
-    line: bytes | None = None
-    elsewhere: bool = False
-    grouped: bool = False
-    stamp_ms: int = 0
-    returns: bool = True
-    owner: Owner | None = None
-    anonymous: bool = False
-    news: Mapping[str, Any] | None = None
-    title: str = ""
+_STEP = 500
 
 
-class Plan(NamedTuple):
-    """The events that take a file back: of pages that go, change, come back.
+class Rollback:
+    """Rolls files of one site back."""
 
-    `left` says which pages stay as they are, by why; `noted` what is not quite as before, likewise.
-    `urls` are the pages that the file lists now.
-    """
+    def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
+        self._name, self._site = name, site
+        self._files, self._queues = FileActions(client, name, site), Queues(client, name)
+        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._history, self._inbox = EventLog(client, name), Inbox(client, name)
+        self._state = PublishState(client, name)
 
-    gone: Sequence[Event]
-    changed: Sequence[Event]
-    back: Sequence[Event]
-    left: Mapping[str, Sequence[str]]
-    noted: Mapping[str, Sequence[str]]
-    urls: int = 0
+    def plan(self, shard: Shard, to: str) -> RollbackPlan:
+        """What would take back everything that was published in `shard` since, and with, the
+        revision `to`.
 
-    @property
-    def events(self) -> list[Event]:
-        """All of them, in an order that makes room before it is needed; but the file must not be
-        empty in between, for then it is no more, and nothing comes back to it.
+        The lines are then those of that time; in the same order, unless a page had left the file
+        and come back since. InvalidError if that is not kept, its lines are not, or the file lists
+        news.
         """
-        first = len(self.gone) if self.urls > len(self.gone) else len(self.gone) - 1
-        return [*self.gone[:first], *self.changed, *self.back, *self.gone[first:]]
+        if family_of(shard.section, self._site.limits) in self._site.routing.news:
+            detail = "news comes and leaves by the clock: send the articles again instead"
+            raise InvalidError(Fault(str(shard), "PROTOCOL W4", detail))
+        wanted = rollback_plan.targets(self._files.since(shard, to))
+        facts, now_ms = self._facts(shard, wanted), self._queues.waiting().now_ms
+        return rollback_plan.plan(wanted, facts, shard.section, self._urls(shard), now_ms)
 
+    def execute(self, shard: Shard, to: str, plan: RollbackPlan) -> ActionOutcome:
+        """Accept the events of `plan`; they are published like all others.
 
-def targets(revisions: Sequence[Revision]) -> dict[str, bytes | None]:
-    """The line that each changed page had before all of `revisions` (newest first); None: none.
+        InvalidError if the site takes no events; StoreError if it took some and then no more.
+        """
+        ids: list[str] = []
+        events = plan.events
+        for at in range(0, len(events), _STEP):
+            taken = self._inbox.accept(events[at : at + _STEP])
+            if taken.status != "accepted":
+                if not ids:
+                    line = command("queue", "resume", "door", site=self._name)
+                    detail = f"the site takes no events; run first: {line}"
+                    raise InvalidError(Fault("door", taken.status, detail))
+                raise StoreError(f"{len(ids)} of {len(events)} events accepted: roll back again")
+            ids += taken.ids
+        file = self._files.name(shard)
+        line = command("files", "rollback", file, "--to", to, site=self._name)
+        return ActionOutcome("files rollback", self._name, file, summary(plan), line, len(ids), ids)
 
-    InvalidError if the lines of one of them were too many to keep.
-    """
-    found: dict[str, bytes | None] = {}
-    for revision in revisions:
-        if revision.lines is None:
-            detail = (
-                f"changed {revision.changed} lines, too many to keep: restore a backup, or make "
-                "the source the truth again (sitemapd reconcile)"
+    def _facts(self, shard: Shard, wanted: Mapping[str, bytes | None]) -> dict[str, PageFact]:
+        keys = [*wanted, *(NEWS + loc for loc in wanted)]
+        pages = {key: page for key, page in self._pages(keys).items() if page}
+        current = self._lookup.current(pages)
+        here = {
+            loc for loc in wanted
+            if loc in pages and pages[loc].live and self._lookup.shard_of(pages[loc]) == shard
+        }  # fmt: skip
+        grouped = self._grouped(wanted, pages)
+        lost = {loc: pages.get(loc) for loc, line in wanted.items() if line and loc not in here}
+        owners = self._owners(lost)
+        claims = self._claims(owners.values())
+        titles = self._lookup.feed(wanted)
+        stands = self._urls(shard) > 0  # else what comes back goes to another file
+        facts = {}
+        for loc, line in wanted.items():
+            page, owner = pages.get(loc), owners.get(loc)
+            listed_as_news = pages.get(NEWS + loc)
+            news = current.get(NEWS + loc) if listed_as_news and listed_as_news.live else None
+            live = page is not None and page.live
+            item = titles.get(loc)
+            there = claims.get(owner, "") if owner else ""
+            moved = there not in {"", loc} and not _leaves(there, wanted)
+            facts[loc] = PageFact(
+                # One that is just being published is listed, whatever its line is.
+                line=current.get(loc, b"") if loc in here else None,
+                elsewhere=(live and loc not in here) or (line is not None and moved),
+                grouped=loc in grouped,
+                stamp_ms=page.stamp >> 16 if page else 0,
+                returns=bool(page and stands and self._lookup.shard_of(page) == shard),
+                owner=owner,
+                anonymous=bool(page and not live and page.owner and owner is None),
+                news=parse(news).news if news else None,
+                title=item.title if item else "",
             )
-            raise InvalidError(Fault(revision.at, "revision", detail))
-        found |= {line.loc: line.before for line in revision.lines}
-    return found
+        return facts
+
+    def _urls(self, shard: Shard) -> int:
+        """How many pages the shard lists."""
+        state = self._state.shards([shard.section]).get(shard)
+        return state.urls if state else 0
+
+    def _pages(self, keys: Iterable[str]) -> dict[str, PageRecord | None]:
+        return unpacked(self._lookup.records(list(keys))[0])
+
+    def _grouped(
+        self, wanted: Mapping[str, bytes | None], pages: Mapping[str, PageRecord]
+    ) -> set[str]:
+        """The pages that are in a translation group, or would link to pages that are in one."""
+        found = {loc for loc in wanted if loc in pages and pages[loc].group}
+        named = rollback_plan.linked(wanted)
+        others = self._pages({href for hrefs in named.values() for href in hrefs})
+        in_groups = {loc for loc, page in others.items() if page and page.group}
+        return found | {loc for loc, hrefs in named.items() if hrefs & in_groups}
+
+    def _owners(self, lost: Mapping[str, PageRecord | None]) -> dict[str, PageOwner]:
+        """The ids that pages had which are not listed any more, as far as their events are kept."""
+        if not lost:
+            return {}
+        said: dict[str, dict[PageOwner, None]] = {}  # the newest first
+        for past in self._history.latest():
+            event = members(past.payload) if past.payload else {}
+            if event.get("loc") in lost and event.get("id") is not None:
+                said.setdefault(event["loc"], {})[_owner(event)] = None
+        claims = self._claims(owner for of in said.values() for owner in of)
+        found = {}
+        for loc, of in said.items():
+            page = lost[loc]
+            left = page.owner if page else b""
+            # Who deleted it by its URL alone left the claim of its id as it was; who then deleted
+            # it by its id, too, left no trace of it but that event.
+            known = [owner for owner in of if _digest(owner) == left or claims[owner] == loc]
+            known += [] if left else [owner for owner in of if not claims[owner]]
+            if known:
+                found[loc] = known[0]
+        return found
+
+    def _claims(self, owners: Iterable[PageOwner]) -> dict[PageOwner, str]:
+        """Where the page of each id is by now; empty where it was deleted."""
+        digests = {owner: _digest(owner) for owner in owners}
+        stored = self._lookup.records([], list(dict.fromkeys(digests.values())))[1]
+        return {
+            owner: Claim.unpack(stored[digest]).loc if stored[digest] else ""
+            for owner, digest in digests.items()
+        }
 
 
-def plan(
-    wanted: Mapping[str, bytes | None],
-    facts: Mapping[str, Fact],
-    section: str,
-    urls: int,
-    now_ms: int,
-) -> Plan:
-    """What takes each page back to its line in `wanted`, in a file of `section` that lists `urls`.
-
-    `now_ms` is the time in ms since 1970, by the clock that orders events.
-    """
-    gone, changed, back = list[Event](), list[Event](), list[Event]()
-    left: dict[str, list[str]] = {}
-    noted: dict[str, list[str]] = {}
-    for loc, line in sorted(wanted.items()):
-        fact = facts[loc]
-        if line == fact.line:
-            continue
-        if why := _obstacle(fact):
-            if line is not None or not fact.elsewhere:
-                left.setdefault(why, []).append(loc)
-            continue
-        version = fact.stamp_ms if fact.stamp_ms > now_ms else None
-        if line is None:
-            gone.append(Event("delete", loc, version=version))
-        elif fact.line is not None:
-            changed.append(_restored(line, fact, section, version))
-        else:
-            back.append(_restored(line, fact, section, version))
-            for note in _notes(fact):
-                noted.setdefault(note, []).append(loc)
-    return Plan(gone, changed, back, left, noted, urls)
+def summary(plan: RollbackPlan) -> str:
+    """What a plan comes to, in a sentence."""
+    said = [
+        f"{counted(len(plan.back), 'page')} back", f"{len(plan.changed)} changed",
+        f"{len(plan.gone)} gone",
+    ]  # fmt: skip
+    if left := sum(map(len, plan.left.values())):
+        said.append(f"{left} left as they are")
+    return ", ".join(said)
 
 
-def _obstacle(fact: Fact) -> str:
-    if fact.elsewhere:
-        return ELSEWHERE
-    return GROUPED if fact.grouped else ""
+def _leaves(loc: str, wanted: Mapping[str, bytes | None]) -> bool:
+    """Whether the page at `loc` goes by the same rollback."""
+    return loc in wanted and wanted[loc] is None
 
 
-def _notes(fact: Fact) -> Iterator[str]:
-    if not fact.returns:
-        yield NO_PLACE
-    if fact.anonymous:
-        yield NO_ID
+def _owner(event: Mapping[str, Any]) -> PageOwner:
+    names = {"source": NATIVE, "kind": "", "locale": ""}
+    values = {name: str(event.get(name, default)) for name, default in names.items()}
+    return PageOwner(id=str(event["id"]), **values)
 
 
-def _restored(line: bytes, fact: Fact, section: str, version: int | None) -> Event:
-    """The event that lists a page by `line`: without a version, so that it is the newest, unless
-    the page has one that lies in the future: then with the same, for the later of two counts.
-    """
-    entry = fragments.parse(line)
-    owner = fact.owner._asdict() if fact.owner else {}
-    return Event(
-        "upsert", entry.loc, section=section, version=version, lastmod=entry.lastmod,
-        changefreq=entry.changefreq, priority=entry.priority, images=entry.images,
-        videos=entry.videos, news=fact.news, alternates=entry.alternates,
-        title=fact.title or None, **owner,
-    )  # fmt: skip
-
-
-def linked(wanted: Mapping[str, bytes | None]) -> dict[str, set[str]]:
-    """Which other pages each line in `wanted` names as alternates, if any."""
-    found = {}
-    for loc, line in wanted.items():
-        hrefs = {href for _, href in fragments.parse(line).alternates} if line else set()
-        if others := hrefs - {loc}:
-            found[loc] = others
-    return found
+def _digest(owner: PageOwner) -> bytes:
+    return owner_of(owner.source, owner.kind, owner.id, owner.locale)

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 import redis
 
-from shared import shards, urls
-from shared.admin.dead import subject as subject_of
+from shared.admin.dead_letters import subject as subject_of
 from shared.admin.outcomes import is_id
 from shared.admin.queues import members
+from shared.admin.site_status import Inspector
+from shared.config.site import Site
 from shared.errors import Fault, InvalidError, UrlError
-from shared.inspector import Inspector
-from shared.shards import Shard
-from shared.sites import Site
-from shared.store.contract import Keys
-from shared.store.dead import Dead, Letter
-from shared.store.history import REFUSED, History, Past
-from shared.store.queues import EVENTS, NOTIFY, PUBLISH, Queued, Queues
-from shared.store.redis import answering
-from shared.store.revisions import Line, Revision, Revisions
+from shared.sitemap import shards, urls
+from shared.sitemap.shards import Shard
+from shared.store.client import answering
+from shared.store.keys import Keys
+from shared.store.operations.dead_letters import DeadLetter, DeadLetters
+from shared.store.operations.event_log import REFUSED, EventLog, LoggedEvent
+from shared.store.operations.queues import EVENTS, NOTIFY, PUBLISH, QueuedEvent, Queues
+from shared.store.publishing.revisions import ChangedLine, Revision, Revisions
 
 _REQUEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _LOOKED_AT = 5_000
@@ -53,7 +53,7 @@ class Timeline(NamedTuple):
     event: Mapping[str, Any]
     payload: bytes
     steps: Sequence[Step]
-    lines: Sequence[Line] = ()
+    lines: Sequence[ChangedLine] = ()
     letter: str = ""
 
 
@@ -62,8 +62,8 @@ class Timelines:
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._client, self._site, self._keys = client, site, Keys(name)
-        self._queues, self._dead = Queues(client, name), Dead(client, name)
-        self._history, self._revisions = History(client, name), Revisions(client, name)
+        self._queues, self._dead = Queues(client, name), DeadLetters(client, name)
+        self._history, self._revisions = EventLog(client, name), Revisions(client, name)
         self._inspector = Inspector(client, name, site)
 
     def show(self, asked: str) -> Timeline:
@@ -114,7 +114,7 @@ class Timelines:
             ident, subject_of(payload), state, members(payload), payload, [accepted, *steps]
         )
 
-    def _waits(self, queued: Queued) -> Iterator[Any]:
+    def _waits(self, queued: QueuedEvent) -> Iterator[Any]:
         """Its state, and the step that lasts."""
         paused = self._queues.paused().get(EVENTS)
         if queued.consumer:
@@ -127,16 +127,16 @@ class Timelines:
         what = f"events are paused by {paused.by}" if paused else "no worker has taken it yet"
         yield Step("waiting", what, None, None)
 
-    def _buried(self, ident: str, accepted: Step, letter: Letter) -> Timeline:
+    def _buried(self, ident: str, accepted: Step, letter: DeadLetter) -> Timeline:
         what = f"{letter.error} (tried {letter.tries} times); kept as {letter.id}"
         step = _step("dead", what, letter.since_ms, accepted)
         made = self._made(ident, letter.payload, accepted, "dead", step)
         return made._replace(letter=letter.id)
 
-    def _decided(self, ident: str, accepted: Step, pasts: Sequence[Past]) -> Timeline:
+    def _decided(self, ident: str, accepted: Step, pasts: Sequence[LoggedEvent]) -> Timeline:
         last = pasts[-1]
         steps = [accepted, *(_step("decided", past.reason, past.at_ms, accepted) for past in pasts)]
-        state, lines = "unchanged", tuple[Line, ...]()
+        state, lines = "unchanged", tuple[ChangedLine, ...]()
         loc = members(last.payload).get("loc") or last.subject
         if last.changed:
             state, found, lines = self._published(str(loc), last.at_ms, accepted)
@@ -147,7 +147,7 @@ class Timelines:
 
     def _published(
         self, loc: str, since_ms: int, accepted: Step
-    ) -> tuple[str, list[Step], tuple[Line, ...]]:
+    ) -> tuple[str, list[Step], tuple[ChangedLine, ...]]:
         page = self._inspector.page(loc)
         shard = self._inspector.shard_of(page) if page else None
         revision = self._revision(loc, shard, since_ms)
@@ -229,7 +229,7 @@ class Timelines:
         return shards.file_name(shard, self._site.form)
 
 
-def _lines_of(revision: Revision, loc: str) -> tuple[Line, ...]:
+def _lines_of(revision: Revision, loc: str) -> tuple[ChangedLine, ...]:
     return tuple(line for line in revision.lines or () if line.loc == loc)
 
 

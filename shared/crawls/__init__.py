@@ -1,1 +1,1 @@
-"""Access logs read for one question: when did each engine fetch what was published."""
+"""Access logs, parsed to tell when each crawler fetched what was published; no Redis, no output."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-from shared import w3c
-from shared.crawls.lines import Request
+from shared.crawls.log_lines import LoggedRequest
+from shared.sitemap import w3c_dates
 
 INDEX, SHARD, PAGE, ROBOTS, FEED = "index", "shards", "pages", "robots.txt", "feeds"
 KINDS = (INDEX, SHARD, PAGE, ROBOTS, FEED)
@@ -27,7 +27,7 @@ _INDEX_NAME = re.compile(r"sitemap(?:-[0-9]+)?\.xml")
 _FEEDS = frozenset({"atom.xml", "rss.xml"})
 
 
-class Published(Protocol):
+class PublishedAt(Protocol):
     """What was published when (ms since 1970), in any order."""
 
     def files(self) -> Iterable[tuple[str, int]]:
@@ -77,11 +77,11 @@ class _Watched:
                 yield fetched - published
 
 
-class Crawls:
+class CrawlDelays:
     """Takes the fetches of engines in any order; holds publishes and first fetches, not the log."""
 
     def __init__(
-        self, base: str, published: Published, listed: Iterable[str] = (), since_ms: int = 0
+        self, base: str, published: PublishedAt, listed: Iterable[str] = (), since_ms: int = 0
     ) -> None:
         """`base` is the site's address; `listed` are URLs of files whose last fetch is told even
         if they were not published lately. Fetches before `since_ms` are passed over.
@@ -112,7 +112,7 @@ class Crawls:
             self._watched[url.removeprefix(self._origin)] = watched
             self._of_kind[kind].append(watched)
 
-    def fetched(self, engine: str, request: Request) -> str | None:
+    def fetched(self, engine: str, request: LoggedRequest) -> str | None:
         """The kind of what `request` fetched, if that is one of ours; None otherwise."""
         if request.host and _bare(request.host) != self._host:
             self.other_hosts += 1
@@ -125,7 +125,7 @@ class Crawls:
         found = self._watched.get(_canonical(request.target))
         return found.kind if found else None
 
-    def take(self, engine: str, request: Request) -> None:
+    def take(self, engine: str, request: LoggedRequest) -> None:
         """Count a fetch of which `fetched` gave a kind."""
         found = self._watched[_canonical(request.target)]
         found.take(engine, request.at_ms)
@@ -202,7 +202,7 @@ def _told(watched: Sequence[_Watched], engine: str, period: Period) -> dict[str,
         "fetched": len(delays),
         "p50_s": percentile(delays, 0.5) / 1000 if delays else None,
         "p95_s": percentile(delays, 0.95) / 1000 if delays else None,
-        "latest": w3c.from_epoch_s(latest // 1000) if latest else None,
+        "latest": w3c_dates.from_epoch_s(latest // 1000) if latest else None,
         "histogram": _histogram(delays),
     }
 

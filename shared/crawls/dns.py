@@ -1,6 +1,6 @@
 """Whether an address is the crawler's it claims to be: reverse lookup, then forward, must agree.
 
-That is what the operators document (shared/crawls/engines.py names their pages). A name alone
+That is what the operators document (shared/crawls/crawlers.py names their pages). A name alone
 proves nothing: whoever owns an address may name it as they like.
 """
 
@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
-from shared.crawls.engines import Engine
+from shared.crawls.crawlers import CrawlerEngine
 
 GENUINE, FAKE, UNANSWERED, CLAIMED = "genuine", "fake", "unanswered", "claimed"
 """Verified; refuted; not to be told, as DNS did not answer; no way to verify by DNS."""
@@ -56,7 +56,7 @@ def _addresses(name: str) -> Sequence[str]:
 SYSTEM = Resolver(_names, _addresses)
 
 
-class Verifier:
+class CrawlerVerifier:
     """Asks once for each address; waits `lookup_s` for an answer, and `budget_s` for all."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Verifier:
         self._resolver, self._lookup_s, self._left_s = resolver, lookup_s, budget_s
         self._known: dict[str, frozenset[str] | None] = {}
 
-    def verdict(self, engine: Engine, address: str) -> str:
+    def verdict(self, engine: CrawlerEngine, address: str) -> str:
         """GENUINE, FAKE, UNANSWERED or CLAIMED."""
         if not engine.domains:
             return CLAIMED

@@ -1,1 +1,3 @@
-"""Every metric, declared once, and where its value comes from."""
+"""Every metric, declared once, and the reading of its value from Redis; no counting
+(shared/store/counting) and no HTTP.
+"""

@@ -1,1 +1,3 @@
-"""The state store: one contract, one Redis implementation, its Lua scripts."""
+"""All that is kept in Redis: keys, client, Lua scripts and a package for each kind of state; no
+HTTP and no files.
+"""

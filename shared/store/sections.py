@@ -8,10 +8,10 @@ from typing import Any
 
 import redis
 
+from shared.domain.page_record import MAX_SECTIONS
 from shared.errors import ConfigError, Fault, StoreError
-from shared.locator import MAX_SECTIONS
-from shared.store.contract import Keys
-from shared.store.redis import answering
+from shared.store.client import answering
+from shared.store.keys import Keys
 
 FORM = 3
 """Of the state: 1 had sections of 8 bits and shards of 24, 2 the keys of a section beside those of

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from shared.store.redis import answering
+from shared.store.client import answering
 
 STEP = 200
 Entry = tuple[str, dict[bytes, bytes]]

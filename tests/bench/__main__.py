@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from shared import telemetry
+from shared import logs
 from tests.bench import http, latency, rates
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
@@ -31,7 +31,7 @@ def main() -> int:
     names = set(options.names or NAMES)
     if unknown := names - set(NAMES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
-    telemetry.configure(level="error")
+    logs.configure(level="error")
     report, began = Report(), time.monotonic()
     if names & {"latency", "cost", "memory"}:
         large(report, names, scale)

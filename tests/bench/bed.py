@@ -16,18 +16,18 @@ from tempfile import TemporaryDirectory
 
 import redis
 
-from deploy.embedded import EmbeddedServer
-from shared.events import Event
-from shared.known import Arrival, Policy
-from shared.patch import decide
-from shared.routing import Routing
-from shared.settings import Settings
-from shared.sites import Site
-from shared.store.pages import Pages
-from shared.store.redis import connect
+from deploy.local.embedded_redis import EmbeddedServer
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.domain.batch_state import Arrival, Policy
+from shared.domain.decide import decide
+from shared.domain.routing import Routing
+from shared.events.event import Event
+from shared.store.client import connect
+from shared.store.pages.page_repository import PageRepository
 from tests.bench.corpus import BASE
-from worker.publisher import Published, Publisher
-from worker.pump import Pump
+from worker.ingest.inbox_consumer import InboxConsumer
+from worker.publishing.publisher import Publisher, PublishResult
 
 CONSUMER = "bench"
 LOAD = 500
@@ -38,7 +38,7 @@ class ClockedPublisher(Publisher):
 
     visible_at = 0.0
 
-    def _commit(self, *args: object, **named: object) -> Published:
+    def _commit(self, *args: object, **named: object) -> PublishResult:
         self.visible_at = time.perf_counter()
         return super()._commit(*args, **named)  # type: ignore[arg-type]
 
@@ -50,9 +50,9 @@ class Bed:
     name: str
     client: redis.Redis
     site: Site
-    pump: Pump
+    pump: InboxConsumer
     publisher: ClockedPublisher
-    pages: Pages
+    pages: PageRepository
 
     def load(self, events: Iterable[Event]) -> list[Event]:
         """List the pages of `events` and publish them, as fast as that goes; a sample of them.
@@ -107,10 +107,12 @@ def bed(
                 "shard_urls": shard_urls, "form": form, "publish_interval": interval,
             }
         )  # fmt: skip
-        pump = Pump(Settings.model_validate({"sites": {name: site}}), client, name, CONSUMER)
+        pump = InboxConsumer(
+            Settings.model_validate({"sites": {name: site}}), client, name, CONSUMER
+        )
         publisher = ClockedPublisher(client, name, site, CONSUMER)
         pump.publisher = publisher
-        yield Bed(name, client, site, pump, publisher, Pages(client, name, site.limits))
+        yield Bed(name, client, site, pump, publisher, PageRepository(client, name, site.limits))
 
 
 class Bare:

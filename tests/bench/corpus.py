@@ -12,8 +12,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shared import w3c
-from shared.events import Event
+from shared.events.event import Event
+from shared.sitemap import w3c_dates
 
 BASE = "https://www.example-shop.com"
 VOCABULARY = 2_000
@@ -43,7 +43,7 @@ class Corpus:
             while number in self._numbers:
                 number = chance.randrange(10**7, 10**8)
             self._numbers.add(number)
-            when = w3c.from_epoch_s(_FIRST_S + chance.randrange(_SPAN_S))
+            when = w3c_dates.from_epoch_s(_FIRST_S + chance.randrange(_SPAN_S))
             slug = "-".join(chance.choices(self._words, k=4))
             yield Event(
                 "upsert", f"{BASE}/articles/{when[:4]}/{when[5:7]}/{slug}-{number}", lastmod=when
@@ -52,4 +52,4 @@ class Corpus:
     def changed(self, page: Event) -> Event:
         """`page` as it is after an edit: with another lastmod."""
         second = _FIRST_S + self._random.randrange(_SPAN_S)
-        return replace(page, lastmod=w3c.from_epoch_s(second))
+        return replace(page, lastmod=w3c_dates.from_epoch_s(second))

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from shared.events import Event
+from shared.events.event import Event
 from tests.bench.bed import Bare
 from tests.bench.corpus import BASE, Corpus
 from tests.bench.rates import batches

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import redis
 
-from shared import telemetry
-from shared.settings import Settings
-from worker.importer import Importer
-from worker.pump import Pump
+from shared import logs
+from shared.config.settings import Settings
+from worker.ingest.inbox_consumer import InboxConsumer
+from worker.reconcile.importer import Importer
 from worker.sources import read
 
 BASE = "https://www.example.com/"
@@ -38,7 +38,7 @@ def main() -> None:
     asked.add_argument("--source", choices=("ndjson", "sitemap"), default="ndjson")
     asked.add_argument("--redis", default="")
     given = asked.parse_args()
-    telemetry.configure(level="warning")
+    logs.configure(level="warning")
     with tempfile.TemporaryDirectory() as home, server(Path(home), given.redis) as client:
         make = ndjson if given.source == "ndjson" else sitemaps
         source = make(Path(home), given.urls)
@@ -49,7 +49,7 @@ def measure(client: redis.Redis, source: str, root: Path) -> dict[str, float]:
     """Import and publish `source` on an empty server."""
     site = {"base_url": BASE, "web_root": root, "tokens": ["a token of some length"]}
     settings = Settings.model_validate({"sites": {"bench": site}})
-    pump = Pump(settings, client, "bench", "bench")
+    pump = InboxConsumer(settings, client, "bench", "bench")
     importer = Importer(client, "bench", settings.sites["bench"], None)
     before, start = peak_mib(), time.perf_counter()
     done = importer.run(

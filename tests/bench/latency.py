@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from shared import blocks, fragments
-from shared.entries import Entry
-from shared.events import Event
-from shared.shards import Shard, ShardState
-from shared.sites import Site
-from shared.store.work import Taken
+from shared.config.site import Site
+from shared.events.event import Event
+from shared.sitemap import blocks, fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.shards import Shard, ShardState
+from shared.store.publishing.publish_batch import ShardWork
 from tests.bench.bed import Bare, Bed
 from tests.bench.corpus import BASE, Corpus
 from tests.bench.report import Figure, Report, compared
 from tests.bench.scale import Scale
-from worker.merging import check, merge, render
+from worker.publishing.shard_merge import check, merge, render
 
 
 def one_event(bed: Bed, event: Event) -> tuple[float, float, list[tuple[str, bytes]]]:
@@ -99,7 +99,7 @@ def rerender(report: Report, corpus: Corpus, scale: Scale) -> None:
         for page in range(turn * 10, turn * 10 + 10):
             patch = {fragments.key(entries[page].loc): lines[page].replace(b"Z<", b"z<")}
             began = time.perf_counter()
-            merged = merge(Taken(shard, state, {0: patch}, whole, None))
+            merged = merge(ShardWork(shard, state, {0: patch}, whole, None))
             render(merged, site)
             check(merged)
             pairs.append(((time.perf_counter() - began) * 1e3, full * 1e3))

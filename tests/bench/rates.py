@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import redis
 
-from shared import fragments
-from shared.entries import Entry
-from shared.events import Event
-from shared.known import Arrival, Policy
-from shared.locator import bucket_of, digest_of, field_of
-from shared.patch import decide
-from shared.routing import Routing
+from shared.domain.batch_state import Arrival, Policy
+from shared.domain.decide import decide
+from shared.domain.page_record import bucket_of, digest_of, field_of
+from shared.domain.routing import Routing
+from shared.events.event import Event
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
 from tests.bench.bed import LOAD, Bed
 from tests.bench.corpus import Corpus
 from tests.bench.report import Figure, Report, compared

@@ -28,7 +28,7 @@ class Mistake(NamedTuple):
 MISTAKES: Mapping[str, Mistake] = {
     # Events count as done when they are read: who dies before applying them loses them.
     "early-ack": Mistake(
-        "shared/inbox.py",
+        "shared/store/inbox/inbox.py",
         "            GROUP, consumer, {self._keys.inbox: after}, count=count\n        )\n",
         "            GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True\n"
         "        )\n"
@@ -38,14 +38,14 @@ MISTAKES: Mapping[str, Mistake] = {
     ),
     # What comes in during a publish counts as published.
     "no-generation": Mistake(
-        "shared/store/commit.lua",
+        "shared/store/publishing/commit_publish.lua",
         "    if clean then\n      redis.call('ZREM', KEYS[2], each.shard)\n",
         "    if each.stored then\n      redis.call('ZREM', KEYS[2], each.shard)\n",
         r"\(c\)",
     ),
     # The index names versions that the shards have yet to reach.
     "index-first": Mistake(
-        "worker/publisher.py",
+        "worker/publishing/publisher.py",
         "        refused = []\n        for shard, file in staged.items():\n",
         "        for file in indexes:\n            root.place(file)\n"
         "        __import__('time').sleep(0.05)\n"
@@ -54,7 +54,7 @@ MISTAKES: Mapping[str, Mistake] = {
     ),
     # Files are written where they stand: a reader sees halves.
     "in-place": Mistake(
-        "worker/files.py",
+        "worker/publishing/web_root.py",
         "            os.rename(temp, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)\n",
         "            new = open(f'{self.path}/{temp}', 'rb').read()\n"
         "            open(f'{self.path}/{name}', 'wb', 0).writelines([new[:2000], new[2000:]])\n"
@@ -64,7 +64,7 @@ MISTAKES: Mapping[str, Mistake] = {
 }
 
 NEXT_SCHEMA = Mistake(
-    "shared/events.py", "SCHEMA = 2\nPLAIN_SCHEMA = 1\n", "SCHEMA = 3\nPLAIN_SCHEMA = 3\n"
+    "shared/events/event.py", "SCHEMA = 2\nPLAIN_SCHEMA = 1\n", "SCHEMA = 3\nPLAIN_SCHEMA = 3\n"
 )
 """No mistake: the event schema of a next version (F21)."""
 

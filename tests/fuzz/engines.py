@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from shared.sites import Site
-from worker.notify.contract import LONGEST_WAIT_S, Allowed, Answer, Page, Request, Verdict
-from worker.notify.registry import tellers
+from shared.config.site import Site
+from worker.http.exchange import AllowedHosts, OutboundAnswer, OutboundRequest
+from worker.notify.engine import LONGEST_WAIT_S, AnswerVerdict, NotifiedPage
+from worker.notify.engines.registry import tellers
 
 BASE = "https://www.example.com/"
 SECRET = "canary-of-the-engine"
 SECRETIVE = ("bing", "yandex", "baidu")
-PAGES = [Page(BASE + "a", live=True, section="jobs"), Page(BASE + "b", live=True, section="jobs")]
+PAGES = [
+    NotifiedPage(BASE + "a", live=True, section="jobs"),
+    NotifiedPage(BASE + "b", live=True, section="jobs"),
+]
 
 _SITE = Site.model_validate({
     "base_url": BASE, "web_root": Path("public"), "tokens": ["0123456789abcdef"],
@@ -37,9 +41,9 @@ def answers(data: bytes) -> None:
     status = int(number) if number.isdigit() and len(number) == 3 else 200
     # A part of it that the answer made up is not one that was cut off here.
     whole = body.count(SECRET[:12].encode()) == body.count(SECRET.encode())
-    given = Answer(status, {"retry-after": wait.decode("latin-1")}, body)
+    given = OutboundAnswer(status, {"retry-after": wait.decode("latin-1")}, body)
 
-    def outbound(request: Request, allowed: Allowed) -> Answer:
+    def outbound(request: OutboundRequest, allowed: AllowedHosts) -> OutboundAnswer:
         assert SECRET not in request.shown
         assert request.url.split("/")[2] in allowed.hosts
         return given
@@ -57,7 +61,7 @@ def answers(data: bytes) -> None:
         assert outcome.wait is None or 0 <= outcome.wait <= LONGEST_WAIT_S
         assert outcome.told or not outcome.rejected
         if status in {403, 404, 422} and body[:1] != b"{" and name != "search_console":
-            held = {Verdict.FORBIDDEN, Verdict.REFUSED, Verdict.HELD}
+            held = {AnswerVerdict.FORBIDDEN, AnswerVerdict.REFUSED, AnswerVerdict.HELD}
             assert outcome.verdict in held, name
 
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import re
 
-from shared import urls
-from shared.connections import Connection
-from shared.events import Event
-from shared.members import Rules
-from shared.urls import Base
+from shared.config.cms_connections import Connection
+from shared.events.event import Event
+from shared.events.event_fields import EventRules
+from shared.sitemap import urls
+from shared.sitemap.urls import Base
 from webhook.auth import Credentials
-from webhook.body import MAX_ITEMS
 from webhook.problems import RefusedError
-from webhook.sources.contract import Config, Hook, Keys
+from webhook.request.strict_json import MAX_ITEMS
+from webhook.sources.adapter import AdapterContext, Delivery, SenderSecrets
+from webhook.sources.event_builder import MAX_REASONS, take
 from webhook.sources.registry import REGISTRY
-from webhook.sources.taking import MAX_REASONS, take
 
 BASE = Base.parse("https://www.example.com/d/")
-RULES = Rules(BASE, frozenset({"pages", "posts"}))
+RULES = EventRules(BASE, frozenset({"pages", "posts"}))
 NOW = 1_795_000_000
 NAMES = sorted(REGISTRY)
-KEYS = Keys([b"a-secret-of-the-connection"], Credentials((b"k" * 32,), (b"a-token-of-the-site",)))
+KEYS = SenderSecrets(
+    [b"a-secret-of-the-connection"], Credentials((b"k" * 32,), (b"a-token-of-the-site",))
+)
 TOPICS = (
     "x-contentful-topic", "sanity-operation", "x-shopify-topic", "x-wc-webhook-topic",
     "x-github-event", "x-drupal-event", "x-drupal-webhooks-event", "ce-specversion", "ce-type",
@@ -45,7 +47,7 @@ def deliveries(data: bytes) -> None:
     }  # fmt: skip
     headers = {**kind, **dict.fromkeys(TOPICS, said), "ce-id": "1", "ce-source": said}
     proofs = dict.fromkeys(PROOFS, proof.decode("latin-1"))
-    hook = Hook("POST", "/v1/sites/demo/hooks/x", headers, body.rstrip(b"\0"))
+    hook = Delivery("POST", "/v1/sites/demo/hooks/x", headers, body.rstrip(b"\0"))
     try:
         REGISTRY[name].verify(hook._replace(headers=headers | proofs), KEYS, NOW)
     except RefusedError as error:
@@ -56,10 +58,10 @@ def deliveries(data: bytes) -> None:
     _understood(name, hook)
 
 
-def _understood(name: str, hook: Hook) -> None:
+def _understood(name: str, hook: Delivery) -> None:
     settings = {"permalinks": {"*": "/d/{slug}", "content/{slug}.md": "/d/{slug}"}}
     connection = Connection.model_validate(settings | {"locales": ["en", "de"]})
-    outcomes = REGISTRY[name].translate(hook, Config(name, connection, RULES))
+    outcomes = REGISTRY[name].translate(hook, AdapterContext(name, connection, RULES))
     try:
         taken = take(name, outcomes, RULES, None, NOW * 1000)
     except RefusedError as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 from io import BufferedReader, BytesIO
 
-from shared.crawls.delays import Crawls
-from shared.crawls.engines import engine_of
-from shared.crawls.lines import parse
-from shared.crawls.logs import Log
+from shared.crawls.crawlers import engine_of
+from shared.crawls.delays import CrawlDelays
+from shared.crawls.log_files import AccessLog
+from shared.crawls.log_lines import parse
 from tests.unit.crawling import Facts, caddy, combined, nginx_json
 
 _AT_MS = 1_795_284_000_000
@@ -23,7 +23,10 @@ SEEDS = (*_LINES, b"".join(_LINES), gzip.compress(_LINES[0]))
 
 def access_log(data: bytes) -> None:
     """What a plain reading of every line finds is found, and can be counted."""
-    log, crawls = Log(), Crawls("https://www.example.com/", Facts([(_URL, 1)], [(_URL, 1)]))
+    log, crawls = (
+        AccessLog(),
+        CrawlDelays("https://www.example.com/", Facts([(_URL, 1)], [(_URL, 1)])),
+    )
     found = []
     try:
         for engine, request in log.read(BufferedReader(BytesIO(data))):  # type: ignore[type-var]

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from shared import urls, w3c
 from shared.errors import DateError, SourceError, UrlError
-from shared.urls import Base
-from worker.sources import Item, Note, Record, Refusal, read
-from worker.sources.tables import EXTRAS
+from shared.sitemap import urls, w3c_dates
+from shared.sitemap.urls import Base
+from worker.sources import Item, Note, RecordRefusal, SourceRecord, read
+from worker.sources.csv_pages import EXTRAS
 
 BASE = Base.parse("https://a.example/")
 SPACE = " \t\r\n"
@@ -54,12 +54,12 @@ def _items(source: str) -> tuple[list[Item], str]:
 
 def _check(item: Item, name: str) -> None:
     assert item.where.startswith(name)
-    if isinstance(item, (Note, Refusal)):
+    if isinstance(item, (Note, RecordRefusal)):
         assert item.rule
         assert item.detail
         item.detail.encode()
         return
-    assert isinstance(item, Record)
+    assert isinstance(item, SourceRecord)
     extra = item.extra or {}
     texts = (item.loc, item.lastmod, item.changefreq, item.priority, *map(extra.get, EXTRAS))
     json.dumps(extra, ensure_ascii=False).encode()
@@ -70,7 +70,7 @@ def _check(item: Item, name: str) -> None:
     assert item.loc
     try:
         urls.canonical(item.loc, BASE)
-        w3c.canonical(item.lastmod or "2026-01-01")
+        w3c_dates.canonical(item.lastmod or "2026-01-01")
     except (UrlError, DateError):
         pass
 

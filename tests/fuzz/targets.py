@@ -18,21 +18,22 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
-from shared import fragments, robots, urls, w3c
-from shared.entries import CHANGEFREQS, Entry
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
-from shared.events import Event, SchemaError, parse
-from shared.extensions import alternates, images, news, videos
-from shared.members import TYPES, Rules
-from shared.urls import Base
+from shared.events.event import Event, SchemaError, parse
+from shared.events.event_fields import TYPES, EventRules
+from shared.sitemap import fragments, robots, urls, w3c_dates
+from shared.sitemap.entry import CHANGEFREQS, Entry
+from shared.sitemap.extensions import alternates, images, news, videos
+from shared.sitemap.urls import Base
 from tests.fuzz import engines, hooks, logs, sources
-from webhook import auth, body, wire
+from webhook import auth
 from webhook.auth import Credentials
 from webhook.problems import MAX_FAULTS, RefusedError
+from webhook.request import request_body, strict_json
 from webhook.sources import native
 
 BASE = Base.parse("https://www.example.com/d/")
-RULES = Rules(BASE, frozenset({"pages", "posts", "news"}), news=frozenset({"news"}))
+RULES = EventRules(BASE, frozenset({"pages", "posts", "news"}), news=frozenset({"news"}))
 ROOT = "<urlset " + " ".join(
     f'xmlns:{module.PREFIX}="{module.NAMESPACE}"' for module in (alternates, images, videos, news)
 )
@@ -89,16 +90,16 @@ def _check_event(event: Event) -> None:
 
 def decoding(data: bytes) -> None:
     """Strict JSON: what is taken is what the standard library reads, and never too deep."""
-    for read in (body.batch, body.lines):
+    for read in (strict_json.batch, strict_json.lines):
         try:
             items = read(data)
         except RefusedError as error:
             assert error.code in {"json", "too-many"}
             continue
-        assert 0 < len(items) <= body.MAX_ITEMS
-        assert all(_depth(item) <= body.MAX_DEPTH for item in items)
+        assert 0 < len(items) <= strict_json.MAX_ITEMS
+        assert all(_depth(item) <= strict_json.MAX_DEPTH for item in items)
         json.dumps(items, ensure_ascii=False, allow_nan=False).encode()
-        if read is body.batch:
+        if read is strict_json.batch:
             value = json.loads(data)
             assert items == (value if isinstance(value, list) else [value])
 
@@ -148,12 +149,12 @@ def framing(data: bytes) -> None:
         given["transfer-encoding"] = transfer
     headers = {name: value.decode("latin-1") for name, value in given.items()}
     try:
-        assert wire.media_type(headers, native.MEDIA_TYPES) in native.MEDIA_TYPES
+        assert request_body.media_type(headers, native.MEDIA_TYPES) in native.MEDIA_TYPES
         assert coding.strip(b" \t").lower() in {b"", b"identity"}
     except RefusedError as error:
         assert error.code in {"media-type", "content-encoding"}
     try:
-        found = wire.read(BytesIO(content), headers, 1_000)
+        found = request_body.read(BytesIO(content), headers, 1_000)
     except RefusedError as error:
         assert error.code in {"length-required", "too-large", "malformed"}
     else:
@@ -186,10 +187,10 @@ def dates(data: bytes) -> None:
     """W3C dates: one published form, of the same moment."""
     text = data.decode("utf-8", "replace")
     try:
-        form = w3c.canonical(text)
+        form = w3c_dates.canonical(text)
     except DateError:
         return
-    assert w3c.canonical(form) == form
+    assert w3c_dates.canonical(form) == form
     assert re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?", form)
     moment = datetime.fromisoformat(form)
     if len(form) == 10:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.integration.rig import Rig
-from worker.pump import Pump
+from worker.ingest.inbox_consumer import InboxConsumer
 
 
 class Clock:
@@ -25,5 +25,5 @@ class Clocked(Rig):
         self.clock = clock
         super().__init__(*arguments, **options)
 
-    def pump(self, consumer: str = "w1") -> Pump:
-        return Pump(self.settings, self.client, self.name, consumer, self.clock)
+    def pump(self, consumer: str = "w1") -> InboxConsumer:
+        return InboxConsumer(self.settings, self.client, self.name, consumer, self.clock)

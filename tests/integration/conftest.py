@@ -21,7 +21,7 @@ import pytest
 import redis
 from flask.testing import FlaskClient
 
-from shared.settings import Settings
+from shared.config.settings import Settings
 from tests.integration import console
 from tests.integration.console import Browser, Configure
 from tests.integration.rig import check_keys

@@ -12,8 +12,8 @@ import redis
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from shared.settings import Settings
-from shared.store.audit import Audit
+from shared.config.settings import Settings
+from shared.store.operations.audit_log import AuditLog
 from webhook.app import create_app
 
 DOMAIN = "sitemaps.example.com"
@@ -110,4 +110,4 @@ class Browser:
 
 
 def outcomes(store: redis.Redis) -> list[tuple[str, str, str, bool]]:
-    return [(e.who, e.action, e.outcome, e.done) for e in reversed(Audit(store).read())]
+    return [(e.who, e.action, e.outcome, e.done) for e in reversed(AuditLog(store).read())]

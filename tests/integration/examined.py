@@ -10,20 +10,20 @@ from pathlib import Path
 
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from deploy.webroot import TYPES, Files
-from shared.sites import Site
-from shared.store.checks import OK, Finding, Report
+from deploy.web.static_files import TYPES, StaticFiles
+from shared.config.site import Site
+from shared.store.operations.checks import OK, CheckFinding, CheckReport
 from tests.integration.rig import Rig
 from tests.unit.cms import Asked, Reply, served
-from worker.examining.examination import Examination
+from worker.checks.examination import Examination
 
 
-def examine(rig: Rig, *, served: bool = False) -> Report:
+def examine(rig: Rig, *, served: bool = False) -> CheckReport:
     """A check of the rig's site."""
     return Examination(rig.client, rig.name, rig.site, "test").run(by="a test", served=served)
 
 
-def wrong(report: Report) -> dict[str, Finding]:
+def wrong(report: CheckReport) -> dict[str, CheckFinding]:
     """What it found; that there is no source is known."""
     return {
         each.check: each
@@ -81,8 +81,8 @@ class _Quiet(WSGIRequestHandler):
 @contextmanager
 def own_server(make: Callable[[str], Site]) -> Iterator[None]:
     """The server that `sitemapd up` serves files with, for the site at its address."""
-    server = make_server("127.0.0.1", 0, Files([]), threaded=True, request_handler=_Quiet)
-    server.app = Files([make(f"http://127.0.0.1:{server.server_port}/")])
+    server = make_server("127.0.0.1", 0, StaticFiles([]), threaded=True, request_handler=_Quiet)
+    server.app = StaticFiles([make(f"http://127.0.0.1:{server.server_port}/")])
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -1,6 +1,7 @@
 """A WebSub hub on loopback, by the specification: it verifies, distributes and forgets.
 
-https://www.w3.org/TR/websub/, 5 to 7; publishers tell it of a feed as worker/notify/websub.py does.
+https://www.w3.org/TR/websub/, 5 to 7; publishers tell it of a feed as
+worker/notify/engines/websub.py does.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ import redis
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from shared.notify.engines import Engine as Config
-from shared.store.notices import Breaker, Fate, Notices
+from shared.config.notify.engines import EngineSettings as Config
+from shared.store.notify.notification_queue import Breaker, Fate, NotificationQueue
 from tests.integration.engines import reply
 from tests.integration.rig import Rig
-from worker.notify.outbound import ask
-from worker.notify.telling import Telling
+from worker.http.http_guard import ask
+from worker.notify.dispatcher import Dispatcher
 
 KEY = "0123456789abcdef0123456789abcdef"
 MINUTE = 60_000
@@ -80,12 +80,12 @@ class Desk:
         root.mkdir(exist_ok=True)
         self.rig = Rig(client, root, name=name, **here(tables, **more))
         self.now = NOON
-        self.notices = Notices(client, self.rig.name)
+        self.notices = NotificationQueue(client, self.rig.name)
         self.telling = self.another("w1")
 
-    def another(self, owner: str, seconds: float = 2.0) -> Telling:
+    def another(self, owner: str, seconds: float = 2.0) -> Dispatcher:
         """As another worker would."""
-        return Telling(
+        return Dispatcher(
             self.rig.client, self.rig.name, self.rig.site, owner, clock=lambda: self.now,
             outbound=partial(ask, seconds=seconds), jitter=lambda: 0.0,
         )  # fmt: skip
@@ -93,7 +93,7 @@ class Desk:
     def enqueue(self, *locs: str) -> None:
         self.notices.enqueue(list(self.telling.tellers), locs, self.now)
 
-    def look(self, telling: Telling | None = None) -> None:
+    def look(self, telling: Dispatcher | None = None) -> None:
         """Like the worker: until nothing is due."""
         telling = telling or self.telling
         for _ in range(50):

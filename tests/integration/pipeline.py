@@ -9,14 +9,14 @@ from typing import Any
 
 import redis
 
-from shared.events import parse
-from shared.inbox import Inbox
-from shared.settings import Settings
-from shared.sites import Site
+from shared.clock import now_ms
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.events.event import parse
+from shared.store.inbox.inbox import Inbox
 from tests.integration.logs import silence
-from worker.importer import Importer, Progress, Said
-from worker.pump import Pump
-from worker.settling import now_ms
+from worker.ingest.inbox_consumer import InboxConsumer
+from worker.reconcile.importer import Importer, ImportProgress, Said
 from worker.sources import read
 
 NAME = "site"
@@ -42,15 +42,15 @@ class Pipeline:
         self._site = self.settings.sites[NAME]
         self.inbox = Inbox(client, NAME)
         self.now_ms = now_ms
-        self.pump = Pump(self.settings, client, NAME, "test", now_ms)
+        self.pump = InboxConsumer(self.settings, client, NAME, "test", now_ms)
 
     def bring(
         self,
         source: str,
         section: str | None = None,
         *,
-        report: Callable[[Progress], None] = lambda _: None,
-    ) -> tuple[Progress, list[Said]]:
+        report: Callable[[ImportProgress], None] = lambda _: None,
+    ) -> tuple[ImportProgress, list[Said]]:
         """Import `source` and publish it: how far it came and everything that was said."""
         said: list[Said] = []
         importer = Importer(self._client, NAME, self._site, section, self.now_ms)

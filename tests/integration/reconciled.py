@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shared.scopes import WHOLE, Scope
+from shared.events.resync_scope import WHOLE, Scope
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.comparing import Comparison
-from worker.findings import Findings
-from worker.reconciling import Reconciler, Repairs
-from worker.sources import Item, Record
-from worker.translating import Said
+from worker.reconcile.diff_spool import DiffSpool
+from worker.reconcile.event_mapping import Said
+from worker.reconcile.reconciler import Reconciler, Repairs
+from worker.reconcile.source_diff import SourceDiff
+from worker.sources import Item, SourceRecord
 
 
-def record(path: str, lastmod: str | None = None, **members: Any) -> Record:
+def record(path: str, lastmod: str | None = None, **members: Any) -> SourceRecord:
     """What a source says of one page of the site."""
-    return Record(BASE + path, f"source#{path}", lastmod, **members)
+    return SourceRecord(BASE + path, f"source#{path}", lastmod, **members)
 
 
 def differences(rig: Rig, items: Iterable[Item], scope: Scope = WHOLE) -> set[tuple[str, str]]:
     """What is different, and the page, as `verify` says it."""
-    with Findings() as findings:
-        comparison = Comparison(
+    with DiffSpool() as findings:
+        comparison = SourceDiff(
             rig.client, rig.name, rig.site, scope, findings, rig.resyncs.begin_ms()
         )
         comparison.run(items, say=lambda _: None)

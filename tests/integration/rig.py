@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 import redis
 from lxml import etree
 
-from shared import fragments, shards, w3c
-from shared.blocks import Block
-from shared.events import Event, parse
-from shared.inbox import Inbox
-from shared.settings import Settings
-from shared.shards import Limits
-from shared.sites import Site
-from shared.store import history
-from shared.store.contract import PERMANENT, Keys
-from shared.store.pages import Pages
-from shared.store.publishing import Publishing
-from shared.store.resyncs import Resyncs
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.events.event import Event, parse
+from shared.sitemap import fragments, shards, w3c_dates
+from shared.sitemap.blocks import Block
+from shared.sitemap.shards import Limits
+from shared.store.inbox.inbox import Inbox
+from shared.store.keys import PERMANENT, Keys
+from shared.store.operations import event_log
+from shared.store.operations.resync_requests import ResyncRequests
+from shared.store.pages.page_repository import PageRepository
+from shared.store.publishing.publish_state import PublishState
 from tests.integration.logs import silence
-from worker.audit import Audit
-from worker.consistency.examining import Consistency
-from worker.pump import Pump
+from worker.checks.consistency.examination import Consistency
+from worker.checks.verify import Verification
+from worker.ingest.inbox_consumer import InboxConsumer
 
 BASE = "https://www.example.com/"
 NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -84,9 +84,9 @@ class Rig:
         self.site = self.settings.sites[name]
         self.keys = Keys(name)
         self.inbox = Inbox(client, name)
-        self.pages = Pages(client, name, self.site.limits)
-        self.state = Publishing(client, name)
-        self.resyncs = Resyncs(client, name)
+        self.pages = PageRepository(client, name, self.site.limits)
+        self.state = PublishState(client, name)
+        self.resyncs = ResyncRequests(client, name)
 
     def parse(self, members: dict[str, Any]) -> Event:
         return parse(members, self.site.rules)
@@ -96,8 +96,8 @@ class Rig:
         events = [self.parse(_absolute(item)) for item in items]
         return self.inbox.accept(events).ids
 
-    def pump(self, consumer: str = "w1") -> Pump:
-        return Pump(self.settings, self.client, self.name, consumer)
+    def pump(self, consumer: str = "w1") -> InboxConsumer:
+        return InboxConsumer(self.settings, self.client, self.name, consumer)
 
     def settle(self, *, seconds: float = 30, consumer: str = "w1") -> None:
         """Work like a worker with its sweep until nothing is left to do."""
@@ -113,13 +113,13 @@ class Rig:
 
     def now(self) -> str:
         """The clock of the store, as a W3C datetime."""
-        return w3c.from_epoch_s(self.resyncs.begin_ms() // 1000)
+        return w3c_dates.from_epoch_s(self.resyncs.begin_ms() // 1000)
 
     def quiet(self) -> bool:
         return not self.inbox.waiting() and not self.state.dirty()
 
-    def audit(self) -> Audit:
-        return Audit(self.client, self.name, self.site, "audit")
+    def audit(self) -> Verification:
+        return Verification(self.client, self.name, self.site, "audit")
 
     def files(self) -> dict[str, File]:
         found = {}
@@ -162,7 +162,7 @@ class Rig:
         """The batches as the worker read them: id in `recent`, and [event id, .., reason, ..]."""
         entries: Any = self.client.xrange(self.keys.recent, f"({after}" if after != "-" else "-")
         return [
-            (ident.decode(), [list(each) for each in history.unpack(fields[b"decided"])[0]])
+            (ident.decode(), [list(each) for each in event_log.unpack(fields[b"decided"])[0]])
             for ident, fields in entries
             if b"decided" in fields
         ]
@@ -208,7 +208,7 @@ class Rig:
         assert not stray, f"on the disk and in no index, or the other way round: {stray}"
         for name, lastmod in on_disk.items():
             # Later only if somebody had lost the file and the same bytes were put back.
-            assert lastmod <= w3c.from_epoch_s(self.files()[name].mtime_ns // 10**9)
+            assert lastmod <= w3c_dates.from_epoch_s(self.files()[name].mtime_ns // 10**9)
         if self.site.robots == "create":
             robots = self.root / "robots.txt"
             text = robots.read_text() if robots.exists() else ""
@@ -241,7 +241,7 @@ class Rig:
 
 
 def check_keys(client: redis.Redis) -> None:
-    """Every key of a site is permanent by the contract, or has a time to live."""
+    """Every key of a site is permanent by keys.py, or has a time to live."""
     whole = {part for part in PERMANENT if not part.endswith(":")}
     begun = tuple(part for part in PERMANENT if part.endswith(":"))
     for key in client.scan_iter("{*"):  # and not those of Celery

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from shared.scopes import Scope
-from shared.shards import Shard
-from shared.store import buckets
-from shared.store.amending import Amending, Amendment
-from shared.store.checks import Checks
-from shared.store.contract import Keys
-from shared.store.dead import Dead
-from shared.store.queues import Queues
-from shared.store.redis import Scripts
-from shared.store.snapshots import Snapshots
+from shared.events.resync_scope import Scope
+from shared.sitemap.shards import Shard
+from shared.store.client import Scripts
+from shared.store.keys import Keys
+from shared.store.operations.checks import CheckStore
+from shared.store.operations.dead_letters import DeadLetters
+from shared.store.operations.queues import Queues
+from shared.store.pages import buckets
+from shared.store.pages.amendments import Amendment, Amendments
+from shared.store.pages.snapshots import Snapshots
 from tests.integration.rig import BASE
-from worker.draining import drain_emptiest
+from worker.publishing.shard_compaction import drain_emptiest
 
 SITE: dict[str, Any] = {
     "feed": True,
@@ -135,7 +135,7 @@ def _more(rig: Any) -> None:
 def _accept(rig: Any) -> None:
     rig.send({"type": "upsert", "loc": "a"})
     rig.inbox.accept([rig.parse({"type": "delete", "loc": BASE})], rate=5, delivery="e", digest="d")
-    with _caught("accept") as rig.found:
+    with _caught("inbox/accept") as rig.found:
         events = [rig.parse({"type": "upsert", "loc": f"{BASE}{n}"}) for n in range(3)]
         rig.inbox.accept(events, delivery="d", digest="d", most=99, rate=5, quiet=True, trace="t")
 
@@ -143,7 +143,7 @@ def _accept(rig: Any) -> None:
 def _apply(rig: Any) -> None:
     _site(rig)
     _more(rig)
-    with _caught("apply") as rig.found:
+    with _caught("pages/apply") as rig.found:
         rig.pump().run()
 
 
@@ -151,7 +151,7 @@ def _apply_expiry(rig: Any) -> None:
     _site(rig)
     _more(rig)
     rig.settle()
-    with _caught("apply") as rig.found:
+    with _caught("pages/apply") as rig.found:
         pump = rig.pump()
         pump._settler._now_ms = lambda: 1 << 46
         pump.expire()
@@ -160,7 +160,7 @@ def _apply_expiry(rig: Any) -> None:
 def _apply_move(rig: Any) -> None:
     rig.do(*({"type": "upsert", "loc": f"s/{n}", "section": "seen"} for n in range(14)))
     rig.do(*({"type": "delete", "loc": f"s/{n}"} for n in range(1, 10)))
-    with _caught("apply") as rig.found:
+    with _caught("pages/apply") as rig.found:
         drain_emptiest(rig.pages, rig.state)
 
 
@@ -169,7 +169,7 @@ def _begin(rig: Any) -> None:
     _more(rig)
     rig.pump().apply_all()
     rig.client.delete(rig.keys.lease)
-    with _caught("begin") as rig.found:
+    with _caught("publishing/begin_publish") as rig.found:
         rig.pump().publisher.publish()
 
 
@@ -178,7 +178,7 @@ def _commit(rig: Any) -> None:
     _more(rig)
     pump = rig.pump()
     pump.apply_all()
-    with _caught("commit") as rig.found:
+    with _caught("publishing/commit_publish") as rig.found:
         pump.publisher.publish()
 
 
@@ -194,7 +194,7 @@ def _commit_held(rig: Any) -> None:
     rig.send(*({"type": "delete", "loc": f"p/{n}"} for n in range(59)))
     pump = rig.pump()
     pump.apply_all()
-    with _caught("commit") as rig.found:
+    with _caught("publishing/commit_publish") as rig.found:
         pump.publisher.publish()
     ((call, before),) = rig.found
     # And one page has changed again meanwhile.
@@ -209,14 +209,14 @@ def _commit_held(rig: Any) -> None:
 def _bury(rig: Any) -> None:
     _more(rig)
     (first, *_) = rig.inbox.read("w1", 3)
-    with _caught("bury") as rig.found:
+    with _caught("operations/dead_letter") as rig.found:
         rig.inbox.bury(first.id, "why", 5)
 
 
 def _purge(rig: Any) -> None:
     _more(rig)
     rig.inbox.read("w1", 3)
-    with _caught("purge") as rig.found:
+    with _caught("operations/purge") as rig.found:
         Queues(rig.client, rig.name).purge()
 
 
@@ -224,8 +224,8 @@ def _revive(rig: Any) -> None:
     _more(rig)
     for received in rig.inbox.read("w1", 3):
         rig.inbox.bury(received.id, "why", 5)
-    dead = Dead(rig.client, rig.name)
-    with _caught("revive") as rig.found:
+    dead = DeadLetters(rig.client, rig.name)
+    with _caught("operations/requeue_dead") as rig.found:
         dead.retry([letter.id for letter in dead.letters()])
 
 
@@ -233,38 +233,38 @@ def _forget(rig: Any) -> None:
     _site(rig)
     _more(rig)
     rig.settle()
-    with _caught("forget") as rig.found:
+    with _caught("pages/purge_tombstones") as rig.found:
         rig.pages.forget(1 << 46)
 
 
 def _release(rig: Any) -> None:
     _site(rig)
-    with _caught("release") as rig.found:
+    with _caught("publishing/release_lease") as rig.found:
         rig.state.release("mine", list(rig.state.shards(["pages", "seen"])))
 
 
 def _release_own(rig: Any) -> None:
     rig.state.take("mine")
-    with _caught("release") as rig.found:
+    with _caught("publishing/release_lease") as rig.found:
         rig.state.release("mine")
 
 
 def _hold(rig: Any) -> None:
     rig.state.take("mine")
-    with _caught("hold") as rig.found:
+    with _caught("publishing/extend_lease") as rig.found:
         rig.state.hold("mine")
 
 
 def _rest(rig: Any) -> None:
     _site(rig)
     rig.inbox.stay_awake()
-    with _caught("rest") as rig.found:
+    with _caught("inbox/mark_idle") as rig.found:
         rig.inbox.rest()
 
 
 def _unlock(rig: Any) -> None:
-    run = Checks(rig.client, rig.name).begin("me", "you")
-    with _caught("unlock") as rig.found:
+    run = CheckStore(rig.client, rig.name).begin("me", "you")
+    with _caught("lua/unlock") as rig.found:
         run.end()
 
 
@@ -272,13 +272,13 @@ def _answered(rig: Any) -> None:
     _more(rig)
     rig.settle()
     rig.client.zadd(rig.keys.resync, {"site": 5})
-    with _caught("answered") as rig.found:
+    with _caught("operations/close_resyncs") as rig.found:
         rig.resyncs.answered({Scope(): 5})
 
 
 def _know(rig: Any) -> None:
     _site(rig)
-    with _caught("know") as rig.found:
+    with _caught("pages/read_records") as rig.found:
         rig.pages.know([rig.parse({"type": "delete", "loc": f"{BASE}p/1", "id": "i1"})])
 
 
@@ -291,7 +291,11 @@ def _swap(rig: Any) -> None:
         if staged != name:
             rig.client.restore(staged, 0, dump)
     rig.client.set(f"{beside}restore", "tok")
-    call = Call("swap", [f"{beside}restore"], ("tok", rig.keys.prefix, f"{beside}tok:", 1))
+    call = Call(
+        "operations/swap_restored",
+        [f"{beside}restore"],
+        ("tok", rig.keys.prefix, f"{beside}tok:", 1),
+    )
     rig.found = [(call, image(rig.client))]
 
 
@@ -301,22 +305,27 @@ def _amend(rig: Any) -> None:
     repair.change(rig.keys.counters, "urls", "9", "8")
     repair.scores.append((rig.keys.expiry, "p/1", 5))
     rig.client.hset(rig.keys.counters, "urls", 9)
-    with _caught("amend") as rig.found:
-        Amending(rig.client, rig.name).write(repair)
+    with _caught("pages/amend") as rig.found:
+        Amendments(rig.client, rig.name).write(repair)
 
 
 def _buckets(rig: Any) -> None:
     _site(rig)
-    with _caught("buckets") as rig.found, pytest.MonkeyPatch.context() as patch:
+    with _caught("pages/read_buckets") as rig.found, pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "FEW_KEYS", 0)
         next(Snapshots(rig.client, rig.name).pages())
 
 
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
-    "accept": (_accept,), "amend": (_amend,), "answered": (_answered,),
-    "buckets": (_buckets,), "apply": (_apply, _apply_expiry, _apply_move),
-    "begin": (_begin,), "bury": (_bury,), "commit": (_commit, _commit_lost, _commit_held),
-    "forget": (_forget,), "hold": (_hold,), "know": (_know,), "purge": (_purge,),
-    "release": (_release, _release_own), "rest": (_rest,), "revive": (_revive,), "swap": (_swap,),
-    "unlock": (_unlock,),
+    "inbox/accept": (_accept,), "inbox/mark_idle": (_rest,),
+    "pages/amend": (_amend,), "pages/apply": (_apply, _apply_expiry, _apply_move),
+    "pages/purge_tombstones": (_forget,), "pages/read_buckets": (_buckets,),
+    "pages/read_records": (_know,),
+    "publishing/begin_publish": (_begin,),
+    "publishing/commit_publish": (_commit, _commit_lost, _commit_held),
+    "publishing/extend_lease": (_hold,), "publishing/release_lease": (_release, _release_own),
+    "operations/close_resyncs": (_answered,), "operations/dead_letter": (_bury,),
+    "operations/purge": (_purge,), "operations/requeue_dead": (_revive,),
+    "operations/swap_restored": (_swap,),
+    "lua/unlock": (_unlock,),
 }  # fmt: skip

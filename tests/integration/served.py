@@ -88,8 +88,8 @@ class Web:
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def state(self) -> set[bytes]:
-        """The keys of all sites but for counts and notes of refusals (webhook/refusals.py), which
-        decide nothing; the wake-up of an earlier test may still come in beside them.
+        """The keys of all sites but for counts and notes of refusals (webhook/rejection_log.py),
+        which decide nothing; the wake-up of an earlier test may still come in beside them.
         """
         told = (b":stats", b":counts", b":refused")
         keys = (key for key in self.store.keys("{*") if b":pulse:" not in key)

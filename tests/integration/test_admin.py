@@ -11,13 +11,13 @@ import pytest
 import redis
 from flask.testing import FlaskClient
 
-from shared.admin.dead import Choice, DeadActions
-from shared.admin.events import EventActions, Wanted, stored_lines
+from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter
+from shared.admin.events import EventActions, EventFilter, stored_lines
 from shared.admin.queues import QueueActions
 from shared.admin.timeline import Timeline, Timelines
 from shared.errors import InvalidError, StoreError
-from shared.store.dead import Dead
-from shared.store.queues import DOOR, EVENTS, NOTIFY, PUBLISH
+from shared.store.operations.dead_letters import DeadLetters
+from shared.store.operations.queues import DOOR, EVENTS, NOTIFY, PUBLISH
 from tests.integration.conftest import TOKEN, Signer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -233,16 +233,16 @@ def test_what_was_purged_is_saved_and_can_be_put_back_as_it_was_sent(
 def test_failed_events_are_grouped_by_error_and_tried_again_by_any_choice(rig: Rig) -> None:
     bury(rig, "KeyError: a", *(upsert(f"a/{n}") for n in range(4)))
     bury(rig, "OSError: b", upsert("b"))
-    dead = DeadActions(rig.client, rig.name)
+    dead = DeadLetterActions(rig.client, rig.name)
     first, second = dead.groups()
     assert (first.error, first.events, first.examples[0]) == ("KeyError: a", 4, f"{BASE}a/3")
     assert (second.error, second.events) == ("OSError: b", 1)
 
-    one = next(Dead(rig.client, rig.name).letters(error="KeyError: a"))
+    one = next(DeadLetters(rig.client, rig.name).letters(error="KeyError: a"))
     assert dead.show(one.id).payload == one.payload
-    assert dead.retry(Choice(ids=[one.id])).number == 1
-    assert dead.retry(Choice(error="OSError: b")).number == 1
-    outcome = dead.retry(Choice(everything=True))
+    assert dead.retry(DeadLetterFilter(ids=[one.id])).number == 1
+    assert dead.retry(DeadLetterFilter(error="OSError: b")).number == 1
+    outcome = dead.retry(DeadLetterFilter(everything=True))
     assert (outcome.number, len(outcome.ids)) == (3, 3)
     assert outcome.command == "sitemapd dead retry --all --site demo"
     rig.settle()
@@ -250,11 +250,11 @@ def test_failed_events_are_grouped_by_error_and_tried_again_by_any_choice(rig: R
     assert len(rig.listed()) == 5
     assert dead.groups() == []
     for choice in (
-        Choice(ids=["1-0"]),
-        Choice(ids=["x"]),
-        Choice(ids=["1" * 30 + "-0"]),
-        Choice(),
-        Choice(["1-0"], "e"),
+        DeadLetterFilter(ids=["1-0"]),
+        DeadLetterFilter(ids=["x"]),
+        DeadLetterFilter(ids=["1" * 30 + "-0"]),
+        DeadLetterFilter(),
+        DeadLetterFilter(["1-0"], "e"),
     ):
         with pytest.raises(InvalidError):
             dead.retry(choice)
@@ -263,17 +263,17 @@ def test_failed_events_are_grouped_by_error_and_tried_again_by_any_choice(rig: R
 def test_what_is_discarded_is_saved_first_and_the_others_stay(rig: Rig) -> None:
     bury(rig, "KeyError: a", upsert("a"))
     bury(rig, "OSError: b", upsert("b"))
-    dead = DeadActions(rig.client, rig.name)
+    dead = DeadLetterActions(rig.client, rig.name)
     saved: list[bytes] = []
 
     def fails(_events: object) -> None:
         raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
-        dead.discard(Choice(everything=True), fails)
+        dead.discard(DeadLetterFilter(everything=True), fails)
     assert sum(group.events for group in dead.groups()) == 2
 
-    assert dead.discard(Choice(error="KeyError: a"), saved.extend).number == 1
+    assert dead.discard(DeadLetterFilter(error="KeyError: a"), saved.extend).number == 1
 
     assert [json.loads(line)["loc"] for line in saved] == [f"{BASE}a"]
     assert [group.error for group in dead.groups()] == ["OSError: b"]
@@ -282,7 +282,7 @@ def test_what_is_discarded_is_saved_first_and_the_others_stay(rig: Rig) -> None:
 def test_a_retry_keeps_that_engines_are_not_told(rig: Rig) -> None:
     bury(rig, "E", upsert("quiet"), quiet=True)
     bury(rig, "E", upsert("loud"))
-    DeadActions(rig.client, rig.name).retry(Choice(everything=True))
+    DeadLetterActions(rig.client, rig.name).retry(DeadLetterFilter(everything=True))
 
     found = {json.loads(r.payload)["loc"]: r.quiet for r in rig.inbox.read("w1", 10)}
     assert found == {f"{BASE}quiet": True, f"{BASE}loud": False}
@@ -293,10 +293,10 @@ def test_what_came_lately_is_found_by_page_reason_kind_and_time(rig: Rig) -> Non
     rig.do(upsert("blog/b"), upsert("c"))
     rig.do(upsert("c"))
     events = EventActions(rig.client, rig.name)
-    everything = list(events.latest(Wanted()))
+    everything = list(events.latest(EventFilter()))
 
     def found(**wanted: Any) -> list[str]:
-        return [past.subject.removeprefix(BASE) for past in events.latest(Wanted(**wanted))]
+        return [past.subject.removeprefix(BASE) for past in events.latest(EventFilter(**wanted))]
 
     assert found() == ["c", "c", "blog/b", "blog/a"]
     assert found(url=f"{BASE}blog/*") == ["blog/b", "blog/a"]
@@ -304,7 +304,7 @@ def test_what_came_lately_is_found_by_page_reason_kind_and_time(rig: Rig) -> Non
     assert found(reason="same") == ["c"]
     assert found(kind="refused") == []
     assert found(since_ms=everything[-1].at_ms + 1) in (["c", "c", "blog/b"], ["c"])
-    assert [s.id for s in events.matching(Wanted(url=f"{BASE}blog/*"))] == [
+    assert [s.id for s in events.matching(EventFilter(url=f"{BASE}blog/*"))] == [
         past.event for past in reversed(everything) if "blog" in past.subject
     ]
 
@@ -333,7 +333,7 @@ def test_matching_events_end_as_their_senders_versions_say_in_whatever_order_the
     rig.do(upsert("a", version=3, lastmod="2026-01-03"))
     rig.do({"type": "delete", "loc": "a"})
     events = EventActions(rig.client, rig.name)
-    upserts = [s for s in events.matching(Wanted(url=f"{BASE}a")) if b"upsert" in s.payload]
+    upserts = [s for s in events.matching(EventFilter(url=f"{BASE}a")) if b"upsert" in s.payload]
 
     assert events.replay(upserts, ["--matching"], newest=True).number == 2
     rig.settle()

@@ -11,12 +11,12 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from shared.settings import Settings
+from shared.config.settings import Settings
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, settings
 from tests.unit.cms import Asked, Ghost, Reply, served
-from worker.answering import Answerer
-from worker.plant import Plant
+from worker.reconcile.reconcile_scheduler import ReconcileScheduler
+from worker.runtime import Runtime
 
 KEY = "canary-key"
 Configured = Callable[..., Settings]
@@ -50,8 +50,8 @@ def configured(redis_server: RedisServer, tmp_path: Path) -> Configured:
     return make
 
 
-def answerer(rig: Rig, config: Settings) -> Answerer:
-    return Answerer(config, rig.client, "w1", lambda _: rig.settle())
+def answerer(rig: Rig, config: Settings) -> ReconcileScheduler:
+    return ReconcileScheduler(config, rig.client, "w1", lambda _: rig.settle())
 
 
 def listed(rig: Rig) -> set[str]:
@@ -66,7 +66,7 @@ def test_a_resync_is_answered_by_a_running_worker(
     rig: Rig, source: str, configured: Configured, until: Wait
 ) -> None:
     """From the event to the files, without a message and without a schedule."""
-    plant = Plant(configured(source=source, source_key=KEY), "w1")
+    plant = Runtime(configured(source=source, source_key=KEY), "w1")
     plant.start()
     try:
         rig.send({"type": "upsert", "loc": "old"}, {"type": "upsert", "loc": "a"})
@@ -88,7 +88,7 @@ def test_events_are_published_while_a_source_does_not_answer(
         return None
 
     ghost.instead = slow
-    plant = Plant(configured(source=source, source_key=KEY), "w1")
+    plant = Runtime(configured(source=source, source_key=KEY), "w1")
     plant.start()
     try:
         rig.send({"type": "resync"})
@@ -188,7 +188,7 @@ def test_a_worker_that_is_told_so_leaves_resyncs_to_others(
 ) -> None:
     told: list[str] = []
     config = configured(source=source, source_key=KEY)
-    plant = Plant(config, "w1", reconciles=False, on_resync=told.append)
+    plant = Runtime(config, "w1", reconciles=False, on_resync=told.append)
     plant.start()
     try:
         rig.send({"type": "resync"})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 
-from shared import shards
 from shared.errors import PublishError
+from shared.sitemap import shards
 from tests.integration.rig import BASE, Rig
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import redis
 
-from deploy.backups.file import Backup, Head, write
+from deploy.backups.archive import ArchiveHead, Backup, write
 from deploy.backups.restore import Restore
 from shared.errors import BackupError, PublishError
-from shared.store.contract import Keys
-from shared.store.workers import HEARTBEAT
+from shared.store.keys import Keys
+from shared.store.operations.worker_registry import HEARTBEAT
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import Rig, check_keys
@@ -279,9 +279,9 @@ DYING = """
 import os, signal, sys
 from contextlib import closing
 from pathlib import Path
-from deploy.backups.file import Backup, write
+from deploy.backups.archive import Backup, write
 from deploy.backups import restore
-from shared.store.redis import connect
+from shared.store.client import connect
 what, url, path, steps = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
 def seen(_):
     global steps
@@ -372,5 +372,5 @@ def test_a_backup_that_is_under_way_is_not_written_over(rig: Rig, saved: Path) -
 
     head = write(rig.client, [SITE], saved, meanwhile)
 
-    assert isinstance(head, Head)
+    assert isinstance(head, ArchiveHead)
     assert Keys(SITE).lease.encode() not in saved.read_bytes()

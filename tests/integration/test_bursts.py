@@ -9,10 +9,10 @@ import pytest
 import redis
 from lxml import etree
 
-from shared.store import changes
-from shared.store.pages import Pages
+from shared.store.pages import changes
+from shared.store.pages.page_repository import PageRepository
 from tests.integration.rig import BASE, NS, Rig
-from worker import pump as pumps
+from worker.ingest import inbox_consumer as pumps
 
 LINK = "{http://www.w3.org/1999/xhtml}link"
 CODES = [
@@ -37,22 +37,22 @@ def _links(rig: Rig) -> dict[str, int]:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[changes.Changes]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[changes.BatchChanges]:
     """What each call of apply.lua was given to write."""
-    found: list[changes.Changes] = []
-    write = Pages._write
+    found: list[changes.BatchChanges] = []
+    write = PageRepository._write
 
-    def noted(self: Pages, what: changes.Changes, *args: Any) -> bool:
+    def noted(self: PageRepository, what: changes.BatchChanges, *args: Any) -> bool:
         found.append(what)
         return write(self, what, *args)
 
-    monkeypatch.setattr(Pages, "_write", noted)
+    monkeypatch.setattr(PageRepository, "_write", noted)
     return found
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one request", "behind a stopped worker"])
 def test_a_twentieth_language_of_250_groups_is_listed_by_all_of_them(
-    store: redis.Redis, tmp_path: Path, calls: list[changes.Changes], together: bool
+    store: redis.Redis, tmp_path: Path, calls: list[changes.BatchChanges], together: bool
 ) -> None:
     rig = Rig(store, tmp_path)
     for group in range(GROUPS):
@@ -78,7 +78,7 @@ def test_a_twentieth_language_of_250_groups_is_listed_by_all_of_them(
 
 def test_one_call_applies_what_is_more_than_lua_passes_at_once(
     store: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    calls: list[changes.Changes],
+    calls: list[changes.BatchChanges],
 ) -> None:  # fmt: skip
     count = 9_000
     monkeypatch.setattr(changes, "MOST_PATCHES", count)
@@ -95,7 +95,7 @@ def test_one_call_applies_what_is_more_than_lua_passes_at_once(
 
 
 def test_large_entries_are_applied_a_few_at_a_time_and_in_order(
-    store: redis.Redis, tmp_path: Path, calls: list[changes.Changes]
+    store: redis.Redis, tmp_path: Path, calls: list[changes.BatchChanges]
 ) -> None:
     rig = Rig(store, tmp_path)
     images = [{"loc": f"{BASE}{'i' * 1_500}{n}"} for n in range(60)]
@@ -114,7 +114,7 @@ def test_large_entries_are_applied_a_few_at_a_time_and_in_order(
 
 def test_one_event_of_a_large_group_is_applied_as_a_whole(
     store: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    calls: list[changes.Changes],
+    calls: list[changes.BatchChanges],
 ) -> None:  # fmt: skip
     rig = Rig(store, tmp_path)
     rig.do(*(_version(1, code) for code in CODES[:-1]))
@@ -129,7 +129,7 @@ def test_one_event_of_a_large_group_is_applied_as_a_whole(
 
 def test_events_of_one_large_group_are_not_taken_one_by_one(
     store: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    calls: list[changes.Changes],
+    calls: list[changes.BatchChanges],
 ) -> None:  # fmt: skip
     """Each of them would write the whole group again."""
     monkeypatch.setattr(changes, "MOST_PATCHES", 4)

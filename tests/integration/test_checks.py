@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 import redis
 
-from shared import blocks
 from shared.errors import ReconcileError
-from shared.scopes import Scope
-from shared.shards import Shard
-from shared.store.checks import ERROR, OK, WARNING, Checks, Sample
-from shared.store.listing import Listing
+from shared.events.resync_scope import Scope
+from shared.sitemap import blocks
+from shared.sitemap.shards import Shard
+from shared.store.operations.checks import ERROR, OK, WARNING, CheckStore, FindingSample
+from shared.store.pages.page_scan import PageScan
 from tests.integration.examined import examine, found, wrong
 from tests.integration.logs import silence
 from tests.integration.reconciled import reconcile, record
 from tests.integration.rig import BASE, Rig
-from worker.examining.examination import Examination
-from worker.examining.twice import Twice
-from worker.pump import Pump
-from worker.sources import Refusal
+from worker.checks.duplicates import DuplicatePages
+from worker.checks.examination import Examination
+from worker.ingest.inbox_consumer import InboxConsumer
+from worker.sources import RecordRefusal
 
 NEWS = {"news": {"news": True}}
 RIGHT = f"""
@@ -105,7 +105,9 @@ def test_pages_of_another_base_url_are_found(rig: Rig) -> None:
 
         assert finding.severity == ERROR
         assert finding.found == 10
-        assert finding.samples[0] in {Sample(f"{BASE}p/{n}", "pages-1.xml") for n in range(3)}
+        assert finding.samples[0] in {
+            FindingSample(f"{BASE}p/{n}", "pages-1.xml") for n in range(3)
+        }
 
 
 def test_only_pages_outside_base_url_are_found(rig: Rig) -> None:
@@ -195,7 +197,7 @@ def test_the_agents_that_are_forbidden_a_page_are_named(rig: Rig) -> None:
 
     (sample,) = wrong(examine(rig))["robots-blocked"].samples
 
-    assert sample == Sample(BASE + "p/1", "Bingbot: robots.txt")
+    assert sample == FindingSample(BASE + "p/1", "Bingbot: robots.txt")
 
 
 def test_a_robots_txt_below_the_host_is_no_robots_txt(store: redis.Redis, root: Path) -> None:
@@ -213,7 +215,7 @@ def test_news_that_stayed_is_found(store: redis.Redis, root: Path) -> None:
     rig.send({"type": "upsert", "loc": "new", "news": article(47)})
     then = int((datetime.now(UTC) - timedelta(hours=2)).timestamp() * 1000)
     with silence():
-        Pump(rig.settings, rig.client, rig.name, "w1", lambda: then).run()
+        InboxConsumer(rig.settings, rig.client, rig.name, "w1", lambda: then).run()
 
     where = found(rig)
 
@@ -261,13 +263,13 @@ def test_doubles_are_found_however_little_is_kept_in_memory(rig: Rig, flush: int
     copied = rig.client.hget(rig.keys.blocks(Shard("pages", 2)), "0")
     assert copied
     rig.client.hset(rig.keys.blocks(Shard("pages", 3)), "77", copied)
-    twice, doubled = Twice(flush), [f"{BASE}p/{n}" for n in (3, 4, 5)]
+    twice, doubled = DuplicatePages(flush), [f"{BASE}p/{n}" for n in (3, 4, 5)]
     moved = f"{BASE}p/0"
     twice.note(Shard("pages", 1), [moved])
     twice.note(Shard("pages", 2), [moved, *doubled])
     twice.note(Shard("pages", 3), [f"{BASE}{n}" for n in range(5_000)] + doubled)
 
-    said = list(twice.found(Listing(rig.client, rig.name), lambda _: None))
+    said = list(twice.found(PageScan(rig.client, rig.name), lambda _: None))
     twice.close()
 
     assert {(loc, times) for loc, times, _ in said} == {(loc, 1) for loc in doubled}
@@ -293,7 +295,7 @@ def test_a_file_that_is_published_meanwhile_is_no_finding(rig: Rig) -> None:
     path = rig.root / "pages-2.xml"
     content, at = path.read_bytes(), path.stat().st_mtime_ns
     path.write_bytes(b"of a moment ago")
-    checks = Checks(rig.client, rig.name)
+    checks = CheckStore(rig.client, rig.name)
 
     def put_back() -> None:
         progress = checks.progress()
@@ -334,7 +336,7 @@ def test_what_a_reconcile_has_repaired_is_told_and_no_finding(rig: Rig) -> None:
 
 
 def test_a_source_that_could_not_be_read_is_told(rig: Rig) -> None:
-    refusal = Refusal("page 2", "N4", "answered 500", whole=True)
+    refusal = RecordRefusal("page 2", "N4", "answered 500", whole=True)
     reconcile(rig, [*(record(f"p/{n}") for n in range(9)), refusal])
 
     report = examine(rig)
@@ -348,7 +350,7 @@ def test_a_source_that_could_not_be_read_is_told(rig: Rig) -> None:
 def test_what_one_section_differs_in_says_nothing_of_the_site(rig: Rig) -> None:
     reconcile(rig, [], Scope(section="posts"))
 
-    assert Checks(rig.client, rig.name).compared() is None
+    assert CheckStore(rig.client, rig.name).compared() is None
 
 
 def test_without_a_source_the_way_to_one_is_told(rig: Rig) -> None:
@@ -361,5 +363,5 @@ def test_a_report_comes_back_as_it_was_stored(rig: Rig) -> None:
     (rig.root / "pages-1.xml").unlink()
     report = examine(rig)
 
-    assert Checks(rig.client, rig.name).latest() == report
+    assert CheckStore(rig.client, rig.name).latest() == report
     assert report.plain()["findings"][0]["check"] == "wrong-host"

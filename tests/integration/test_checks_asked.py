@@ -12,17 +12,17 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
+from shared.config.settings import Settings
 from shared.errors import CheckError
-from shared.settings import Settings
-from shared.store.checks import CheckBusyError, Checks
+from shared.store.operations.checks import CheckBusyError, CheckStore
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.examined import WebServer, examine, web_server
 from tests.integration.logs import captured, silence
 from tests.integration.rig import Rig, check_keys
-from worker.examining import examiner
-from worker.examining.examination import Examination
-from worker.examining.examiner import Examiner
-from worker.plant import Plant
+from worker.checks import examiner
+from worker.checks.examination import Examination
+from worker.checks.examiner import Examiner
+from worker.runtime import Runtime
 
 CONFIG = """
 redis_url = "{url}"
@@ -50,8 +50,8 @@ def rig(store: redis.Redis, tmp_path: Path, server: tuple[WebServer, str]) -> Ri
 
 
 @pytest.fixture
-def checks(rig: Rig) -> Checks:
-    return Checks(rig.client, rig.name)
+def checks(rig: Rig) -> CheckStore:
+    return CheckStore(rig.client, rig.name)
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def make(rig: Rig, settings: Callable[..., Settings]) -> Make:
 
 
 def test_a_check_that_is_asked_for_is_done_by_a_running_worker(
-    rig: Rig, checks: Checks, settings: Callable[..., Settings], until: Wait
+    rig: Rig, checks: CheckStore, settings: Callable[..., Settings], until: Wait
 ) -> None:
-    plant = Plant(settings(checks_hours=0), "w1")
+    plant = Runtime(settings(checks_hours=0), "w1")
     with silence():
         plant.start()
         try:
@@ -94,7 +94,7 @@ def test_a_check_that_is_asked_for_is_done_by_a_running_worker(
 
 
 def test_who_asks_while_a_check_goes_on_gets_another(
-    rig: Rig, checks: Checks, make: Make, until: Wait
+    rig: Rig, checks: CheckStore, make: Make, until: Wait
 ) -> None:
     checks.ask("one")
     checks.ask("two")
@@ -120,7 +120,7 @@ def examine_report(rig: Rig) -> Any:
     return examine(Rig(rig.client, rig.root, name="other"))
 
 
-def test_two_do_not_check_a_site_at_once(checks: Checks, make: Make) -> None:
+def test_two_do_not_check_a_site_at_once(checks: CheckStore, make: Make) -> None:
     run = checks.begin("w2")
     checks.ask("an admin")
 
@@ -134,7 +134,7 @@ def test_two_do_not_check_a_site_at_once(checks: Checks, make: Make) -> None:
     assert checks.latest()
 
 
-def test_who_has_lost_the_lock_stops(rig: Rig, checks: Checks) -> None:
+def test_who_has_lost_the_lock_stops(rig: Rig, checks: CheckStore) -> None:
     """RELIABILITY F14."""
     run = checks.begin("w1")
     run.advance("pages", 1, 5)
@@ -150,7 +150,7 @@ def test_who_has_lost_the_lock_stops(rig: Rig, checks: Checks) -> None:
     other.end()
 
 
-def test_how_far_it_is_can_be_seen_meanwhile(rig: Rig, checks: Checks) -> None:
+def test_how_far_it_is_can_be_seen_meanwhile(rig: Rig, checks: CheckStore) -> None:
     seen = []
     Examination(
         rig.client, rig.name, rig.site, "w1", lambda: seen.append(checks.progress())
@@ -165,7 +165,7 @@ def test_how_far_it_is_can_be_seen_meanwhile(rig: Rig, checks: Checks) -> None:
     ("hours", "ago", "done"), [(24, 25, True), (24, 23, False), (0, 99, False)]
 )
 def test_a_check_is_done_by_the_clock(
-    rig: Rig, checks: Checks, make: Make, hours: float, ago: int, done: bool
+    rig: Rig, checks: CheckStore, make: Make, hours: float, ago: int, done: bool
 ) -> None:
     report = examine(rig)
     long_ago = report._replace(began_ms=report.began_ms - ago * HOUR_MS)
@@ -178,14 +178,14 @@ def test_a_check_is_done_by_the_clock(
     assert (checks.latest() != long_ago) is done
 
 
-def test_a_worker_that_has_just_started_asks_no_clock(checks: Checks, make: Make) -> None:
+def test_a_worker_that_has_just_started_asks_no_clock(checks: CheckStore, make: Make) -> None:
     make(1, first_s=600).look()
 
     assert checks.latest() is None
 
 
 def test_a_check_that_fails_is_told_and_left_alone_for_a_while(
-    rig: Rig, checks: Checks, make: Make
+    rig: Rig, checks: CheckStore, make: Make
 ) -> None:
     rig.client.hset(rig.keys.files("pages"), "1", "no record")
     checks.ask("an admin")
@@ -200,7 +200,7 @@ def test_a_check_that_fails_is_told_and_left_alone_for_a_while(
     assert checks.asked()
 
 
-def test_the_log_names_what_is_wrong(rig: Rig, checks: Checks, make: Make) -> None:
+def test_the_log_names_what_is_wrong(rig: Rig, checks: CheckStore, make: Make) -> None:
     (rig.root / "pages-2.xml").unlink()
     checks.ask("an admin")
 
@@ -223,7 +223,7 @@ def run(home: Path, *arguments: str) -> Result:
 
 
 def test_the_command_checks_and_exits_with_0_where_nothing_is_wrong(
-    home: Path, checks: Checks, server: tuple[WebServer, str]
+    home: Path, checks: CheckStore, server: tuple[WebServer, str]
 ) -> None:
     result = run(home, "--json")
 
@@ -270,7 +270,7 @@ def test_the_command_shows_how_the_site_compared(home: Path, rig: Rig) -> None:
     assert found["extra"]["samples"][0]["where"] == f"{rig.site.base_url}4"
 
 
-def test_the_command_does_not_begin_while_a_worker_is_at_it(home: Path, checks: Checks) -> None:
+def test_the_command_does_not_begin_while_a_worker_is_at_it(home: Path, checks: CheckStore) -> None:
     at_it = checks.begin("w1")
 
     error = run(home).exception

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import redis
 
+from shared.config.settings import Settings
 from shared.errors import CheckError
-from shared.settings import Settings
-from shared.store.checks import ERROR, Checks
+from shared.store.operations.checks import ERROR, CheckStore
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.examined import WebServer, examine, found, own_server, web_server, wrong
 from tests.integration.logs import silence
 from tests.integration.rig import Rig
 from tests.unit.cms import Asked, Reply, served
-from worker.examining import fetching
-from worker.plant import Plant
+from worker.http import crawler_fetch
+from worker.runtime import Runtime
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_server_of_sitemapd_up_is_right_in_every_form(
         (rig,) = rigs
         rig.do({"type": "upsert", "loc": rig.site.base.url("a")})
         assert found(rig, served=True) == {}
-        assert "pages-1." in str(Checks(store, "demo").seen())
+        assert "pages-1." in str(CheckStore(store, "demo").seen())
 
 
 @pytest.mark.parametrize("path", ["/sitemap.xml", "/pages-2.xml", "/robots.txt"])
@@ -245,8 +245,8 @@ def test_an_answer_that_never_ends_is_given_up_when_the_check_is(root: Path) -> 
     began = time.monotonic()
     try:
         with pytest.raises(CheckError):
-            fetching.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/x", 10, go_on)
-        assert time.monotonic() - began < fetching.SECONDS
+            crawler_fetch.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/x", 10, go_on)
+        assert time.monotonic() - began < crawler_fetch.SECONDS
     finally:
         go.set()
         thread.join()
@@ -265,15 +265,19 @@ def test_a_worker_that_stops_waits_for_no_web_server(
         go.wait(30)
 
     web.instead = hang
-    plant = Plant(Settings(redis_url=redis_server.url, sites=rig.settings.sites), "w1")
-    checks = Checks(rig.client, rig.name)
+    plant = Runtime(Settings(redis_url=redis_server.url, sites=rig.settings.sites), "w1")
+    checks = CheckStore(rig.client, rig.name)
     with silence():
         plant.start()
         try:
             checks.ask("an admin")
             until(asked.is_set, "the web server is asked")
             plant.stop()
-            until(lambda: checks.progress() is None, "the check is given up", fetching.SECONDS / 2)
+            until(
+                lambda: checks.progress() is None,
+                "the check is given up",
+                crawler_fetch.SECONDS / 2,
+            )
         finally:
             go.set()
             plant.stop()

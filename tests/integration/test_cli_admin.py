@@ -17,13 +17,13 @@ import typer
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from shared.admin.dead import Choice, DeadActions
+from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter
 from shared.admin.events import EventActions
 from shared.admin.queues import QueueActions
-from shared.admin.restoring import Rollback
+from shared.admin.rollback import Rollback
 from shared.errors import SitemapdError
-from shared.shards import Shard
-from shared.store.audit import Audit, Audited
+from shared.sitemap.shards import Shard
+from shared.store.operations.audit_log import AuditEntry, AuditLog
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
@@ -70,8 +70,8 @@ def fails(home: Path, *arguments: str) -> SitemapdError:
     return error
 
 
-def audited(store: redis.Redis) -> list[Audited]:
-    return Audit(store).read()[::-1]
+def audited(store: redis.Redis) -> list[AuditEntry]:
+    return AuditLog(store).read()[::-1]
 
 
 def bury(rig: Rig, error: str, loc: str) -> None:
@@ -295,11 +295,13 @@ def test_a_file_is_listed_compared_and_rolled_back(
 
 def test_every_action_gives_a_command_that_exists(rig: Rig, store: redis.Redis) -> None:
     """What the console shows beside a button can be pasted: the command line takes its words."""
-    queues, dead = QueueActions(store, "demo"), DeadActions(store, "demo")
+    queues, dead = QueueActions(store, "demo"), DeadLetterActions(store, "demo")
     events, rolling = EventActions(store, "demo"), Rollback(store, "demo", rig.site)
     outcomes = [queues.pause("events", "me"), queues.resume("events"), queues.purge()]
     outcomes += [queues.drain("me"), queues.resume("door")]
-    for n, choice in enumerate((Choice(error="E: -x"), Choice(everything=True))):
+    for n, choice in enumerate(
+        (DeadLetterFilter(error="E: -x"), DeadLetterFilter(everything=True))
+    ):
         bury(rig, "E: -x", str(n))
         outcomes.append(dead.retry(choice))
         rig.settle()

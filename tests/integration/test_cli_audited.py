@@ -18,8 +18,8 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from shared.store.audit import Audit
-from shared.store.workers import Workers
+from shared.store.operations.audit_log import AuditLog
+from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -59,7 +59,7 @@ def run(home: Path, *arguments: str) -> Result:
 
 
 def entries(store: redis.Redis) -> list[Entry]:
-    found = Audit(store).read()[::-1]
+    found = AuditLog(store).read()[::-1]
     assert {(each.who, each.way) for each in found} <= {(f"cli:{getpass.getuser()}", "cli")}
     return [(each.action, each.site, each.subject, each.outcome, each.done) for each in found]
 
@@ -110,7 +110,7 @@ def test_a_backup_that_is_put_back_is_recorded(home: Path, store: redis.Redis) -
 
 
 def test_what_is_wanted_of_a_worker_is_recorded(home: Path, store: redis.Redis) -> None:
-    Workers(store).beat("w1", beat())
+    WorkerRegistry(store).beat("w1", beat())
     for wish in ("quiet", "resume", "stop"):
         run(home, "workers", wish, "w1", "--wait", "0")
     run(home, "workers", "stop", "nobody")
@@ -178,4 +178,4 @@ def test_who_has_no_name_is_recorded_by_number(
     for words in (("queue", "pause"), ("publish",), ("queue", "resume")):
         assert run(home, *words).exit_code == 0, words
 
-    assert {each.who for each in Audit(store).read()} == {f"cli:{os.getuid()}"}
+    assert {each.who for each in AuditLog(store).read()} == {f"cli:{os.getuid()}"}

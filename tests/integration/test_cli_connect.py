@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from shared.settings import load
+from shared.config.settings import load
 from tests.integration.rig import Rig
 from tests.unit.delivering import PATH, SECRET, SITE, signed
 from webhook.app import create_app
-from webhook.refusals import Refusals
+from webhook.rejection_log import RejectionLog
 
 CONFIG = """\
 redis_url = "{url}"
@@ -83,7 +83,7 @@ def test_why_it_was_ignored_is_said(waiting, home):
 
 def test_a_delivery_that_was_refused_is_said_and_the_next_one_waited_for(waiting, home, store):
     settings = load(home / "sitemapd.toml")
-    web = create_app(settings, refusals=Refusals(settings)).test_client()
+    web = create_app(settings, refusals=RejectionLog(settings)).test_client()
     wrong = {
         **signed("ghost", {"post": {}}, at=time.time()).headers,
         "x-ghost-signature": "sha256=0, t=1",

@@ -22,13 +22,13 @@ import structlog
 from typer.main import get_command
 
 from deploy import cli
-from deploy.terminal import find
-from shared import telemetry
-from shared.store.contract import Keys
-from shared.store.notices import Fate, Notices
-from shared.store.queues import Queues
-from shared.store.subscriptions import Subscriptions
-from shared.store.workers import HEARTBEAT, Workers
+from deploy.cli_output import find
+from shared import logs
+from shared.store.keys import Keys
+from shared.store.notify.notification_queue import Fate, NotificationQueue
+from shared.store.notify.subscriptions import Subscriptions
+from shared.store.operations.queues import Queues
+from shared.store.operations.worker_registry import HEARTBEAT, WorkerRegistry
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, Rig
 from tests.integration.worked import beat
@@ -129,7 +129,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
             with pytest.raises(SystemExit) as ended:
                 cli.main()
         finally:
-            telemetry.drain()
+            logs.drain()
             structlog.configure(**before)
             sys.excepthook = hook
             monkeypatch.undo()
@@ -240,11 +240,11 @@ def stained(rig: Rig, home: Path) -> Path:
     client.xadd(keys.recent, {"ignored": json.dumps(refused)})
     Queues(client, "demo").pause("notify", text)
     client.hset(keys.held, "pages/1", "1 1 4")
-    Notices(client, "demo").record(Fate(1, "bing", text, 3, (text,), 500, text, 7, text))
+    NotificationQueue(client, "demo").record(Fate(1, "bing", text, 3, (text,), 500, text, 7, text))
     subscriptions = Subscriptions(client, "demo")
     subscriptions.add(["https://other.example.com/feed"], 1)
     subscriptions.change("https://other.example.com/feed", lambda one: one.failed(text, 1))
-    Workers(client).beat(text, beat(version=text, host=text))
+    WorkerRegistry(client).beat(text, beat(version=text, host=text))
     (home / "public" / f"{BRACKETS.replace('/', '')}-1.xml").write_text("x")
     return home
 

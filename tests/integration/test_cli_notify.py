@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from deploy.cli import app
 from shared.errors import ConfigError
-from shared.store.notices import Breaker, Notices
-from shared.store.turns import turn
+from shared.store.notify.delivery_lease import delivery_lease
+from shared.store.notify.notification_queue import Breaker, NotificationQueue
 from tests.integration.conftest import RedisServer
 from tests.integration.engines import Engine, engine, reply
 from tests.integration.logs import silence
@@ -51,8 +51,8 @@ def server() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def notices(store: redis.Redis) -> Notices:
-    return Notices(store, "demo")
+def notices(store: redis.Redis) -> NotificationQueue:
+    return NotificationQueue(store, "demo")
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def run(redis_server: RedisServer, store: redis.Redis, server: Engine, tmp_path:
 
 
 def bury(store: redis.Redis, *locs: str) -> None:
-    with turn(store, "demo", "indexnow", "w1") as mine:
+    with delivery_lease(store, "demo", "indexnow", "w1") as mine:
         assert mine is not None
         mine.bury(locs, NOON, "it does not take the key")
 
@@ -87,7 +87,7 @@ def test_a_test_shows_what_would_be_sent_and_sends_nothing(run: Run, server: Eng
 
 
 def test_a_test_that_sends_looks_at_the_key_and_tells_of_the_home_page(
-    run: Run, server: Engine, notices: Notices, tmp_path: Path
+    run: Run, server: Engine, notices: NotificationQueue, tmp_path: Path
 ) -> None:
     for endpoint in ("indexnow", "bing"):
         notices.set_breaker(endpoint, f"{server.url}/{endpoint}", Breaker(1, 0, "403", paused=True))
@@ -128,7 +128,7 @@ def test_a_key_is_made_anew_and_fits_into_the_configuration(run: Run) -> None:
 
 
 def test_the_list_shows_what_waits_what_was_spent_and_who_is_left_alone(
-    run: Run, notices: Notices, server: Engine
+    run: Run, notices: NotificationQueue, server: Engine
 ) -> None:
     run("test", "--send")
     notices.enqueue(["bing"], ["a", "b"], NOON)
@@ -152,7 +152,7 @@ def test_the_list_shows_what_waits_what_was_spent_and_who_is_left_alone(
 
 
 def test_dead_letters_are_shown_and_replayed(
-    run: Run, notices: Notices, store: redis.Redis
+    run: Run, notices: NotificationQueue, store: redis.Redis
 ) -> None:
     bury(store, "https://x.example/a", "https://x.example/b")
     (letter,) = json.loads(run("dead", "--json").stdout)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from deploy.cli import app
 from deploy.commands.reconcile import KEY_VARIABLE
 from shared.errors import ConfigError, ReconcileError, SitemapdError, SourceError
-from shared.store.checks import Checks
+from shared.store.operations.checks import CheckStore
 from tests.integration.conftest import RedisServer, Unchanged
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -96,7 +96,7 @@ def test_verify_lists_each_page_that_differs_and_writes_nothing_but_that(
     with unchanged():
         code, said = answer(home, "verify", "--against", against)
         shown = run(home, "verify", "--against", against)
-        compared = Checks(rig.client, rig.name).compared()
+        compared = CheckStore(rig.client, rig.name).compared()
         rig.client.delete(rig.keys.checks)
 
     assert compared

@@ -11,9 +11,9 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from shared.locator import digest_of
-from shared.store.checks import Checks
-from shared.store.contract import field
+from shared.domain.page_record import digest_of
+from shared.store.keys import field
+from shared.store.operations.checks import CheckStore
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -80,7 +80,7 @@ def test_a_line_that_no_record_knows_is_named_everywhere_and_rebuilt(home: Path,
     assert answer(home, "rebuild") == (0, {"touched": [], "repaired": {"unknown-line": 1}})
 
     assert answer(home, "verify")[0] == 0
-    assert "sitemapd rebuild" in Checks(rig.client, rig.name).asked()
+    assert "sitemapd rebuild" in CheckStore(rig.client, rig.name).asked()
     assert answer(home, "check", "--no-served")[0] == 0
     assert consistency(home) == "ok"
     assert answer(home, "status")[1][0]["disagrees"] == []

@@ -18,24 +18,24 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from shared import blocks, fragments, w3c
-from shared.blocks import Block
-from shared.groups import Member
-from shared.groups import digest_of as group_of
-from shared.known import NEWS
-from shared.locator import Claim, Located, Place, digest_of, owner_of
-from shared.shards import Shard, ShardState
-from shared.store import buckets as stored_buckets
-from shared.store.contract import field
+from shared.domain.batch_state import NEWS
+from shared.domain.page_record import Claim, PageRecord, Place, digest_of, owner_of
+from shared.domain.translation_groups import GroupMember
+from shared.domain.translation_groups import digest_of as group_of
+from shared.sitemap import blocks, fragments, w3c_dates
+from shared.sitemap.blocks import Block
+from shared.sitemap.shards import Shard, ShardState
+from shared.store.keys import field
+from shared.store.pages import buckets as stored_buckets
 from tests.integration.conftest import wait_until
 from tests.integration.examined import found
 from tests.integration.faults import CutError, Fuse, fused_client
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.consistency import flaws as kinds
-from worker.consistency.examining import Consistency
-from worker.consistency.flaws import Flaw
-from worker.consistency.repair import Repaired
+from worker.checks.consistency import flaws as kinds
+from worker.checks.consistency.examination import Consistency
+from worker.checks.consistency.flaws import Flaw
+from worker.checks.consistency.repair import Repaired
 
 CODES = ("de", "en", "fr")
 OPTIONS: dict[str, Any] = {
@@ -109,12 +109,12 @@ class Site(NamedTuple):
     def client(self) -> redis.Redis:
         return self.rig.client
 
-    def record(self, key: str) -> Located:
+    def record(self, key: str) -> PageRecord:
         page = self.rig.pages.lookup.find(key)
         assert page is not None
         return page
 
-    def write(self, key: str, page: Located | None) -> None:
+    def write(self, key: str, page: PageRecord | None) -> None:
         digest = digest_of(key)
         bucket = self.rig.keys.loc(digest)
         if page is None:
@@ -345,11 +345,11 @@ def drop_a_group(site: Site) -> None:
 
 
 def add_a_member(site: Site) -> None:
-    site.client.hset(site.rig.keys.cluster(GROUP), P1, Member(1, ("pt",)).pack())
+    site.client.hset(site.rig.keys.cluster(GROUP), P1, GroupMember(1, ("pt",)).pack())
 
 
 def change_the_languages_of_a_member(site: Site) -> None:
-    site.client.hset(site.rig.keys.cluster(GROUP), G1, Member(1, ("pt",)).pack())
+    site.client.hset(site.rig.keys.cluster(GROUP), G1, GroupMember(1, ("pt",)).pack())
 
 
 def forget_the_group_of_a_page(site: Site) -> None:
@@ -607,7 +607,9 @@ def test_differences_are_cured_while_events_flow_around_them(rig: Rig) -> None:
     audit = rig.audit()
 
     def meanwhile(_: int) -> None:
-        other.send(page("p/2", lastmod=w3c.from_epoch_s(next(times))), page(f"p/new-{next(times)}"))
+        other.send(
+            page("p/2", lastmod=w3c_dates.from_epoch_s(next(times))), page(f"p/new-{next(times)}")
+        )
         other.pump().apply_all()
 
     times = count(1_700_000_000)

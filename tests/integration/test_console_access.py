@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from deploy import login_link
-from shared.store.logins import Logins
+from shared.store.operations.sessions import Sessions
 from tests.integration.console import (
     HERE,
     NAME,
@@ -127,7 +127,7 @@ def test_a_one_time_link_works_once_and_a_look_at_it_uses_nothing_up(
 
 
 def test_a_link_of_a_removed_user_leads_nowhere(browser: Browser, store: redis.Redis) -> None:
-    once = Logins(store).link("gone")
+    once = Sessions(store).link("gone")
 
     assert browser.post("/admin/login/once", once=once).status_code == 401
 
@@ -245,7 +245,7 @@ def test_t27_no_get_changes_anything(
     ann: Browser, held: str, unchanged: Callable[[], Any], store: redis.Redis
 ) -> None:
     csrf = ann.csrf()
-    once = Logins(store).link("ann")
+    once = Sessions(store).link("ann")
     with unchanged():
         for path in (*PAGES, "/admin/login", "/admin/nothing", f"/admin/login?once={once}"):
             ann.get(path)

@@ -13,15 +13,21 @@ import pytest
 import redis
 from lxml import html
 
-from shared.store.checks import Checks, Compared, Finding, Report, Sample
-from shared.store.subscriptions import Subscription, Subscriptions
-from shared.store.workers import Workers
+from shared.store.notify.subscriptions import Subscription, Subscriptions
+from shared.store.operations.checks import (
+    CheckFinding,
+    CheckReport,
+    CheckStore,
+    ComparisonSummary,
+    FindingSample,
+)
+from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.console import CANARY, Browser, Configure, outcomes, with_site
 from tests.integration.examined import examine, web_server
 from tests.integration.rig import BASE, Rig
 from tests.integration.worked import beat
 from tests.unit.cms import Reply
-from worker.examining.examiner import Examiner
+from worker.checks.examiner import Examiner
 
 PAGE = "/admin/checks?site=demo"
 ROBOTS = "User-agent: *\nDisallow: /p/\n"
@@ -33,8 +39,8 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 
 @pytest.fixture
-def checks(rig: Rig) -> Checks:
-    return Checks(rig.client, rig.name)
+def checks(rig: Rig) -> CheckStore:
+    return CheckStore(rig.client, rig.name)
 
 
 def page(browser: Browser, path: str = PAGE) -> Any:
@@ -55,9 +61,13 @@ def links(node: Any) -> dict[str, str]:
     return {text(each): each.get("href") for each in node.xpath(".//a")}
 
 
-def differs(missing: int = 0, extra: int = 0, **more: Any) -> Compared:
-    named = {"missing": [Sample(f"{BASE}gone/{n}", "not listed") for n in range(min(missing, 20))]}
-    return Compared(time.time_ns() // 1_000_000 - 7_200_000, missing, 0, extra, named, **more)
+def differs(missing: int = 0, extra: int = 0, **more: Any) -> ComparisonSummary:
+    named = {
+        "missing": [FindingSample(f"{BASE}gone/{n}", "not listed") for n in range(min(missing, 20))]
+    }
+    return ComparisonSummary(
+        time.time_ns() // 1_000_000 - 7_200_000, missing, 0, extra, named, **more
+    )
 
 
 def test_a_site_that_was_never_checked_says_so_and_how_to(ann: Browser) -> None:
@@ -107,7 +117,7 @@ def test_what_a_check_found_is_shown_the_worst_first_with_what_to_do(
     assert links(shown.get_element_by_id("finding-extra-file")) == {}
 
 
-def test_a_check_at_work_shows_how_far_it_is(ann: Browser, checks: Checks) -> None:
+def test_a_check_at_work_shows_how_far_it_is(ann: Browser, checks: CheckStore) -> None:
     run = checks.begin("w1", "eve")
     run.advance("pages", 40, 100)
 
@@ -128,7 +138,7 @@ def test_an_operator_asks_and_a_worker_checks(ann: Browser, rig: Rig, store: red
 
     assert "asked for a check: no worker is alive" in ask(ann)
     assert "It waits until one works." in text(page(ann).get_element_by_id("now"))
-    Workers(store).beat("w1", beat())
+    WorkerRegistry(store).beat("w1", beat())
     assert "asked for a check: a worker begins within seconds" in ask(ann)
     assert re.search(r"ann asked (now|\d+ s ago)", text(page(ann).get_element_by_id("now")))
     Examiner(rig.settings, store, "w1", lambda: False).look()
@@ -139,7 +149,7 @@ def test_an_operator_asks_and_a_worker_checks(ann: Browser, rig: Rig, store: red
     assert [each[:2] + each[3:] for each in outcomes(store)[1:]] == [("ann", "check", True)] * 2
 
 
-def test_t26_a_viewer_asks_for_no_check(vic: Browser, ann: Browser, checks: Checks) -> None:
+def test_t26_a_viewer_asks_for_no_check(vic: Browser, ann: Browser, checks: CheckStore) -> None:
     vic.login("vic")
     assert not page(vic).xpath("//main//form")
     assert vic.post("/admin/checks/now", site="demo", csrf=vic.csrf()).status_code == 403
@@ -161,14 +171,16 @@ def test_t27_no_look_at_checks_changes_them(
             ann.get(path)
 
 
-def test_t28_what_a_check_met_is_text(ann: Browser, checks: Checks) -> None:
-    samples = tuple(Sample(f"{BASE}{n}{CANARY}", CANARY) for n in range(9))
-    found = Finding(
+def test_t28_what_a_check_met_is_text(ann: Browser, checks: CheckStore) -> None:
+    samples = tuple(FindingSample(f"{BASE}{n}{CANARY}", CANARY) for n in range(9))
+    found = CheckFinding(
         f"robots-{CANARY}", "error", 99, samples, CANARY, f"{CANARY} sitemapd check URL"
     )
     run = checks.begin(CANARY, CANARY)
-    run.store(Report(1, 2, CANARY, 9, True, (found,)))
-    checks.set_compared(Compared(1, 1, 1, 1, {"missing": samples, "extra": samples}, CANARY))
+    run.store(CheckReport(1, 2, CANARY, 9, True, (found,)))
+    checks.set_compared(
+        ComparisonSummary(1, 1, 1, 1, {"missing": samples, "extra": samples}, CANARY)
+    )
     run.advance(CANARY, 1, 2)
     checks.ask(f"who{CANARY}")
 
@@ -179,7 +191,9 @@ def test_t28_what_a_check_met_is_text(ann: Browser, checks: Checks) -> None:
     assert ann.get(PAGE).text.count("&lt;script&gt;") >= 60
 
 
-def test_a_comparison_with_the_source_is_shown_as_it_stands(ann: Browser, checks: Checks) -> None:
+def test_a_comparison_with_the_source_is_shown_as_it_stands(
+    ann: Browser, checks: CheckStore
+) -> None:
     checks.set_compared(differs(missing=30, extra=2, incomplete="page 3 answered 500"))
 
     shown = page(ann).get_element_by_id("source")
@@ -198,7 +212,9 @@ def test_a_comparison_with_the_source_is_shown_as_it_stands(ann: Browser, checks
     assert "reconcile" not in text(shown)
 
 
-def test_the_overview_says_in_a_line_what_was_found(ann: Browser, rig: Rig, checks: Checks) -> None:
+def test_the_overview_says_in_a_line_what_was_found(
+    ann: Browser, rig: Rig, checks: CheckStore
+) -> None:
     def card() -> Any:
         return page(ann, "/admin/").get_element_by_id("site-demo")
 

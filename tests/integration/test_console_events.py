@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import redis
 
-from shared.store import history
+from shared.store.operations import event_log
 from tests.integration.conftest import wait_until
 from tests.integration.console import SECRETS, TOKENS, Browser, Configure
 from tests.integration.rig import BASE, Rig
 from webhook.console.views import replays
 from webhook.console.views.events import LOOKED_AT
-from webhook.refusals import Refusals
+from webhook.rejection_log import RejectionLog
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def decided(store: redis.Redis, count: int, subject: str) -> None:
     """As if a worker had decided so many events at once."""
     payload = json.dumps({"v": 1, "type": "upsert", "loc": subject}).encode()
     decisions = [(f"1-{n}", subject, "added", True) for n in range(count)]
-    store.xadd("{demo}:recent", {"decided": history.pack(decisions, [payload] * count)})
+    store.xadd("{demo}:recent", {"decided": event_log.pack(decisions, [payload] * count)})
 
 
 def test_what_happened_is_listed_newest_first_with_why(ann: Browser, rig: Rig) -> None:
@@ -157,7 +157,7 @@ def test_what_waits_is_found_and_says_why(ann: Browser, rig: Rig) -> None:
 def test_what_is_refused_at_the_door_has_its_page(
     ann: Browser, store: redis.Redis, configure: Configure
 ) -> None:
-    refusals = Refusals(configure(), every_s=0.01)
+    refusals = RejectionLog(configure(), every_s=0.01)
     refusals.note("demo", {"request": "00ff" * 4, "status": 401, "code": "unauthorized",
                            "reason": "token"})  # fmt: skip
     wait_until(lambda: store.xlen("{demo}:refused"), "the refusal is noted")

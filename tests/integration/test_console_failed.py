@@ -11,12 +11,12 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from shared.locator import digest_of
+from shared.domain.page_record import digest_of
 from tests.integration.conftest import wait_until
 from tests.integration.console import Browser
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.settling import MAX_TRIES
+from worker.ingest.event_processor import MAX_TRIES
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 import redis
 from lxml import html as page_of
 
-from shared.shards import Shard
-from shared.store.checks import Checks, Finding, Report, Sample
-from shared.store.contract import PublishedFile
-from shared.store.revisions import Line, Revisions, pack
+from shared.sitemap.shards import Shard
+from shared.store.keys import PublishedFile
+from shared.store.operations.checks import CheckFinding, CheckReport, CheckStore, FindingSample
+from shared.store.publishing.revisions import ChangedLine, Revisions, pack
 from tests.integration.console import Browser, Configure, outcomes, with_site
 from tests.integration.rig import BASE, Rig
 
@@ -137,10 +137,10 @@ def test_a_damaged_block_is_pointed_out(ann: Browser, rig: Rig, store: redis.Red
     assert "CRC-32" not in shown
 
 
-def checked(rig: Rig, began_ms: int, *findings: Finding, served: bool = True) -> None:
+def checked(rig: Rig, began_ms: int, *findings: CheckFinding, served: bool = True) -> None:
     """A check found this."""
-    run = Checks(rig.client, rig.name).begin("test")
-    run.store(Report(began_ms, began_ms, "test", 1, served, findings))
+    run = CheckStore(rig.client, rig.name).begin("test")
+    run.store(CheckReport(began_ms, began_ms, "test", 1, served, findings))
     run.end()
 
 
@@ -252,12 +252,12 @@ def test_t28_what_files_and_revisions_hold_is_text(
     rig.do(upsert("a"))
     line = f"<url><loc>{BASE}{CANARY}</loc></url>\n".encode()
     after = line.replace(b"</url>", b"<lastmod>" + CANARY.encode() + b"</lastmod></url>")
-    pairs = [Line(line, after), Line(None, line), Line(line, None)]
+    pairs = [ChangedLine(line, after), ChangedLine(None, line), ChangedLine(line, None)]
     fields: Any = {"shard": "pages/1", "file": "", "changed": 3, "lines": pack(pairs)}
     at = store.xadd("{demo}:revisions", fields).decode()  # type: ignore[union-attr]
     store.hset("{demo}:sections", CANARY, 9)
-    sample = Sample(f"{BASE}pages-1.xml", CANARY)
-    checked(rig, 2_000_000_000_000, Finding("served", "error", 1, (sample,), CANARY, CANARY))
+    sample = FindingSample(f"{BASE}pages-1.xml", CANARY)
+    checked(rig, 2_000_000_000_000, CheckFinding("served", "error", 1, (sample,), CANARY, CANARY))
 
     for path in (
         FILE, f"{FILE}&at={at}", f"{FILE}&back={at}", "/admin/files", f"{FILE}&at={CANARY}",

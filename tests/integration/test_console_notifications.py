@@ -15,9 +15,9 @@ from lxml import html
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from shared.store import crawled
-from shared.store.notices import Breaker, Fate
-from shared.store.queues import Queues
+from shared.store.notify.notification_queue import Breaker, Fate
+from shared.store.operations import crawl_report
+from shared.store.operations.queues import Queues
 from tests.integration.conftest import RedisServer
 from tests.integration.console import Browser, Configure, outcomes, with_site
 from tests.integration.engines import Engine, engine, reply
@@ -259,7 +259,7 @@ def test_t28_what_engines_and_logs_say_is_text(
         "kind": CANARY, "fetched": 1, "published": 1, "p50_s": 1, "p95_s": 1, "latest": CANARY,
         "histogram": [1],
     }  # fmt: skip
-    crawled.save(store, "demo", {
+    crawl_report.save(store, "demo", {
         "made": CANARY, "log": {"lines": 1}, "counted": {"from": CANARY, "to": CANARY},
         "verified_by_dns": False, "bounds_s": [60],
         "engines": [{"engine": CANARY, "verified": CANARY, "kinds": [kind]}],

@@ -11,14 +11,14 @@ import pytest
 import redis
 from lxml import html
 
-from shared.store.queues import DOOR, EVENTS, Queues
-from shared.store.stats import Stats, together
-from shared.store.workers import Workers
+from shared.store.counting.counters import Counters, together
+from shared.store.operations.queues import DOOR, EVENTS, Queues
+from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.conftest import RedisServer
 from tests.integration.console import Browser, Configure
 from tests.integration.rig import Rig
 from tests.integration.worked import beat
-from webhook.console import words
+from webhook.console import template_filters
 
 UNIT = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -49,7 +49,7 @@ def test_the_last_hour_is_drawn_as_it_was_counted(
     rig.do(*({"type": "upsert", "loc": f"p/{n}"} for n in range(5)))
     rig.do({"type": "upsert", "loc": "p/0"})
     card = overview(ann)
-    minutes = [each for each in Stats(store, "demo").minutes(60) if each.counts]
+    minutes = [each for each in Counters(store, "demo").minutes(60) if each.counts]
     waits = together([each.waits for each in minutes])
 
     assert waits.files == 1
@@ -57,7 +57,7 @@ def test_the_last_hour_is_drawn_as_it_was_counted(
     for name, share in UNIT.items():
         value = waits.percentile(share)
         assert value is not None
-        assert f"{name} {words.ms(value)}" in said
+        assert f"{name} {template_filters.ms(value)}" in said
     (table,) = card.xpath(".//details[@id='chart-latency-demo-table']//tbody")
     assert len(table) == 1
     (events,) = card.xpath(".//details[@id='chart-events-demo-table']//tbody")
@@ -110,9 +110,9 @@ def test_what_is_paused_is_said(ann: Browser, rig: Rig) -> None:
 
 def test_nobody_at_work_is_an_alarm(ann: Browser, store: redis.Redis) -> None:
     assert "No worker is alive." in ann.get("/admin/").text
-    Workers(store).beat("w1", beat(state="quiet"))
+    WorkerRegistry(store).beat("w1", beat(state="quiet"))
     assert "Every worker is quiet." in ann.get("/admin/").text
-    Workers(store).beat("w2", beat())
+    WorkerRegistry(store).beat("w2", beat())
 
     page = ann.get("/admin/").text
     assert "worker is quiet" not in page

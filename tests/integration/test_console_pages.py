@@ -10,11 +10,11 @@ from pathlib import Path
 
 import redis
 
-from shared import urls
-from shared.events import parse
-from shared.inbox import Inbox
-from shared.settings import Settings
-from shared.store.audit import Audit
+from shared.config.settings import Settings
+from shared.events.event import parse
+from shared.sitemap import urls
+from shared.store.inbox.inbox import Inbox
+from shared.store.operations.audit_log import AuditLog
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.console import (
     CANARY,
@@ -63,7 +63,7 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
 
 
 def test_nobody_elses_outcome_is_shown_as_ones_own(ann: Browser, store: redis.Redis) -> None:
-    ident = Audit(store).write("eve", "confirm", "a trick", way="console")
+    ident = AuditLog(store).write("eve", "confirm", "a trick", way="console")
 
     for did in (ident, "0-1", "x", "9" * 99):
         assert "a trick" not in ann.get(f"/admin/?did={did}").text
@@ -79,7 +79,7 @@ def test_t28_what_senders_and_stores_say_is_text_and_no_script_runs(
     store.xadd("{demo}:recent", {"decided": json.dumps([["1-1", known, CANARY, True]])})
     store.hset("{demo}:held", f"{CANARY}/1", f"{int(time.time())} 10 100")
     store.zadd("{demo}:resync", {f"prefix {CANARY}": 1})
-    Audit(store).write(CANARY, CANARY, CANARY, way="cli", site=CANARY, subject=CANARY)
+    AuditLog(store).write(CANARY, CANARY, CANARY, way="cli", site=CANARY, subject=CANARY)
 
     also = ("inspector?loc=", "sites?site=", "login?once=", "login?next=/admin/", "")
     for path in (
@@ -161,7 +161,7 @@ def test_the_inspector_says_why_a_page_cannot_be_here(ann: Browser) -> None:
 
 def test_the_audit_log_is_paged(ann: Browser, store: redis.Redis) -> None:
     for n in range(120):
-        Audit(store).write("cli:root", "replay", f"number {n}.", way="cli")
+        AuditLog(store).write("cli:root", "replay", f"number {n}.", way="cli")
 
     page, seen = ann.get("/admin/audit").text, list[str]()
     while True:
@@ -174,7 +174,7 @@ def test_the_audit_log_is_paged(ann: Browser, store: redis.Redis) -> None:
 
 
 def test_the_audit_log_stays_small_and_so_does_an_entry(store: redis.Redis) -> None:
-    audit = Audit(store)
+    audit = AuditLog(store)
     ident = audit.write("x" * 5_000, "a", "b", way="cli")
     pipe = store.pipeline(transaction=False)
     for _ in range(10_500):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from shared.store.stats import Stats
+from shared.store.counting.counters import Counters
 from tests.integration.conftest import wait_until
 from tests.integration.console import Browser, Configure, outcomes
 from tests.integration.rig import BASE, Rig, check_keys
@@ -137,7 +137,7 @@ def test_what_comes_in_is_counted_by_the_minute(rig: Rig, store: redis.Redis) ->
     rig.send({"type": "upsert", "loc": "a"}, {"type": "upsert", "loc": "b"})
     rig.send({"type": "upsert", "loc": "c"})
 
-    counts = [minute.counts.get("accepted", 0) for minute in Stats(store, "demo").minutes(2)]
+    counts = [minute.counts.get("accepted", 0) for minute in Counters(store, "demo").minutes(2)]
 
-    assert sum(counts) == Stats(store, "demo").totals()[0]["accepted"] == 3
+    assert sum(counts) == Counters(store, "demo").totals()[0]["accepted"] == 3
     check_keys(store)

@@ -11,7 +11,7 @@ import pytest
 import redis
 from lxml import html
 
-from shared.store.workers import HEARTBEAT, Busy, Workers
+from shared.store.operations.worker_registry import HEARTBEAT, BusyThread, WorkerRegistry
 from tests.integration.console import Browser, outcomes
 from tests.integration.worked import beat
 
@@ -19,8 +19,8 @@ CANARY = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def workers(store: redis.Redis) -> Workers:
-    return Workers(store, ["demo"])
+def workers(store: redis.Redis) -> WorkerRegistry:
+    return WorkerRegistry(store, ["demo"])
 
 
 def page(browser: Browser) -> Any:
@@ -40,8 +40,8 @@ def act(browser: Browser, what: str, name: str) -> str:
     return browser.get(answer.location or "").text
 
 
-def test_each_worker_is_shown_as_it_says_it_is(ann: Browser, workers: Workers) -> None:
-    busy = (Busy(site="demo", since=time.time() - 160),)
+def test_each_worker_is_shown_as_it_says_it_is(ann: Browser, workers: WorkerRegistry) -> None:
+    busy = (BusyThread(site="demo", since=time.time() - 160),)
     workers.beat("w1", beat(busy=busy, clock_offset=7.25))
 
     card = text(page(ann).get_element_by_id("living"))
@@ -58,7 +58,7 @@ def test_each_worker_is_shown_as_it_says_it_is(ann: Browser, workers: Workers) -
 
 
 def test_different_versions_are_pointed_out(
-    ann: Browser, workers: Workers, store: redis.Redis
+    ann: Browser, workers: WorkerRegistry, store: redis.Redis
 ) -> None:
     workers.beat("w1", beat())
     workers.beat("w2", beat(version="0.2.0"))
@@ -75,7 +75,7 @@ def test_different_versions_are_pointed_out(
 
 
 def test_a_worker_is_quieted_resumed_and_stopped(
-    ann: Browser, workers: Workers, store: redis.Redis
+    ann: Browser, workers: WorkerRegistry, store: redis.Redis
 ) -> None:
     workers.beat("w1", beat())
 
@@ -95,7 +95,7 @@ def test_a_worker_is_quieted_resumed_and_stopped(
 
 
 def test_nobody_is_asked_who_would_not_hear(
-    ann: Browser, workers: Workers, store: redis.Redis
+    ann: Browser, workers: WorkerRegistry, store: redis.Redis
 ) -> None:
     store.set(HEARTBEAT + "old", "1", ex=10)
     workers.beat("gone", beat())
@@ -110,7 +110,7 @@ def test_nobody_is_asked_who_would_not_hear(
 
 
 def test_who_is_gone_is_listed_for_a_day_with_what_it_will_do(
-    ann: Browser, workers: Workers
+    ann: Browser, workers: WorkerRegistry
 ) -> None:
     workers.beat("w1", beat())
     workers.want("w1", "quiet")
@@ -123,7 +123,7 @@ def test_who_is_gone_is_listed_for_a_day_with_what_it_will_do(
     assert re.search(r"w1 \d+ s ago it works", text(page(ann).get_element_by_id("gone")))
 
 
-def test_t26_a_viewer_asks_nothing_of_a_worker(vic: Browser, workers: Workers) -> None:
+def test_t26_a_viewer_asks_nothing_of_a_worker(vic: Browser, workers: WorkerRegistry) -> None:
     workers.beat("w1", beat())
 
     assert not page(vic).xpath("//main//form")
@@ -134,7 +134,7 @@ def test_t26_a_viewer_asks_nothing_of_a_worker(vic: Browser, workers: Workers) -
 
 
 def test_t27_no_look_at_workers_changes_them(
-    ann: Browser, workers: Workers, unchanged: Callable[[], Any]
+    ann: Browser, workers: WorkerRegistry, unchanged: Callable[[], Any]
 ) -> None:
     workers.beat("w1", beat())
 
@@ -143,10 +143,10 @@ def test_t27_no_look_at_workers_changes_them(
             ann.get(f"/admin/workers{path}")
 
 
-def test_t28_what_workers_say_is_text(ann: Browser, workers: Workers) -> None:
+def test_t28_what_workers_say_is_text(ann: Browser, workers: WorkerRegistry) -> None:
     said = {"version": CANARY, "python": CANARY, "host": CANARY, "sites": (CANARY,)}
     for name in (f"a{CANARY}", "b"):
-        workers.beat(name, beat(**said, busy=(Busy(site=CANARY, since=0),)))
+        workers.beat(name, beat(**said, busy=(BusyThread(site=CANARY, since=0),)))
     workers.beat(f"gone{CANARY}", beat())
     workers.forget(f"gone{CANARY}")
 

@@ -26,7 +26,7 @@ from tests.integration import independent_extensions as extensions
 from tests.integration.independent import Expected, Published
 from tests.integration.independent_extensions import Extras
 from tests.integration.pipeline import Pipeline
-from worker.importer import Said
+from worker.reconcile.importer import Said
 
 CORPUS = Path(
     os.environ.get("SITEMAPD_CORPUS")

@@ -13,12 +13,12 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
+from deploy.cli_output import find
 from deploy.commands import crawl as cli_crawl
-from deploy.terminal import find
-from shared.crawls.dns import Resolver, Verifier
+from shared.crawls.dns import CrawlerVerifier, Resolver
 from shared.errors import InvalidError
-from shared.store import crawled
-from shared.store.published import RecentlyPublished
+from shared.store.operations import crawl_report
+from shared.store.publishing.publish_times import PublishTimes
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, Rig, check_keys
 from tests.unit.crawling import BINGBOT, BROWSER, GOOGLEBOT, GPTBOT, caddy, combined, nginx_json
@@ -135,13 +135,13 @@ def test_the_result_is_kept_for_the_console_but_for_single_files(rig: Rig, home:
 
     report = told(home, log_of(home, combined(at - 1_000, "/"), combined(at + 9_000, "/a")))
 
-    kept = crawled.load(rig.client, "demo")
+    kept = crawl_report.load(rig.client, "demo")
     for engine in report["engines"]:
         assert engine.pop("shards")
     assert kept == report
     assert 89 * DAY_MS < rig.client.pttl(rig.keys.crawl) <= 90 * DAY_MS
     check_keys(rig.client)
-    assert crawled.load(rig.client, "other") is None
+    assert crawl_report.load(rig.client, "other") is None
 
 
 def test_publishes_before_the_log_count_only_if_asked_for(rig: Rig, home: Path) -> None:
@@ -178,7 +178,7 @@ def test_whoever_only_says_to_be_a_crawler_is_counted_apart(rig: Rig, home: Path
     def addresses(name: str) -> Sequence[str]:
         return {"crawl-66-249-66-1.googlebot.com": ["66.249.66.1"]}[name]
 
-    report = cli_crawl.read(find(home), [log], verifier=Verifier(Resolver(names, addresses)))
+    report = cli_crawl.read(find(home), [log], verifier=CrawlerVerifier(Resolver(names, addresses)))
     unasked = cli_crawl.read(find(home), [log])
 
     (google,) = [each for each in report["engines"] if each["engine"] == "Googlebot"]
@@ -237,13 +237,13 @@ def test_a_log_without_user_agents_is_named_as_such(rig: Rig, home: Path) -> Non
 def test_what_is_no_access_log_is_refused_and_keeps_the_last_result(rig: Rig, home: Path) -> None:
     at = publish(rig, "a")
     told(home, log_of(home, combined(at + 1_000, "/a")))
-    before = crawled.load(rig.client, "demo")
+    before = crawl_report.load(rig.client, "demo")
 
     error = run(home, "--log", str(log_of(home, b"no log\n" * 3, name="else"))).exception
 
     assert isinstance(error, InvalidError)
     assert "none of 3 lines is of an access log" in str(error)
-    assert crawled.load(rig.client, "demo") == before
+    assert crawl_report.load(rig.client, "demo") == before
 
 
 def test_a_log_that_is_cut_short_counts_as_far_as_it_goes(rig: Rig, home: Path) -> None:
@@ -286,7 +286,7 @@ def test_files_are_published_under_the_names_that_crawlers_ask_for(
     rig = Rig(store, tmp_path / "public", form=form, feed=True)
     at = publish(rig, "a")
 
-    found = set(RecentlyPublished(store, "demo", rig.site).files())
+    found = set(PublishTimes(store, "demo", rig.site).files())
 
     assert found == {(BASE + of, at) for of in (name, "sitemap.xml", "atom.xml", "rss.xml")}
 
@@ -298,7 +298,7 @@ def test_pages_count_when_they_are_added_or_changed_and_not_when_they_go(rig: Ri
     rig.do({"type": "delete", "loc": "a"})
     rig.do({"type": "upsert", "loc": "b", "noindex": True})
 
-    found = sorted(RecentlyPublished(rig.client, "demo", rig.site).changes())
+    found = sorted(PublishTimes(rig.client, "demo", rig.site).changes())
 
     assert found == [(BASE + "a", added), (BASE + "b", added), (BASE + "b", changed)]
 
@@ -307,7 +307,7 @@ def test_a_page_under_its_new_address_counts(rig: Rig) -> None:
     publish(rig, "old", id="7")
     moved = publish(rig, "new", id="7")
 
-    found = dict(RecentlyPublished(rig.client, "demo", rig.site).changes())
+    found = dict(PublishTimes(rig.client, "demo", rig.site).changes())
 
     assert found[BASE + "new"] == moved
 
@@ -315,7 +315,7 @@ def test_a_page_under_its_new_address_counts(rig: Rig) -> None:
 def test_all_that_is_remembered_is_read(rig: Rig) -> None:
     times = {f"{BASE}p/{n}": publish(rig, f"p/{n}") for n in range(130)}
 
-    published = RecentlyPublished(rig.client, "demo", rig.site)
+    published = PublishTimes(rig.client, "demo", rig.site)
 
     assert dict(published.changes()) == times
     assert rig.client.xlen(rig.keys.recent) > 200

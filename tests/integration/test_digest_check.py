@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import redis
 
-from shared.settings import Settings
-from shared.shards import Shard
+from shared.config.settings import Settings
+from shared.sitemap.shards import Shard
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, as_written, settings
-from worker.checking import Checked, Checker
-from worker.plant import Plant
+from worker.checks.file_monitor import FileMonitor, FileMonitorResult
+from worker.runtime import Runtime
 
 THEIRS = "User-agent: *\nDisallow: /private\n"
 
@@ -24,11 +24,11 @@ def upsert(n: int, **members: Any) -> dict[str, Any]:
     return {"type": "upsert", "loc": f"p/{n:04}", **members}
 
 
-def checker(rig: Rig, **options: Any) -> Checker:
-    return Checker(rig.state, rig.name, rig.site, **options)
+def checker(rig: Rig, **options: Any) -> FileMonitor:
+    return FileMonitor(rig.state, rig.name, rig.site, **options)
 
 
-def check(rig: Rig, by: Checker | None = None) -> dict[str, str]:
+def check(rig: Rig, by: FileMonitor | None = None) -> dict[str, str]:
     """What is found wrong, and put right; the worker looks twice before it believes it."""
     by, wrong = by or checker(rig), dict[str, str]()
     for _ in range(3):
@@ -212,7 +212,7 @@ def test_files_of_another_state_are_not_touched(rig: Rig) -> None:
     rig.send(upsert(1))
     rig.pump().run()
 
-    assert checker(rig).round() == Checked({}, 0, more=False)
+    assert checker(rig).round() == FileMonitorResult({}, 0, more=False)
     assert rig.files() == before
 
 
@@ -307,7 +307,7 @@ def test_a_worker_at_rest_puts_a_deleted_file_back(
     rig.do(upsert(1))
     path = rig.root / "pages-1.xml"
     content = path.read_bytes()
-    plants = [Plant(config, name) for name in ("w1", "w2")]
+    plants = [Runtime(config, name) for name in ("w1", "w2")]
     for plant in plants:
         plant.start()
     try:

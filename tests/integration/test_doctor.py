@@ -20,22 +20,22 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from deploy.doctor import reach as doctor_reach
+from deploy.doctor import public as doctor_reach
 from deploy.doctor import robots as doctor_robots
 from deploy.doctor import root as doctor_root
 from deploy.doctor import store as doctor_store
 from deploy.doctor import work as doctor_work
-from deploy.doctor.contract import Case, Check, Result, examine
-from shared.filenames import TEMP
-from shared.store.queues import Queues
-from shared.store.redis import connect
-from shared.store.workers import HEARTBEAT, Workers
+from deploy.doctor.runner import Case, DoctorCheck, DoctorResult, examine
+from shared.config.filenames import TEMP
+from shared.store.client import connect
+from shared.store.operations.queues import Queues
+from shared.store.operations.worker_registry import HEARTBEAT, WorkerRegistry
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.examined import examine as check_state
 from tests.integration.rig import BASE, Rig
 from tests.integration.worked import beat
 from tests.unit.cms import Asked, Reply, served
-from worker.plant import Plant
+from worker.runtime import Runtime
 
 CONFIG = """
 redis_url = "{url}"
@@ -48,7 +48,7 @@ robots = "create"
 """
 TYPES = {".xml": "application/xml", ".gz": "application/gzip", ".txt": "text/plain; charset=utf-8"}
 
-Found = dict[str, Result]
+Found = dict[str, DoctorResult]
 CHECKS = (
     *doctor_root.CHECKS, *doctor_robots.CHECKS, *doctor_work.CHECKS, *doctor_reach.CHECKS,
 )  # fmt: skip
@@ -94,7 +94,7 @@ def command(home: Path, *arguments: str) -> tuple[int, Found]:
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     said = json.loads(done.stdout)
     assert said["healthy"] == (done.exit_code == 0)
-    return done.exit_code, {each["check"]: Result(**each) for each in said["checks"]}
+    return done.exit_code, {each["check"]: DoctorResult(**each) for each in said["checks"]}
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def home(redis_server: RedisServer, rig: Rig) -> Path:
 
 
 @pytest.fixture
-def worker(rig: Rig, redis_server: RedisServer) -> Plant:
+def worker(rig: Rig, redis_server: RedisServer) -> Runtime:
     """One that has spoken just now."""
-    plant = Plant(rig.settings.model_copy(update={"redis_url": redis_server.url}), "w1")
+    plant = Runtime(rig.settings.model_copy(update={"redis_url": redis_server.url}), "w1")
     plant._heart.beat()
     return plant
 
@@ -432,15 +432,15 @@ def test_work_without_a_worker_fails(rig: Rig) -> None:
 
 
 def test_workers_that_are_quiet_older_or_know_other_sites_are_warned_about(
-    rig: Rig, worker: Plant
+    rig: Rig, worker: Runtime
 ) -> None:
     """RELIABILITY F21."""
     assert look(rig, "workers")["workers"].status == "ok"
-    Workers(rig.client).want("w1", "quiet")
+    WorkerRegistry(rig.client).want("w1", "quiet")
     worker._heart.beat()
     assert status(look(rig, "workers"), "workers")[1].endswith("sitemapd workers resume w1")
 
-    Workers(rig.client).want("w1", "work")
+    WorkerRegistry(rig.client).want("w1", "work")
     worker._heart.beat()
     stored: Any = rig.client.get(f"{HEARTBEAT}w1")
     for change, said in (({"version": "0.0.1"}, "not of version"), ({"sites": []}, "do not know")):
@@ -460,7 +460,7 @@ def test_what_waits_for_too_long_fails_where_somebody_should_be_at_it(
     for name in ("inbox", "publishing"):
         assert status(look(rig, name), name)[0] == "warn", "nobody is there"
 
-    Plant(rig.settings.model_copy(update={"redis_url": redis_server.url}), "w1")._heart.beat()
+    Runtime(rig.settings.model_copy(update={"redis_url": redis_server.url}), "w1")._heart.beat()
 
     for name in ("inbox", "publishing"):
         assert status(look(rig, name), name)[0] == "fail"
@@ -570,7 +570,7 @@ def test_a_check_that_breaks_is_one_failed_check(rig: Rig) -> None:
         raise ZeroDivisionError("of nobody's making")
 
     case = Case(rig.settings, rig.name, rig.site, rig.client, "")
-    checks = [Check("bad", "", breaks, "mend it"), doctor_root.CHECKS[0]]
+    checks = [DoctorCheck("bad", "", breaks, "mend it"), doctor_root.CHECKS[0]]
 
     bad, good = examine([case], checks)
 
@@ -618,7 +618,7 @@ def _open_to_all(new: Path, _store: redis.Redis) -> None:
 
 
 def _worked(_new: Path, store: redis.Redis) -> None:
-    Workers(store).beat("w1", beat())
+    WorkerRegistry(store).beat("w1", beat())
 
 
 def _published(_new: Path, store: redis.Redis) -> None:

@@ -9,9 +9,9 @@ import pytest
 import redis
 from flask.testing import FlaskClient
 
-from shared.events import FIELDS
-from shared.inbox import Inbox
-from shared.settings import Settings
+from shared.config.settings import Settings
+from shared.events.event import FIELDS
+from shared.store.inbox.inbox import Inbox
 from tests.integration.conftest import TOKEN, RedisServer, Signer, Unchanged
 from webhook.app import create_app
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import redis
 
-from shared.events import parse
-from shared.shards import Shard
+from shared.events.event import parse
+from shared.sitemap.shards import Shard
 from tests.integration.independent import Published
 from tests.integration.pipeline import NAME, Pipeline
-from worker.draining import drain_emptiest
+from worker.publishing.shard_compaction import drain_emptiest
 
 ORIGIN = "https://www.example.com"
 

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from deploy.embedded import Answer, EmbeddedServer
-from deploy.engines import candidates
-from deploy.processes import hold
+from deploy.local.embedded_redis import EmbeddedServer, RedisAnswer
+from deploy.local.processes import hold
+from deploy.local.redis_binaries import candidates
 from shared.errors import ServerStartError
-from shared.store.redis import check_settings, connect
-from shared.store.tally import OF_NO_SITE
+from shared.store.client import check_settings, connect
+from shared.store.counting.counter_buffer import OF_NO_SITE
 
 HOLDER = """
 import sys
 from pathlib import Path
-from deploy.embedded import EmbeddedServer
+from deploy.local.embedded_redis import EmbeddedServer
 server = EmbeddedServer(Path(sys.argv[1]))
 server.start()
 print(server.pid, flush=True)
@@ -110,7 +110,7 @@ def test_an_orphaned_server_keeps_the_directory_locked(tmp_path: Path) -> None:
     wait_until(lambda: gone(pid), "the orphan is gone")
 
     with EmbeddedServer(tmp_path) as server:
-        assert Answer.PONG is server.answer()
+        assert RedisAnswer.PONG is server.answer()
 
 
 @pytest.mark.parametrize("written_by", ["redis 7.0", "valkey 99.0"])

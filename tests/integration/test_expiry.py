@@ -10,12 +10,12 @@ import pytest
 import redis
 from lxml import etree
 
-from shared import w3c
-from shared.inspector import Inspector
+from shared.admin.site_status import Inspector
+from shared.sitemap import w3c_dates
 from tests.integration.clocked import Clock, Clocked
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, NS, Rig, as_written
-from worker.plant import Plant
+from worker.runtime import Runtime
 
 NEWS = "{http://www.google.com/schemas/sitemap-news/0.9}"
 VIDEO = "{http://www.google.com/schemas/sitemap-video/1.1}"
@@ -61,7 +61,7 @@ def article(name: str, published_ms: int = NOW, **members: Any) -> dict[str, Any
         "type": "upsert", "loc": name, "section": "posts",
         "news": {
             "publication": {"name": "The Example", "language": "en"},
-            "publication_date": w3c.from_epoch_s(published_ms // 1000),
+            "publication_date": w3c_dates.from_epoch_s(published_ms // 1000),
             "title": f"About {name}",
         },
         **members,
@@ -171,7 +171,7 @@ def test_an_article_of_the_future_comes_at_its_moment_and_stays_48_hours(
     assert set(rig.news()) == {"b"}
     assert set(rig.listed()) == {BASE + "a", BASE + "b"}
     found = Inspector(rig.client, rig.name, rig.site).entry(f"{BASE}a")
-    assert found["as_news"] == {"from": w3c.from_epoch_s((NOW + ahead) // 1000)}
+    assert found["as_news"] == {"from": w3c_dates.from_epoch_s((NOW + ahead) // 1000)}
     rig.check()
 
     rig.at(NOW + ahead - 1)
@@ -195,9 +195,9 @@ def test_a_date_without_a_time_is_news_as_soon_as_it_is_that_day_somewhere(rig: 
         rig.do(said)
     assert set(rig.news()) == {"a"}
 
-    rig.at(w3c.epoch_ms("2026-11-22T10:00:00Z") - 1)
+    rig.at(w3c_dates.epoch_ms("2026-11-22T10:00:00Z") - 1)
     assert set(rig.news()) == {"a"}
-    rig.at(w3c.epoch_ms("2026-11-22T10:00:00Z"))
+    rig.at(w3c_dates.epoch_ms("2026-11-22T10:00:00Z"))
     assert set(rig.news()) == {"a", "b"}
 
 
@@ -351,7 +351,7 @@ def video(title: str, expires_ms: int | None) -> dict[str, Any]:
         "content_loc": f"{BASE}{title}.mp4",
     }  # fmt: skip
     if expires_ms is not None:
-        told["expiration_date"] = w3c.from_epoch_s(expires_ms // 1000)
+        told["expiration_date"] = w3c_dates.from_epoch_s(expires_ms // 1000)
     return told
 
 
@@ -433,6 +433,6 @@ def test_the_hourly_refresh_finds_news_whose_hour_was_forgotten(
     assert rig.client.zcard(rig.keys.expiry) == 1
 
 
-def plant(rig: Newsroom, server: RedisServer) -> Plant:
+def plant(rig: Newsroom, server: RedisServer) -> Runtime:
     settings = rig.settings.model_copy(update={"redis_url": server.url})
-    return Plant(settings, "w9", rig.clock)
+    return Runtime(settings, "w9", rig.clock)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import redis
 
-from shared.locator import MAX_VERSION, Claim, digest_of
-from shared.store.contract import field
+from shared.domain.page_record import Claim, digest_of
+from shared.events.event_fields import MAX_VERSION
+from shared.store.keys import field
 from tests.integration.reconciled import differences, reconcile, record
 from tests.integration.rig import BASE, Rig
 

@@ -12,16 +12,16 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.locator import digest_of
-from shared.shards import Shard
-from shared.sites import Site
-from shared.store.work import Begun, Done
+from shared.config.site import Site
+from shared.domain.page_record import digest_of
+from shared.sitemap.shards import Shard
+from shared.store.publishing.publish_batch import PublishBatch, PublishedShard
 from tests import feeds as reader
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, as_written, check_keys
-from worker.checking import Checker
-from worker.feeds import NAMES
-from worker.feeds import contents as rendered
+from worker.checks.file_monitor import FileMonitor
+from worker.publishing.feeds import NAMES
+from worker.publishing.feeds import contents as rendered
 
 DAY = 86_400_000
 START = 1_700_000_000_000
@@ -80,7 +80,7 @@ def _paths(found: list[reader.Read]) -> list[str]:
 
 def check(rig: Rig) -> Mapping[str, str]:
     """What two rounds of a checker hold to be wrong; it has the publisher put that right."""
-    by = Checker(rig.state, rig.name, rig.site)
+    by = FileMonitor(rig.state, rig.name, rig.site)
     by.round()
     return by.round().wrong
 
@@ -194,7 +194,7 @@ def test_a_new_title_alone_changes_the_feeds_and_no_sitemap(rig: Rig) -> None:
 
 
 def test_a_new_title_with_an_equal_stamp_is_published_too(rig: Rig) -> None:
-    """Whoever sends long after a version has one tie for all (shared.locator.stamp)."""
+    """Whoever sends long after a version has one tie for all (shared.domain.page_record.stamp)."""
     rig.do(upsert("a", 1, title="One"))
     record = rig.client.hgetall(rig.keys.loc(digest_of(BASE + "a")))
 
@@ -382,12 +382,12 @@ def test_a_title_that_comes_while_its_page_is_published_is_published_next(rig: R
     rig.send(upsert("a", 1, title="Two", version=START + 2 * DAY))
     rig.pump().apply_all()
     begun = rig.state.begin("somebody", "fresh")
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, PublishBatch)
     (taken,), lines = rig.state.load(begun.shards, begun.states, [0])
 
     rig.send(upsert("a", 1, title="Three", version=START + 3 * DAY))
     rig.pump().apply_all()
-    assert rig.state.commit("somebody", [Done(taken, {}, taken.file, 0, lines[0][0])], {})
+    assert rig.state.commit("somebody", [PublishedShard(taken, {}, taken.file, 0, lines[0][0])], {})
 
     assert rig.state.dirty() == [shard]
     rig.settle()

@@ -10,9 +10,9 @@ import pytest
 import redis
 
 from deploy import nginx_lines
-from shared import filenames
+from shared.config import filenames
 from tests.integration.rig import BASE, Rig
-from worker.notify import keyfile
+from worker.notify import indexnow_key
 
 KEY = "0123456789abcdef"
 NOTIFY = {"indexnow": {"key": KEY}}
@@ -36,7 +36,7 @@ def published(rig: Rig) -> set[str]:
         {"type": "upsert", "loc": "de", "section": "shop", "group": "g", "lang": ["zh-Hant-TW"]},
         {"type": "upsert", "loc": "c", "section": "a-b-2c"},
     )
-    keyfile.ensure(rig.site)
+    indexnow_key.ensure(rig.site)
     return {path.name for path in rig.root.iterdir()}
 
 

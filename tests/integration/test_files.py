@@ -18,7 +18,7 @@ import redis
 from shared.errors import PublishError
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.files import WebRoot
+from worker.publishing.web_root import WebRoot
 
 TEMP = ".sitemapd-"
 

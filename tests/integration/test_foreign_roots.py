@@ -15,17 +15,17 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from deploy.commands.events import Watch as EventWatch
-from deploy.terminal import find
+from deploy.cli_output import find
+from deploy.commands.events import EventWatch
+from shared.admin.site_status import Inspector
+from shared.config.filenames import MARKER
+from shared.config.settings import Settings
 from shared.errors import ForeignStateError
-from shared.filenames import MARKER
-from shared.inspector import Inspector
-from shared.settings import Settings
-from shared.store.contract import PERMANENT
+from shared.store.keys import PERMANENT
 from tests.integration.conftest import TOKEN, RedisServer
 from tests.integration.rig import BASE, Rig
 from webhook.app import create_app
-from worker.watching import Watch
+from worker.publishing.web_root_watch import WebRootWatch
 
 FOREIGN = b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>\n'
 
@@ -72,8 +72,8 @@ def try_to_publish(rig: Rig) -> str:
     return str(refused.value)
 
 
-def watch(rig: Rig) -> Watch:
-    return Watch(rig.client, rig.name, rig.site, "w1")
+def watch(rig: Rig) -> WebRootWatch:
+    return WebRootWatch(rig.client, rig.name, rig.site, "w1")
 
 
 def test_an_empty_store_overwrites_nothing_though_the_marker_is_lost(rig: Rig) -> None:

@@ -12,11 +12,11 @@ import pytest
 import redis
 from lxml import etree
 
-from shared.groups import MAX_MEMBERS
-from shared.shards import Shard
-from shared.store.dead import Dead
+from shared.domain.translation_groups import MAX_MEMBERS
+from shared.sitemap.shards import Shard
+from shared.store.operations.dead_letters import DeadLetters
 from tests.integration.rig import BASE, NS, Rig, as_written
-from worker.settling import MAX_TRIES
+from worker.ingest.event_processor import MAX_TRIES
 
 LINK = "{http://www.w3.org/1999/xhtml}link"
 CODES = [
@@ -273,5 +273,5 @@ def test_a_member_whose_line_was_lost_holds_up_no_other_event(rig: Rig) -> None:
         rig.pump().run()
 
     assert "alone" in {loc.removeprefix(BASE) for loc in rig.listed()}
-    (letter,) = Dead(rig.client, rig.name).letters()
+    (letter,) = DeadLetters(rig.client, rig.name).letters()
     assert "its line is nowhere: run sitemapd rebuild" in letter.error

@@ -15,15 +15,15 @@ from cloudevents.core.v1.event import CloudEvent
 from cloudevents.v1 import conversion
 from cloudevents.v1.http import CloudEvent as FormerCloudEvent
 
-from shared.events import Event
-from shared.inbox import Inbox
-from shared.settings import Settings
-from shared.store.contract import RECENT
-from shared.store.history import History
+from shared.config.settings import Settings
+from shared.events.event import Event
+from shared.store.inbox.inbox import Inbox
+from shared.store.keys import RECENT
+from shared.store.operations.event_log import EventLog
 from tests.integration.conftest import KEY, whsec
 from tests.integration.logs import captured
 from tests.unit.delivering import PATH, SECRET, SITE, TOKEN, signed
-from webhook import answers
+from webhook import responses
 from webhook.app import create_app
 
 SOURCES = {
@@ -89,7 +89,7 @@ class TestTaking:
         assert Event.load(entry.payload).source == "ghost"
 
     def test_nothing_personal_and_no_secret_is_stored_or_logged(self, web, store):
-        with captured(answers) as logs:
+        with captured(responses) as logs:
             send(web, "ghost", GHOST)
             send(web, "ghost", {"member": POST})
             send(web, "ghost", GHOST, secret="another-secret-altogether")
@@ -185,7 +185,7 @@ class TestIgnoring:
             {"source": "strapi", "reasons": [response.json["ignored"]], "accepted": 0}
         ]
         assert not store.exists("{demo}:inbox")
-        assert [*History(store, "demo").decisions(10)] == []
+        assert [*EventLog(store, "demo").decisions(10)] == []
 
     def test_what_asks_for_a_comparison_says_so(self, web, store):
         response = send(web, "ghost", {})

@@ -13,11 +13,11 @@ import pytest
 import redis
 
 from shared.errors import SourceError
-from shared.events import Event
+from shared.events.event import Event
 from tests.integration.conftest import RedisServer
 from tests.integration.independent import Page, Published
 from tests.integration.pipeline import NAME, Pipeline
-from worker.importer import Importer, Progress, Said
+from worker.reconcile.importer import Importer, ImportProgress, Said
 from worker.sources import read
 
 ORIGIN = "https://www.example.com"
@@ -63,8 +63,8 @@ def reported(said: list[Said]) -> set[tuple[str, str, str]]:
     return found
 
 
-def cut_off_at(sent: int) -> Callable[[Progress], None]:
-    def report(progress: Progress) -> None:
+def cut_off_at(sent: int) -> Callable[[ImportProgress], None]:
+    def report(progress: ImportProgress) -> None:
         if progress.sent >= sent:
             raise CutOffError
 
@@ -80,7 +80,7 @@ def test_an_import_that_was_cut_off_goes_on_and_reports_the_whole(
     progress, said = site.bring(f"ndjson:{source}")
 
     refused = PAGES // 100
-    assert Progress(PAGES, PAGES - refused - 3000, refused, skipped=3000) == progress
+    assert ImportProgress(PAGES, PAGES - refused - 3000, refused, skipped=3000) == progress
     assert expected_pages() == Published(site.root, ORIGIN).all()
     assert expected_report() == reported(said)
 

@@ -13,7 +13,7 @@ import redis
 from tests.integration import independent_extensions as extensions
 from tests.integration.independent import Published
 from tests.integration.pipeline import Pipeline
-from worker.importer import Said
+from worker.reconcile.importer import Said
 
 ORIGIN = "https://www.example.com"
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 import redis
 
+from shared.domain.translation_groups import digest_of
 from shared.errors import StoreDownError
-from shared.events import SCHEMA, Event
-from shared.groups import digest_of
-from shared.inbox import Inbox
-from shared.store.contract import GROUP
+from shared.events.event import SCHEMA, Event
+from shared.store.inbox.inbox import Inbox
+from shared.store.keys import GROUP
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
-from worker.pump import Pump
-from worker.settling import MAX_TRIES
+from worker.ingest.event_processor import MAX_TRIES
+from worker.ingest.inbox_consumer import InboxConsumer
 
 
 def page(name: object, kind: str = "upsert", **members: Any) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def test_events_that_are_adopted_while_others_are_settled_are_not_forgotten(rig:
     assert len(rig.inbox.read("dead", 12)) == 12
     rig.send({"type": "resync"})
     adopted = []
-    pump = Pump(
+    pump = InboxConsumer(
         rig.settings, rig.client, rig.name, "w2",
         on_resync=lambda _site: adopted.append(pump.adopt(["dead"])),
     )  # fmt: skip

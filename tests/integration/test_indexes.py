@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from shared import w3c
+from shared.sitemap import w3c_dates
 from tests.integration.faults import CutError, Files, Fuse
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, as_written
@@ -242,7 +242,7 @@ def test_lastmod_in_the_index_moves_just_when_the_bytes_of_the_file_do(
             for url, noted in lines.items():
                 name = url.removeprefix(BASE)
                 listed[name] = noted
-                assert noted == w3c.from_epoch_s(files[name].mtime_ns // 10**9)
+                assert noted == w3c_dates.from_epoch_s(files[name].mtime_ns // 10**9)
                 if name in contents:
                     assert (files[name].content == contents[name]) == (noted == lastmods[name])
         contents = {name: files[name].content for name in listed}

@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from shared.errors import StoreError
-from shared.store.contract import Keys
-from shared.store.pages import Pages
+from shared.store.keys import Keys
+from shared.store.pages.page_repository import PageRepository
 from shared.store.sections import FORM, Draft, Sections
 from tests.integration.rig import BASE, Rig, check_keys
 
@@ -58,4 +58,4 @@ def test_a_state_that_a_worker_of_another_form_has_just_begun_is_refused(
     store.hset(Keys("demo").counters, "form", "2")
 
     with pytest.raises(StoreError, match="form 2"):
-        Pages(store, "demo", {}).sections.numbers(["pages"])
+        PageRepository(store, "demo", {}).sections.numbers(["pages"])

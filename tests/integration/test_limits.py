@@ -13,11 +13,11 @@ import redis
 from lxml import etree
 from pydantic import ValidationError
 
-from shared import fragments, shards
-from shared.entries import Entry
+from shared.config.site import Section, Site
 from shared.errors import InvalidError
-from shared.shards import Limits
-from shared.sites import Section, Site
+from shared.sitemap import fragments, shards
+from shared.sitemap.entry import Entry
+from shared.sitemap.shards import Limits
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, SCHEMA, Rig
 

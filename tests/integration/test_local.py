@@ -16,17 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from deploy import example
-from deploy.embedded import EmbeddedServer
-from deploy.processes import marked, reap
-from shared.settings import FILE, load
-from shared.store.redis import connect
+from deploy.local import first_config
+from deploy.local.embedded_redis import EmbeddedServer
+from deploy.local.processes import marked, reap
+from shared.config.settings import FILE, load
+from shared.store.client import connect
 
 UP = """
 import sys
 from pathlib import Path
-from deploy.local import up
-from shared.telemetry import configure
+from deploy.local.up import up
+from shared.logs import configure
 configure()
 sys.exit(up(Path(sys.argv[1]), "127.0.0.1:0"))
 """
@@ -73,7 +73,7 @@ class Service:
         return found
 
     def send(self, shell: str) -> str:
-        text = example.first(load(self.home / FILE), self.address)
+        text = first_config.first(load(self.home / FILE), self.address)
         done = subprocess.run([shell, "-c", text], capture_output=True, text=True, check=True)
         return done.stdout
 

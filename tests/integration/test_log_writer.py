@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BURST = MOST_LINES + 2000
 PROGRAM = """
 import sys
-from shared import telemetry
-telemetry.configure(json_lines=True)
-log = telemetry.logger("test")
+from shared import logs
+logs.configure(json_lines=True)
+log = logs.logger("test")
 for number in range({burst}):
     log.info("said", number=number, filling="x" * 100)
 print("all said", flush=True)
@@ -122,12 +122,12 @@ def test_a_process_works_on_when_its_reader_went(pipe: tuple[int, int]) -> None:
 
 FORKING = """
 import multiprocessing, os
-from shared import telemetry
-telemetry.configure(json_lines=True, streams=True)
-log = telemetry.logger("test")
+from shared import logs
+logs.configure(json_lines=True, streams=True)
+log = logs.logger("test")
 log.info("said", by="parent", number=0)
 def work():
-    telemetry.configure(json_lines=True, streams=True)
+    logs.configure(json_lines=True, streams=True)
     log.info("said", by="child", number=1)
     print("printed")
 for _ in range(20):
@@ -156,7 +156,7 @@ def test_each_line_of_a_forked_process_is_written_once(tmp_path: Path) -> None:
 def test_texts_that_utf_8_cannot_hold_are_escaped(tmp_path: Path) -> None:
     log = tmp_path / "log"
     program = (
-        "from shared import telemetry; import sys; telemetry.configure(streams=True);"
+        "from shared import logs; import sys; logs.configure(streams=True);"
         "sys.stderr.write('a\\udcffb\\n')"
     )
     with log.open("wb") as file:

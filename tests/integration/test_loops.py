@@ -13,17 +13,25 @@ import pytest
 import redis
 
 from deploy.doctor import work
-from deploy.doctor.contract import Case, examine
-from shared.inspector import Inspector
-from shared.metrics.collecting import Collector, of_server
-from shared.settings import Settings
-from shared.store.checks import Checks
-from shared.store.contract import EVERYWHERE
-from shared.store.loops import HEALTH, HEALTH_S, LOOPS, Health, Report, Reported, Trouble
-from shared.store.notices import Notices
-from shared.store.resyncs import Resyncs
-from shared.store.subscriptions import Subscriptions
-from shared.store.workers import HEARTBEAT, NAMES
+from deploy.doctor.runner import Case, examine
+from shared.admin.site_status import Inspector
+from shared.config.settings import Settings
+from shared.metrics.collector import Collector, of_server
+from shared.store.keys import EVERYWHERE
+from shared.store.notify.notification_queue import NotificationQueue
+from shared.store.notify.subscriptions import Subscriptions
+from shared.store.operations.checks import CheckStore
+from shared.store.operations.loop_health import (
+    HEALTH,
+    HEALTH_S,
+    LOOPS,
+    LoopHealth,
+    LoopReport,
+    LoopTrouble,
+    ReportedLoops,
+)
+from shared.store.operations.resync_requests import ResyncRequests
+from shared.store.operations.worker_registry import HEARTBEAT, NAMES
 from tests.integration.conftest import RedisServer, Wait, wait_until
 from tests.integration.console import Browser
 from tests.integration.engines import Engine, engine, reply
@@ -32,9 +40,9 @@ from tests.integration.notified import TABLES, here
 from tests.integration.rig import BASE, Rig, check_keys
 from tests.integration.test_console_overview import concerns, overview
 from worker import watchdog
-from worker.answering import SLOW_S
-from worker.notify.telling import Telling
-from worker.plant import Plant
+from worker.notify.dispatcher import Dispatcher
+from worker.reconcile.reconcile_scheduler import SLOW_S
+from worker.runtime import Runtime
 
 A = BASE + "a"
 LATE_S = SLOW_S + 1
@@ -80,8 +88,8 @@ def config(bad: Rig, good: Rig, redis_server: RedisServer) -> Settings:
 
 
 @contextmanager
-def running(config: Settings) -> Iterator[Plant]:
-    plant = Plant(config, "w1")
+def running(config: Settings) -> Iterator[Runtime]:
+    plant = Runtime(config, "w1")
     with silence():
         plant.start()
         try:
@@ -93,51 +101,51 @@ def running(config: Settings) -> Iterator[Plant]:
             plant.end()
 
 
-def found(store: redis.Redis, site: str = "bad") -> dict[str, Reported]:
-    return {each.trouble.loop: each for each in Health(store).of_site(site)}
+def found(store: redis.Redis, site: str = "bad") -> dict[str, ReportedLoops]:
+    return {each.trouble.loop: each for each in LoopHealth(store).of_site(site)}
 
 
-def wrong_type(key: Callable[[Rig], str]) -> Callable[[Rig, Plant], None]:
-    def damage(rig: Rig, _: Plant) -> None:
+def wrong_type(key: Callable[[Rig], str]) -> Callable[[Rig, Runtime], None]:
+    def damage(rig: Rig, _: Runtime) -> None:
         rig.client.delete(key(rig))
         rig.client.set(key(rig), "of the wrong type", ex=600)
 
     return damage
 
 
-def no_wish(rig: Rig, plant: Plant) -> None:
+def no_wish(rig: Rig, plant: Runtime) -> None:
     wait_until(lambda: rig.client.exists(f"{HEARTBEAT}w1") and not plant.quiet(), "its first beat")
     rig.client.rpush(EVERYWHERE + "wanted:w1", "of the wrong type")
     rig.client.expire(EVERYWHERE + "wanted:w1", 600)
 
 
-def damaged_file(rig: Rig, _: Plant) -> None:
+def damaged_file(rig: Rig, _: Runtime) -> None:
     rig.client.hset(rig.keys.files("pages"), "1", "no record")
 
 
-def checks(rig: Rig, plant: Plant) -> None:
+def checks(rig: Rig, plant: Runtime) -> None:
     damaged_file(rig, plant)
-    Checks(rig.client, rig.name).ask("an admin")
+    CheckStore(rig.client, rig.name).ask("an admin")
 
 
-def no_source(rig: Rig, plant: Plant) -> None:
+def no_source(rig: Rig, plant: Runtime) -> None:
     source = rig.site.source.get_secret_value().removeprefix("sitemap:")
     Path(source).unlink()
     rig.send({"type": "resync"})
     plant.wake(rig.name)
 
 
-def tidied(rig: Rig, plant: Plant) -> None:
+def tidied(rig: Rig, plant: Runtime) -> None:
     wrong_type(lambda rig: rig.keys.tombs)(rig, plant)
     plant.tidy()  # as the schedule's message does
 
 
-def refreshed(rig: Rig, plant: Plant) -> None:
+def refreshed(rig: Rig, plant: Runtime) -> None:
     rig.client.hset(rig.keys.shards("news"), "1", "no record")
     plant.refresh()
 
 
-FAILS: dict[str, Callable[[Rig, Plant], None]] = {
+FAILS: dict[str, Callable[[Rig, Runtime], None]] = {
     "heartbeat": no_wish,
     "sweep": wrong_type(lambda rig: rig.keys.inbox),
     "monitor": damaged_file,
@@ -165,7 +173,7 @@ def test_f30_a_loop_that_raises_is_shown_with_its_reason_and_the_others_go_on(
         told = found(store)[loop].trouble
         good.send({"type": "upsert", "loc": "b"})
         until((good.root / "pages-1.xml").exists, "the other site is published")
-        of_others = {each.trouble.loop for each in Health(store).of_site("good")}
+        of_others = {each.trouble.loop for each in LoopHealth(store).of_site("good")}
 
     assert told.state == "failing"
     assert len(told.reason) > 10
@@ -185,10 +193,10 @@ def test_f30_what_is_mended_is_shown_no_longer(
         until(lambda: "notify" in found(store), "it is shown")
 
         store.delete(bad.keys.notify("indexnow"))
-        Notices(store, "bad").enqueue(["indexnow"], [A], 0)
+        NotificationQueue(store, "bad").enqueue(["indexnow"], [A], 0)
         until(lambda: "notify" not in found(store), "it works again")
 
-        until(lambda: Notices(store, "bad").fates(), "the engine is told")
+        until(lambda: NotificationQueue(store, "bad").fates(), "the engine is told")
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -205,7 +213,7 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
         over.wait(60)
 
     # This one begins at once, and what an engine refuses is not asked again for a while.
-    monkeypatch.setattr(Telling, "tell", hang if loop == "notify" else Telling.tell)
+    monkeypatch.setattr(Dispatcher, "tell", hang if loop == "notify" else Dispatcher.tell)
     with running(config) as plant:
         own = next(each for each in plant.loops if each.name == loop)
         hangs = {
@@ -220,7 +228,7 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
         if loop in hangs:
             monkeypatch.setattr(*hangs[loop], hang)
         else:
-            Notices(store, "bad").enqueue(["indexnow"], [A], 0)
+            NotificationQueue(store, "bad").enqueue(["indexnow"], [A], 0)
             plant.notify()
         plant.reconcile()
         message = {"tidy": plant.tidy, "refresh": plant.refresh}.get(loop, lambda: None)
@@ -247,7 +255,7 @@ def test_damaged_notices_are_given_up_and_the_others_are_told(
     bad: Rig, store: redis.Redis, config: Settings, server: Engine, until: Wait
 ) -> None:
     bad.do(*({"type": "upsert", "loc": name} for name in ("a", "b", "c")))
-    notices = Notices(store, "bad")
+    notices = NotificationQueue(store, "bad")
     lookup = bad.pages.lookup.records([BASE + "b"])
     assert lookup
     digest = rigs_digest(BASE + "b")
@@ -266,7 +274,7 @@ def test_damaged_notices_are_given_up_and_the_others_are_told(
 
 
 def rigs_digest(loc: str) -> bytes:
-    from shared.locator import digest_of
+    from shared.domain.page_record import digest_of
 
     return digest_of(loc)
 
@@ -277,7 +285,7 @@ def test_what_is_no_scope_of_a_resync_is_forgotten_and_the_others_are_answered(
     store.zadd(bad.keys.resync, {b"\xff": 1, "nonsense": 1, "section pages": 1})
 
     with running(config):
-        until(lambda: not Resyncs(store, "bad").open(), "it is answered")
+        until(lambda: not ResyncRequests(store, "bad").open(), "it is answered")
         until(lambda: bad.quiet() and bad.root.exists(), "what the source lists is published")
 
     assert set(bad.listed()) == {A}
@@ -325,18 +333,18 @@ def test_an_entry_that_cannot_be_taken_out_at_its_hour_stops_no_other(
     assert later[f"{BASE}b".encode()] > now + 10_000_000
 
 
-def tell(store: redis.Redis, *troubles: Trouble) -> None:
+def tell(store: redis.Redis, *troubles: LoopTrouble) -> None:
     store.zadd(NAMES, {"w1": time.time()})
     store.expire(NAMES, 60)
-    Health(store).report("w1", Report(succeeded={"notify": 1_000.0}, troubles=troubles))
+    LoopHealth(store).report("w1", LoopReport(succeeded={"notify": 1_000.0}, troubles=troubles))
 
 
-def trouble(**said: Any) -> Trouble:
+def trouble(**said: Any) -> LoopTrouble:
     usual = {
         "loop": "notify", "site": "bad", "part": "indexnow", "state": "failing",
         "since": time.time() - 90, "times": 4, "reason": "KeyError: 'posts-2026-12'",
     }  # fmt: skip
-    return Trouble.model_validate(usual | said)
+    return LoopTrouble.model_validate(usual | said)
 
 
 def test_f30_status_doctor_and_metrics_name_what_fails(bad: Rig, good: Rig) -> None:
@@ -388,7 +396,7 @@ def test_a_report_is_bounded_and_what_is_none_is_left_out(store: redis.Redis) ->
     store.zadd(NAMES, {"w2": time.time()})
     store.set(HEALTH + "w2", "nonsense", ex=60)
 
-    reports = Health(store).reports()
+    reports = LoopHealth(store).reports()
 
     assert list(reports) == ["w1"]
     assert len(reports["w1"].troubles) == 200

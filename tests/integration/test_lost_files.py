@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import redis
 
+from shared.config.filenames import MARKER
 from shared.errors import PublishError
-from shared.filenames import MARKER
 from tests.integration.rig import BASE, Rig
-from worker.ownership import Ownership
+from worker.publishing.ownership import Ownership
 
 
 @pytest.fixture

@@ -16,17 +16,17 @@ from flask import Flask
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read
 
+from shared.config.settings import Settings
 from shared.errors import StoreError
-from shared.metrics.declared import ANSWERS, DECLARED, METRICS, OTHER
-from shared.settings import Settings
-from shared.store.queues import PUBLISH, Queues
-from shared.store.tally import Tally
+from shared.metrics.declarations import ANSWERS, DECLARED, METRICS, OTHER
+from shared.store.counting.counter_buffer import CounterBuffer
+from shared.store.operations.queues import PUBLISH, Queues
 from tests.integration.conftest import RedisServer, Signer, Wait
 from tests.integration.logs import silence
-from webhook import measuring
+from webhook import request_metrics
 from webhook.app import create_app
 from webhook.problems import PROBLEMS
-from worker.plant import Plant
+from worker.runtime import Runtime
 
 METRICS_TOKEN = "a-token-for-metrics"
 TOKENS = {"demo": "a-token-of-demo-", "other": "a-token-of-other"}
@@ -56,7 +56,7 @@ def app(configured: Settings, store: redis.Redis) -> Flask:
 
 @contextmanager
 def working(configured: Settings) -> Iterator[None]:
-    before, plant = set(threading.enumerate()), Plant(configured, "w1")
+    before, plant = set(threading.enumerate()), Runtime(configured, "w1")
     with silence():
         plant.start()
         yield
@@ -88,7 +88,7 @@ def post(app: Flask, signed: Signer, *events: dict[str, str], ident: str = "msg_
     body = json.dumps(events).encode()
     client = app.test_client()
     answer = client.post("/v1/sites/demo/events", data=body, headers=signed(body, ident=ident))
-    measuring.of(app).flush()
+    request_metrics.of(app).flush()
     return answer.status_code
 
 
@@ -97,7 +97,7 @@ def test_every_declared_metric_is_in_a_scrape_of_a_working_system_and_nothing_el
 ) -> None:
     assert post(app, signed, PAGE) == 202
     assert post(app, signed, PAGE) == 200
-    tally = Tally()  # what only other parts write
+    tally = CounterBuffer()  # what only other parts write
     tally.add("demo", "refused:stale")
     tally.add("demo", "notified:indexnow:too many")
     tally.add("demo", "publish_failed:full", 2)
@@ -144,7 +144,7 @@ def test_each_sample_has_the_declared_labels_with_declared_values(
 
 def test_what_is_not_declared_makes_no_label_grow(app: Flask, store: redis.Redis) -> None:
     """Whatever stands in Redis: 1,000 codes, engines and keys come to what the table allows."""
-    tally = Tally()
+    tally = CounterBuffer()
     for n in range(1_000):
         for field in ("refused:c{}", "notified:e{}:done", "notified:x:o{}", "verified:k{}"):
             tally.add("demo", field.format(n))
@@ -236,10 +236,10 @@ def test_counts_survive_a_redis_that_is_away(
     )
 
     with pytest.raises(StoreError):
-        measuring.of(app).flush()
+        request_metrics.of(app).flush()
     fragile_redis.start()
 
-    measuring.of(app).flush()
+    request_metrics.of(app).flush()
 
     until(lambda: value(scrape(app), "up") == 1, "Redis to be asked again")
     assert value(scrape(app), "answer_seconds_count", site="demo", answer="unavailable") == 1
@@ -291,7 +291,7 @@ def test_every_answer_is_one_of_the_declared(app: Flask, signed: Signer) -> None
     old = signed(body, at=time.time() - 3600)
     client.post("/v1/sites/demo/events", data=body, headers=old)
     client.post("/v1/sites/demo/events", data=b"[", headers=signed(b"["))
-    measuring.of(app).flush()
+    request_metrics.of(app).flush()
 
     samples = scrape(app)
 

@@ -11,7 +11,7 @@ from tests.integration.conftest import RedisServer
 from tests.integration.engines import Behaviour, Engine, hang, raw, reply
 from tests.integration.notified import MINUTE, SECRET, TABLES, TOKEN, Account, Desk, table_of
 from tests.integration.rig import BASE
-from worker.notify.contract import Verdict
+from worker.notify.engine import AnswerVerdict
 
 A = BASE + "a"
 HOUR = 60 * MINUTE
@@ -62,24 +62,24 @@ def quota(detail: str) -> Behaviour:
 
 
 BY_STATUS = [
-    (reply(200), Verdict.DONE, 0),
-    (reply(202), Verdict.PENDING, 0),
-    (reply(400), Verdict.REFUSED, 0),
-    (reply(401), Verdict.FORBIDDEN, 0),
-    (reply(403), Verdict.FORBIDDEN, 0),
-    (reply(404), Verdict.FORBIDDEN, 0),
-    (reply(405), Verdict.FORBIDDEN, 0),
-    (reply(422), Verdict.REFUSED, 0),
-    (reply(429), Verdict.BUSY, MINUTE),
-    (reply(429, retry_after="7200"), Verdict.BUSY, 2 * HOUR),
-    (reply(429, retry_after="5"), Verdict.BUSY, MINUTE),
-    (reply(429, retry_after="999999999"), Verdict.BUSY, 24 * HOUR),
-    (reply(500), Verdict.FAILED, MINUTE),
-    (reply(503, retry_after="300"), Verdict.FAILED, 5 * MINUTE),
-    (reply(301, location="https://elsewhere.example/"), Verdict.FORBIDDEN, 0),
-    (raw(b""), Verdict.FAILED, MINUTE),
-    (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"), Verdict.FAILED, MINUTE),
-    (reply(200, bytes(70_000)), Verdict.FAILED, MINUTE),
+    (reply(200), AnswerVerdict.DONE, 0),
+    (reply(202), AnswerVerdict.PENDING, 0),
+    (reply(400), AnswerVerdict.REFUSED, 0),
+    (reply(401), AnswerVerdict.FORBIDDEN, 0),
+    (reply(403), AnswerVerdict.FORBIDDEN, 0),
+    (reply(404), AnswerVerdict.FORBIDDEN, 0),
+    (reply(405), AnswerVerdict.FORBIDDEN, 0),
+    (reply(422), AnswerVerdict.REFUSED, 0),
+    (reply(429), AnswerVerdict.BUSY, MINUTE),
+    (reply(429, retry_after="7200"), AnswerVerdict.BUSY, 2 * HOUR),
+    (reply(429, retry_after="5"), AnswerVerdict.BUSY, MINUTE),
+    (reply(429, retry_after="999999999"), AnswerVerdict.BUSY, 24 * HOUR),
+    (reply(500), AnswerVerdict.FAILED, MINUTE),
+    (reply(503, retry_after="300"), AnswerVerdict.FAILED, 5 * MINUTE),
+    (reply(301, location="https://elsewhere.example/"), AnswerVerdict.FORBIDDEN, 0),
+    (raw(b""), AnswerVerdict.FAILED, MINUTE),
+    (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"), AnswerVerdict.FAILED, MINUTE),
+    (reply(200, bytes(70_000)), AnswerVerdict.FAILED, MINUTE),
 ]
 """Behaviour, what it means, and how long until it is tried again (ms)."""
 
@@ -91,71 +91,96 @@ than is read.
 RATE = {"error": {"code": 403, "errors": [{"reason": "rateLimitExceeded"}]}}
 GOOGLE = [
     BY_STATUS[0],
-    (reply(204), Verdict.DONE, 0),
+    (reply(204), AnswerVerdict.DONE, 0),
     *COMMON,
-    (reply(403, RATE), Verdict.BUSY, MINUTE),
-    (reply(429, {"error": {"status": "RESOURCE_EXHAUSTED"}}), Verdict.BUSY, MINUTE),
+    (reply(403, RATE), AnswerVerdict.BUSY, MINUTE),
+    (reply(429, {"error": {"status": "RESOURCE_EXHAUSTED"}}), AnswerVerdict.BUSY, MINUTE),
 ]
 
 
 ANSWERS = [
     *(("indexnow", *row) for row in BY_STATUS),
     *(("crawler", *row) for row in (BY_STATUS[0], *COMMON)),
-    *(("websub", *row) for row in (*BY_STATUS[:2], (reply(204), Verdict.DONE, 0), *COMMON)),
-    ("bing", reply(200, {"d": None}), Verdict.DONE, 0),
-    ("bing", reply(200), Verdict.FAILED, MINUTE),
-    ("bing", reply(200, b"<html>Sorry</html>"), Verdict.FAILED, MINUTE),
-    ("bing", reply(200, {"ErrorCode": 8, "Message": "bad"}), Verdict.REFUSED, 0),
-    ("bing", reply(400, {"ErrorCode": 7, "Message": "InvalidUrl"}), Verdict.REFUSED, 0),
-    ("bing", reply(400, {"ErrorCode": 3, "Message": "InvalidApiKey"}), Verdict.FORBIDDEN, 0),
-    ("bing", reply(400, {"ErrorCode": 14, "Message": "NotAuthorized"}), Verdict.FORBIDDEN, 0),
-    ("bing", reply(400, {"ErrorCode": 1, "Message": "InternalError"}), Verdict.FAILED, MINUTE),
-    ("bing", reply(400, {"ErrorCode": 5, "Message": "ThrottleHost"}), Verdict.BUSY, 6 * HOUR),
-    ("bing", quota("ERROR!!! Quota remaining for today: 0, Submitted: 1"), Verdict.BUSY, 6 * HOUR),
+    *(("websub", *row) for row in (*BY_STATUS[:2], (reply(204), AnswerVerdict.DONE, 0), *COMMON)),
+    ("bing", reply(200, {"d": None}), AnswerVerdict.DONE, 0),
+    ("bing", reply(200), AnswerVerdict.FAILED, MINUTE),
+    ("bing", reply(200, b"<html>Sorry</html>"), AnswerVerdict.FAILED, MINUTE),
+    ("bing", reply(200, {"ErrorCode": 8, "Message": "bad"}), AnswerVerdict.REFUSED, 0),
+    ("bing", reply(400, {"ErrorCode": 7, "Message": "InvalidUrl"}), AnswerVerdict.REFUSED, 0),
+    ("bing", reply(400, {"ErrorCode": 3, "Message": "InvalidApiKey"}), AnswerVerdict.FORBIDDEN, 0),
+    ("bing", reply(400, {"ErrorCode": 14, "Message": "NotAuthorized"}), AnswerVerdict.FORBIDDEN, 0),
+    (
+        "bing",
+        reply(400, {"ErrorCode": 1, "Message": "InternalError"}),
+        AnswerVerdict.FAILED,
+        MINUTE,
+    ),
+    ("bing", reply(400, {"ErrorCode": 5, "Message": "ThrottleHost"}), AnswerVerdict.BUSY, 6 * HOUR),
+    (
+        "bing",
+        quota("ERROR!!! Quota remaining for today: 0, Submitted: 1"),
+        AnswerVerdict.BUSY,
+        6 * HOUR,
+    ),
     *(("bing", *row) for row in COMMON),
-    ("yandex", reply(202, {"task_id": "c7", "quota_remainder": 1}), Verdict.DONE, 0),
-    ("yandex", reply(400, {"error_code": "INVALID_URL"}), Verdict.REFUSED, 0),
-    ("yandex", reply(403, {"error_code": "INVALID_USER_ID"}), Verdict.FORBIDDEN, 0),
-    ("yandex", reply(404, {"error_code": "HOST_NOT_VERIFIED"}), Verdict.FORBIDDEN, 0),
-    ("yandex", reply(409, {"error_code": "URL_ALREADY_ADDED"}), Verdict.DONE, 0),
-    ("yandex", reply(429, {"error_code": "QUOTA_EXCEEDED"}), Verdict.BUSY, 6 * HOUR),
-    ("yandex", reply(429, retry_after="120"), Verdict.BUSY, 2 * MINUTE),
+    ("yandex", reply(202, {"task_id": "c7", "quota_remainder": 1}), AnswerVerdict.DONE, 0),
+    ("yandex", reply(400, {"error_code": "INVALID_URL"}), AnswerVerdict.REFUSED, 0),
+    ("yandex", reply(403, {"error_code": "INVALID_USER_ID"}), AnswerVerdict.FORBIDDEN, 0),
+    ("yandex", reply(404, {"error_code": "HOST_NOT_VERIFIED"}), AnswerVerdict.FORBIDDEN, 0),
+    ("yandex", reply(409, {"error_code": "URL_ALREADY_ADDED"}), AnswerVerdict.DONE, 0),
+    ("yandex", reply(429, {"error_code": "QUOTA_EXCEEDED"}), AnswerVerdict.BUSY, 6 * HOUR),
+    ("yandex", reply(429, retry_after="120"), AnswerVerdict.BUSY, 2 * MINUTE),
     *(("yandex", *row) for row in COMMON[4:]),
-    ("baidu", reply(200, {"remain": 9, "success": 1}), Verdict.DONE, 0),
-    ("baidu", reply(200, {"error": 401, "message": "token is not valid"}), Verdict.FORBIDDEN, 0),
-    ("baidu", reply(200, b""), Verdict.FAILED, MINUTE),
-    ("baidu", reply(200, b"[]"), Verdict.FAILED, MINUTE),
-    ("baidu", reply(401, {"error": 401, "message": "token is not valid"}), Verdict.FORBIDDEN, 0),
-    ("baidu", reply(400, {"error": 400, "message": "site error"}), Verdict.FORBIDDEN, 0),
-    ("baidu", reply(400, {"error": 400, "message": "empty content"}), Verdict.REFUSED, 0),
-    ("baidu", reply(400, {"error": 400, "message": "over quota"}), Verdict.BUSY, 6 * HOUR),
-    ("baidu", reply(404, {"error": 404, "message": "not found"}), Verdict.FORBIDDEN, 0),
-    ("baidu", reply(500, {"error": 500, "message": "internal error"}), Verdict.FAILED, MINUTE),
+    ("baidu", reply(200, {"remain": 9, "success": 1}), AnswerVerdict.DONE, 0),
+    (
+        "baidu",
+        reply(200, {"error": 401, "message": "token is not valid"}),
+        AnswerVerdict.FORBIDDEN,
+        0,
+    ),
+    ("baidu", reply(200, b""), AnswerVerdict.FAILED, MINUTE),
+    ("baidu", reply(200, b"[]"), AnswerVerdict.FAILED, MINUTE),
+    (
+        "baidu",
+        reply(401, {"error": 401, "message": "token is not valid"}),
+        AnswerVerdict.FORBIDDEN,
+        0,
+    ),
+    ("baidu", reply(400, {"error": 400, "message": "site error"}), AnswerVerdict.FORBIDDEN, 0),
+    ("baidu", reply(400, {"error": 400, "message": "empty content"}), AnswerVerdict.REFUSED, 0),
+    ("baidu", reply(400, {"error": 400, "message": "over quota"}), AnswerVerdict.BUSY, 6 * HOUR),
+    ("baidu", reply(404, {"error": 404, "message": "not found"}), AnswerVerdict.FORBIDDEN, 0),
+    (
+        "baidu",
+        reply(500, {"error": 500, "message": "internal error"}),
+        AnswerVerdict.FAILED,
+        MINUTE,
+    ),
     *(("baidu", *row) for row in COMMON),
     *((name, *row) for name in GOOGLES for row in GOOGLE),
 ]
 
 
-def rows(answers: list[tuple[str, Behaviour, Verdict, int]]) -> pytest.MarkDecorator:
+def rows(answers: list[tuple[str, Behaviour, AnswerVerdict, int]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         ("opened", "behaviour", "verdict", "wait"), answers, indirect=["opened"]
     )
 
 
-def holds(opened: Open, verdict: Verdict, wait: int) -> None:
+def holds(opened: Open, verdict: AnswerVerdict, wait: int) -> None:
     """What follows from a verdict, whichever engine it is from."""
     name, _, desk = opened
     # After 202 the key is looked at, and www.example.com may not be asked here.
-    fate = desk.notices.fates(2)[-1 if verdict is Verdict.PENDING else 0]
+    fate = desk.notices.fates(2)[-1 if verdict is AnswerVerdict.PENDING else 0]
     breaker = desk.breaker(name)
     assert fate.outcome == verdict, fate
     assert SECRET not in str((desk.notices.fates(), [*desk.notices.dead()], breaker))
-    if verdict in {Verdict.DONE, Verdict.PENDING}:
+    if verdict in {AnswerVerdict.DONE, AnswerVerdict.PENDING}:
         assert (desk.waiting(name), desk.dead(), breaker) == (0, {}, None)
         return
     assert breaker is not None
-    assert breaker.paused is (verdict is Verdict.FORBIDDEN)
-    if verdict in {Verdict.REFUSED, Verdict.FORBIDDEN}:
+    assert breaker.paused is (verdict is AnswerVerdict.FORBIDDEN)
+    if verdict in {AnswerVerdict.REFUSED, AnswerVerdict.FORBIDDEN}:
         assert (desk.waiting(name), desk.dead(), fate.next) == (0, {name: [A]}, 0)
         assert fate.detail
     else:
@@ -165,7 +190,7 @@ def holds(opened: Open, verdict: Verdict, wait: int) -> None:
 
 @rows(ANSWERS)
 def test_every_answer_leads_to_what_is_documented(
-    opened: Open, behaviour: Behaviour, verdict: Verdict, wait: int
+    opened: Open, behaviour: Behaviour, verdict: AnswerVerdict, wait: int
 ) -> None:
     opened.server.script = [TOKEN, behaviour] if opened.name in GOOGLES else [behaviour]
 
@@ -176,16 +201,16 @@ def test_every_answer_leads_to_what_is_documented(
 
 @rows(
     [
-        ("search_console", reply(400, {"error": "invalid_grant"}), Verdict.FORBIDDEN, 0),
-        ("search_console", reply(401, {"error": "unauthorized"}), Verdict.FORBIDDEN, 0),
-        ("search_console", reply(200, {"token_type": "Bearer"}), Verdict.FAILED, MINUTE),
-        ("search_console", reply(200, b"not JSON"), Verdict.FAILED, MINUTE),
-        ("search_console", reply(429, retry_after="300"), Verdict.BUSY, 5 * MINUTE),
-        ("search_console", reply(503), Verdict.FAILED, MINUTE),
+        ("search_console", reply(400, {"error": "invalid_grant"}), AnswerVerdict.FORBIDDEN, 0),
+        ("search_console", reply(401, {"error": "unauthorized"}), AnswerVerdict.FORBIDDEN, 0),
+        ("search_console", reply(200, {"token_type": "Bearer"}), AnswerVerdict.FAILED, MINUTE),
+        ("search_console", reply(200, b"not JSON"), AnswerVerdict.FAILED, MINUTE),
+        ("search_console", reply(429, retry_after="300"), AnswerVerdict.BUSY, 5 * MINUTE),
+        ("search_console", reply(503), AnswerVerdict.FAILED, MINUTE),
     ]
 )
 def test_without_a_token_google_is_not_asked(
-    opened: Open, behaviour: Behaviour, verdict: Verdict, wait: int
+    opened: Open, behaviour: Behaviour, verdict: AnswerVerdict, wait: int
 ) -> None:
     opened.server.script = [behaviour]
 
@@ -202,4 +227,4 @@ def test_an_engine_that_hangs_is_left_alone(opened: Open) -> None:
 
     opened.desk.tell(A)
 
-    holds(opened, Verdict.FAILED, MINUTE)
+    holds(opened, AnswerVerdict.FAILED, MINUTE)

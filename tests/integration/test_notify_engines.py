@@ -13,7 +13,7 @@ import redis
 from tests.integration.engines import Behaviour, Engine, reply
 from tests.integration.notified import KEY, MINUTE, SECRET, TOKEN, Account, Desk, table_of
 from tests.integration.rig import BASE
-from worker.notify.contract import Verdict
+from worker.notify.engine import AnswerVerdict
 
 A, B, GONE = BASE + "a", BASE + "b", BASE + "gone"
 
@@ -209,7 +209,7 @@ def test_credentials_that_are_none_hold_everything_back(
 
     fate = desk.tell(A)
 
-    assert (fate.outcome, desk.waiting("search_console")) == (Verdict.HELD, 1)
+    assert (fate.outcome, desk.waiting("search_console")) == (AnswerVerdict.HELD, 1)
     assert server_of(opened).asked == []
     (tmp_path / "account.json").write_text(account.json)
     desk.now += 10 * MINUTE
@@ -234,5 +234,5 @@ def test_the_address_of_the_token_in_the_credentials_is_not_asked(
     desk = opened("search_console", TOKEN, reply(204), account=account)
     desk.publish()
 
-    assert desk.tell(A).outcome == Verdict.DONE
+    assert desk.tell(A).outcome == AnswerVerdict.DONE
     assert server_of(opened).asked[0].target == "/token"

@@ -19,21 +19,23 @@ from cryptography.x509.oid import NameOID
 
 from shared.errors import BarredError, OutboundError
 from tests.integration.engines import Behaviour, drip, engine, hang, raw, reply
-from worker.notify import outbound
-from worker.notify.contract import Allowed, Request
+from worker.http import http_guard
+from worker.http.exchange import AllowedHosts, OutboundRequest
 
-HERE = Allowed(frozenset({"127.0.0.1"}), private=True)
+HERE = AllowedHosts(frozenset({"127.0.0.1"}), private=True)
 NAME = "engine.example"
 
 
-def get(url: str) -> Request:
-    return Request("GET", url, url)
+def get(url: str) -> OutboundRequest:
+    return OutboundRequest("GET", url, url)
 
 
 def test_an_answer_comes_back_whole() -> None:
     with engine(reply(202, b"later", retry_after="7")) as server:
-        answer = outbound.ask(
-            Request("POST", f"{server.url}/x?y=1", "", {"Content-Type": "text/plain"}, b"body"),
+        answer = http_guard.ask(
+            OutboundRequest(
+                "POST", f"{server.url}/x?y=1", "", {"Content-Type": "text/plain"}, b"body"
+            ),
             HERE,
         )
 
@@ -46,7 +48,7 @@ def test_an_answer_comes_back_whole() -> None:
 
 def test_a_redirect_is_an_answer_and_not_followed() -> None:
     with engine() as other, engine(reply(302, location=other.url)) as server:
-        assert outbound.ask(get(server.url), HERE).status == 302
+        assert http_guard.ask(get(server.url), HERE).status == 302
         assert other.asked == []
 
 
@@ -56,10 +58,10 @@ def test_what_takes_too_long_is_cut_off_in_all(behaviour: Behaviour) -> None:
     with engine(behaviour) as server:
         began = time.monotonic()
         with pytest.raises(OutboundError, match="nothing complete within"):
-            outbound.ask(get(server.url), HERE, seconds=0.3)
+            http_guard.ask(get(server.url), HERE, seconds=0.3)
 
         assert time.monotonic() - began < 5
-    assert outbound.DEADLINE_S == 5
+    assert http_guard.DEADLINE_S == 5
 
 
 def test_a_reader_that_takes_nothing_is_cut_off() -> None:
@@ -67,7 +69,7 @@ def test_a_reader_that_takes_nothing_is_cut_off() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with listener, pytest.raises(OutboundError):
-        outbound.ask(Request("POST", url, url, {}, bytes(50_000_000)), HERE, seconds=0.3)
+        http_guard.ask(OutboundRequest("POST", url, url, {}, bytes(50_000_000)), HERE, seconds=0.3)
 
 
 def test_a_name_that_does_not_resolve_in_time_is_cut_off() -> None:
@@ -80,7 +82,7 @@ def test_a_name_that_does_not_resolve_in_time_is_cut_off() -> None:
 
     began = time.monotonic()
     with pytest.raises(OutboundError, match="nothing complete"):
-        outbound.ask(get("https://127.0.0.1/"), HERE, resolve=slow, seconds=0.2)
+        http_guard.ask(get("https://127.0.0.1/"), HERE, resolve=slow, seconds=0.2)
 
     assert time.monotonic() - began < 5
     over.append(True)
@@ -100,7 +102,7 @@ def test_a_name_that_does_not_resolve_in_time_is_cut_off() -> None:
 )  # fmt: skip
 def test_an_answer_that_lies_is_none(behaviour: Behaviour) -> None:
     with engine(behaviour) as server, pytest.raises(OutboundError) as caught:
-        outbound.ask(get(server.url), HERE, seconds=2)
+        http_guard.ask(get(server.url), HERE, seconds=2)
 
     assert len(str(caught.value)) < 300
 
@@ -109,26 +111,26 @@ def test_an_answer_that_lies_is_none(behaviour: Behaviour) -> None:
 def test_an_answer_is_64_kib_at_most(size: int, taken: bool) -> None:
     with engine(reply(200, bytes(size))) as server:
         if taken:
-            assert len(outbound.ask(get(server.url), HERE).body) == size
+            assert len(http_guard.ask(get(server.url), HERE).body) == size
         else:
             with pytest.raises(OutboundError, match="more than 65536"):
-                outbound.ask(get(server.url), HERE)
+                http_guard.ask(get(server.url), HERE)
 
 
 @pytest.mark.parametrize(
     ("url", "allowed"),
     [
-        ("{url}", Allowed(frozenset({"other.example"}), private=True)),
-        ("{url}", Allowed(HERE.hosts)),
-        ("{url}", Allowed(HERE.hosts, http=True)),
+        ("{url}", AllowedHosts(frozenset({"other.example"}), private=True)),
+        ("{url}", AllowedHosts(HERE.hosts)),
+        ("{url}", AllowedHosts(HERE.hosts, http=True)),
         ("http://localhost:{port}", HERE),
         ("ftp://127.0.0.1:{port}/", HERE),
     ],
     ids=["another host", "no http", "http but not private", "a name of it", "no web"],
 )
-def test_what_is_not_allowed_does_not_leave(url: str, allowed: Allowed) -> None:
+def test_what_is_not_allowed_does_not_leave(url: str, allowed: AllowedHosts) -> None:
     with engine() as server, pytest.raises(BarredError):
-        outbound.ask(get(url.format(url=server.url, port=server.port)), allowed)
+        http_guard.ask(get(url.format(url=server.url, port=server.port)), allowed)
 
     assert not server.connected.is_set()
 
@@ -136,9 +138,9 @@ def test_what_is_not_allowed_does_not_leave(url: str, allowed: Allowed) -> None:
 @pytest.mark.parametrize("host", ["127.1", "0x7f.1", "2130706433", "localhost", "0.0.0.0", "[::1]"])
 def test_a_disguised_loopback_is_seen_after_resolving(host: str) -> None:
     """(measured) `127.1` and its like resolve to 127.0.0.1."""
-    allowed = Allowed(frozenset({host.strip("[]")}))
+    allowed = AllowedHosts(frozenset({host.strip("[]")}))
     with engine() as server, pytest.raises(OutboundError) as caught:
-        outbound.ask(get(f"https://{host}:{server.port}/"), allowed)
+        http_guard.ask(get(f"https://{host}:{server.port}/"), allowed)
 
     assert not server.connected.is_set()
     assert isinstance(caught.value, BarredError) or "no answer" in str(caught.value)
@@ -148,8 +150,8 @@ def test_one_forbidden_address_bars_the_name() -> None:
     addresses = ["93.184.215.14", "169.254.169.254"]
 
     with pytest.raises(BarredError, match=r"169\.254\.169\.254"):
-        outbound.ask(
-            get(f"https://{NAME}/"), Allowed(frozenset({NAME}), private=True),
+        http_guard.ask(
+            get(f"https://{NAME}/"), AllowedHosts(frozenset({NAME}), private=True),
             resolve=lambda *_: addresses,
         )  # fmt: skip
 
@@ -159,8 +161,8 @@ def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     with engine() as server:
         url = f"http://{NAME}:{server.port}/"
-        allowed = Allowed(frozenset({NAME}), private=True)
-        answer = outbound.ask(get(url), allowed, resolve=lambda *_: next(answers))
+        allowed = AllowedHosts(frozenset({NAME}), private=True)
+        answer = http_guard.ask(get(url), allowed, resolve=lambda *_: next(answers))
 
     assert answer.status == 200
     assert server.asked[0].headers["host"] == f"{NAME}:{server.port}"
@@ -170,8 +172,8 @@ def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
 def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     with engine() as server:
         url = f"http://{NAME}:{server.port}/"
-        allowed = Allowed(frozenset({NAME}), private=True)
-        answer = outbound.ask(get(url), allowed, resolve=lambda *_: ["127.0.0.9", "127.0.0.1"])
+        allowed = AllowedHosts(frozenset({NAME}), private=True)
+        answer = http_guard.ask(get(url), allowed, resolve=lambda *_: ["127.0.0.9", "127.0.0.1"])
 
     assert answer.status == 200
 
@@ -208,7 +210,7 @@ def test_over_tls_the_name_is_asked_for_at_the_checked_address(tmp_path: Path) -
     heard: list[Any] = []
     server_side.sni_callback = lambda _socket, name, _context: heard.append(name)
     send = partial(
-        outbound.ask, allowed=Allowed(frozenset({NAME, "other.example"}), private=True),
+        http_guard.ask, allowed=AllowedHosts(frozenset({NAME, "other.example"}), private=True),
         resolve=lambda *_: ["127.0.0.1"],
     )  # fmt: skip
     with engine(tls=server_side) as server:
@@ -225,14 +227,14 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with engine() as server:
-        assert outbound.ask(get(server.url), HERE).status == 200
+        assert http_guard.ask(get(server.url), HERE).status == 200
 
 
 def test_what_cannot_be_sent_is_not_repeated() -> None:
     """RELIABILITY T30: a library quotes the header that it refuses."""
     headers = {"Authorization": "Bearer canary\nInjected: yes"}
     with engine() as server, pytest.raises(OutboundError) as caught:
-        outbound.ask(Request("GET", server.url, server.url, headers), HERE)
+        http_guard.ask(OutboundRequest("GET", server.url, server.url, headers), HERE)
 
     assert "canary" not in str(caught.value)
     assert server.asked == []

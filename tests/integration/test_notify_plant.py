@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 import redis
 
-from shared.settings import Settings
-from shared.store.notices import Notices
+from shared.config.settings import Settings
+from shared.store.notify.notification_queue import NotificationQueue
 from tests.integration import rig as rigs
 from tests.integration.conftest import RedisServer, Wait, wait_until
 from tests.integration.engines import Behaviour, Engine, engine, hang, reply
 from tests.integration.notified import NOON, TABLES, here
 from tests.integration.rig import BASE, Rig
+from worker.http.http_guard import ask
 from worker.notify.notifier import Notifier
-from worker.notify.outbound import ask
-from worker.plant import Plant
+from worker.runtime import Runtime
 
 A = BASE + "a"
 Configured = Callable[..., Settings]
@@ -63,11 +63,11 @@ def configured(redis_server: RedisServer, tmp_path: Path) -> Configured:
 
 def enqueue(rig: Rig, *engines: str) -> None:
     """As the commit of a publish does."""
-    Notices(rig.client, rig.name).enqueue(engines, [A], NOON)
+    NotificationQueue(rig.client, rig.name).enqueue(engines, [A], NOON)
 
 
 def waiting(rig: Rig, engine: str = "indexnow") -> Any:
-    return Notices(rig.client, rig.name).figures(engine, NOON)["waiting"]
+    return NotificationQueue(rig.client, rig.name).figures(engine, NOON)["waiting"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_f24_what_an_engine_answers_is_nothing_to_a_publish(
     rig: Rig, server: Engine, configured: Configured, until: Wait, behaviour: Behaviour
 ) -> None:
     server.script = [behaviour]
-    plant = Plant(configured(indexnow=server.url), "w1")
+    plant = Runtime(configured(indexnow=server.url), "w1")
     plant.start()
     try:
         enqueue(rig, "indexnow")
@@ -98,8 +98,8 @@ def test_f24_a_publish_is_over_while_an_engine_still_hangs(
     rig: Rig, server: Engine, configured: Configured
 ) -> None:
     """On a machine so busy that it took longer than the engine gets, it is tried once more."""
-    server.script, notices = [hang], Notices(rig.client, rig.name)
-    plant = Plant(configured(indexnow=server.url), "w1")
+    server.script, notices = [hang], NotificationQueue(rig.client, rig.name)
+    plant = Runtime(configured(indexnow=server.url), "w1")
     plant.start()
     try:
         for n in range(5):
@@ -125,10 +125,10 @@ def test_a_worker_that_was_just_started_tells_what_was_left(
 ) -> None:
     """Without a message and without a schedule (RELIABILITY F17)."""
     enqueue(rig, "indexnow")
-    plant = Plant(configured(indexnow=server.url), "w1")
+    plant = Runtime(configured(indexnow=server.url), "w1")
     plant.start()
     try:
-        until(lambda: Notices(rig.client, rig.name).fates(), "the engine is told")
+        until(lambda: NotificationQueue(rig.client, rig.name).fates(), "the engine is told")
     finally:
         plant.stop()
 
@@ -139,7 +139,7 @@ def test_a_worker_that_was_just_started_tells_what_was_left(
 def test_after_a_wake_up_its_site_is_looked_at(
     rig: Rig, server: Engine, configured: Configured, until: Wait
 ) -> None:
-    plant = Plant(configured(indexnow=server.url), "w1")
+    plant = Runtime(configured(indexnow=server.url), "w1")
     plant.start()
     try:
         until(lambda: threading.active_count() > 1, "it runs")
@@ -157,7 +157,7 @@ def test_a_worker_that_is_told_so_leaves_it_to_others(
     rig: Rig, server: Engine, configured: Configured, until: Wait
 ) -> None:
     told: list[str] = []
-    plant = Plant(configured(indexnow=server.url), "w1", on_publish=told.append)
+    plant = Runtime(configured(indexnow=server.url), "w1", on_publish=told.append)
     plant.start()
     try:
         enqueue(rig, "indexnow")
@@ -174,7 +174,7 @@ def test_a_worker_that_is_told_so_leaves_it_to_others(
 
 def test_a_site_without_engines_costs_nothing(rig: Rig, configured: Configured) -> None:
     told: list[str] = []
-    plant = Plant(configured(), "w1", on_publish=told.append)
+    plant = Runtime(configured(), "w1", on_publish=told.append)
 
     plant.wake(rig.name)
 
@@ -242,8 +242,8 @@ def test_a_quiet_worker_tells_nobody_until_it_works_again(
 WORKER = """
 import sys
 from pathlib import Path
-from shared.settings import load
-from shared.store.redis import connect
+from shared.config.settings import load
+from shared.store.client import connect
 from worker.notify.notifier import Notifier
 settings = load(Path(sys.argv[1]))
 Notifier(settings, connect(settings.redis_url, 10), "w1").look()

@@ -11,16 +11,17 @@ import pytest
 import redis
 from werkzeug.test import Client
 
-from deploy.webroot import Files
-from shared.store.notices import FATES, MOST_DEAD, Fate
-from shared.store.turns import TurnLostError, turn
+from deploy.web.static_files import StaticFiles
+from shared.store.notify.delivery_lease import DeliveryLeaseLostError, delivery_lease
+from shared.store.notify.notification_queue import FATES, MOST_DEAD, Fate
 from tests.integration.conftest import Wait
 from tests.integration.engines import Behaviour, Engine, engine, hang, reply
 from tests.integration.notified import KEY, MINUTE, TABLES, Desk
 from tests.integration.rig import BASE, check_keys
-from worker.notify.contract import Allowed, Answer, Request, Verdict
-from worker.notify.pacing import MOST_REFUSALS, MOST_TRIES
-from worker.notify.telling import Telling
+from worker.http.exchange import AllowedHosts, OutboundAnswer, OutboundRequest
+from worker.notify.backoff import MOST_REFUSALS, MOST_TRIES
+from worker.notify.dispatcher import Dispatcher
+from worker.notify.engine import AnswerVerdict
 
 A, B = BASE + "a", BASE + "b"
 DAY = 24 * 60 * MINUTE
@@ -152,7 +153,7 @@ def test_a_worker_that_dies_after_the_request_sends_it_again(opened: Open, serve
     desk = opened()
     dying = desk.another("w1")
 
-    def die(request: Request, allowed: Allowed) -> Answer:
+    def die(request: OutboundRequest, allowed: AllowedHosts) -> OutboundAnswer:
         desk.telling.tellers["indexnow"]._outbound(request, allowed)
         raise KilledError
 
@@ -202,11 +203,11 @@ def test_who_lost_its_turn_writes_nothing(opened: Open) -> None:
     desk = opened()
     client, keys = desk.rig.client, desk.rig.keys
     desk.enqueue(A)
-    with turn(client, "demo", "indexnow", "w1") as late:
+    with delivery_lease(client, "demo", "indexnow", "w1") as late:
         assert late is not None
         assert late.take(desk.now, 10, 0, whole=False) == [A]
         client.delete(keys.telling("indexnow"))
-        with turn(client, "demo", "indexnow", "w2") as mine:
+        with delivery_lease(client, "demo", "indexnow", "w2") as mine:
             assert mine is not None
             assert mine.take(desk.now, 10, 0, whole=False) == [A]
             for write in (
@@ -215,7 +216,7 @@ def test_who_lost_its_turn_writes_nothing(opened: Open) -> None:
                 lambda: late.postpone([A], desk.now),
                 lambda: late.bury([A], desk.now, "why"),
             ):
-                with pytest.raises(TurnLostError):
+                with pytest.raises(DeliveryLeaseLostError):
                     write()
             assert desk.waiting("indexnow") == 1
             mine.settle([A], desk.now, 0, whole=False)
@@ -225,7 +226,7 @@ def test_who_lost_its_turn_writes_nothing(opened: Open) -> None:
 
 def test_a_turn_that_nobody_ended_runs_out(opened: Open) -> None:
     desk = opened()
-    with turn(desk.rig.client, "demo", "indexnow", "w1"):
+    with delivery_lease(desk.rig.client, "demo", "indexnow", "w1"):
         assert 0 < desk.rig.client.pttl(desk.rig.keys.telling("indexnow")) <= 60_000  # type: ignore[operator]
 
 
@@ -335,7 +336,7 @@ def test_who_lost_its_turn_sends_nothing_more(
 
     server.script = [taken_over, ok]
     desk.enqueue(A)
-    with pytest.raises(TurnLostError):
+    with pytest.raises(DeliveryLeaseLostError):
         desk.telling.tell("websub")
 
     assert len(server.asked) == desk.notices.spent("websub", desk.now) == 1
@@ -369,7 +370,7 @@ def test_a_replay_leaves_other_engines_letters(opened: Open) -> None:
 def test_many_dead_letters_are_kept_in_order_and_bounded(opened: Open) -> None:
     desk = opened()
     client, locs = desk.rig.client, [f"{BASE}{n}" for n in range(2_500)]
-    with turn(client, "demo", "indexnow", "w1") as mine:
+    with delivery_lease(client, "demo", "indexnow", "w1") as mine:
         assert mine is not None
         mine.bury(locs, desk.now, "why")
         assert desk.dead() == {"indexnow": locs}
@@ -432,7 +433,7 @@ def test_a_key_that_is_not_served_is_said_though_the_engine_took_all(opened: Ope
         desk.tell(A)
 
     seen, taken = desk.notices.fates(2)
-    assert (taken.outcome, seen.outcome) == (Verdict.PENDING, Verdict.FORBIDDEN)
+    assert (taken.outcome, seen.outcome) == (AnswerVerdict.PENDING, AnswerVerdict.FORBIDDEN)
     assert f"{KEY}.txt answers 404" in seen.detail
     assert desk.waiting("indexnow") == 0
 
@@ -444,7 +445,7 @@ def test_a_file_of_somebody_else_is_no_key_and_stays(opened: Open, server: Engin
 
     fate = desk.tell(A)
 
-    assert (fate.outcome, path.read_text(), server.asked) == (Verdict.HELD, "mine", [])
+    assert (fate.outcome, path.read_text(), server.asked) == (AnswerVerdict.HELD, "mine", [])
     assert "is not ours" in fate.detail
     path.unlink()
     desk.now += 10 * MINUTE
@@ -457,7 +458,9 @@ def test_the_key_is_served_as_plain_text(opened: Open) -> None:
     desk = opened()
     desk.tell(A)
 
-    found = Client(Files([desk.rig.site])).get(f"/{KEY}.txt", headers={"Host": "www.example.com"})
+    found = Client(StaticFiles([desk.rig.site])).get(
+        f"/{KEY}.txt", headers={"Host": "www.example.com"}
+    )
 
     assert (found.status_code, found.data) == (200, KEY.encode())
     assert found.content_type == "text/plain; charset=utf-8"
@@ -512,7 +515,7 @@ def test_no_engine_hears_of_another_sites_pages(
 
 def test_an_engine_that_hangs_uses_up_one_try(opened: Open, server: Engine) -> None:
     desk = opened(hang)
-    quick: Telling = desk.another("w1", seconds=0.2)
+    quick: Dispatcher = desk.another("w1", seconds=0.2)
     desk.enqueue(A)
     desk.look(quick)
     desk.look(quick)

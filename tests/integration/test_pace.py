@@ -14,7 +14,7 @@ from shared.errors import StoreDownError
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.settling import MAX_TRIES
+from worker.ingest.event_processor import MAX_TRIES
 
 NEVER_AGAIN = 3600
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import redis
 
+from shared.domain.batch_state import Arrival, Policy
+from shared.domain.decide import decide
+from shared.domain.page_record import MAX_SECTIONS, TOMBSTONE_MS
+from shared.domain.routing import Routing
 from shared.errors import ConfigError, StoreError
-from shared.known import Arrival, Policy
-from shared.locator import MAX_SECTIONS, TOMBSTONE_MS
-from shared.patch import decide
-from shared.routing import Routing
-from shared.shards import Limits, Shard
-from shared.store.contract import AWAKE_MS, Keys
-from shared.store.pages import Pages
+from shared.sitemap.shards import Limits, Shard
+from shared.store.keys import AWAKE_MS, Keys
+from shared.store.pages.page_repository import PageRepository
 from tests.integration.rig import BASE, Rig
 
 SEVEN_DAYS_MS = 7 * 24 * 3600 * 1000
@@ -179,9 +179,9 @@ def test_a_delete_that_is_repeated_is_remembered_for_longer(rig: Rig) -> None:
 
 
 def test_sections_keep_their_numbers(store: redis.Redis) -> None:
-    first = Pages(store, "demo", {"a": Limits(), "b": Limits()}).sections.numbers()
+    first = PageRepository(store, "demo", {"a": Limits(), "b": Limits()}).sections.numbers()
 
-    again = Pages(store, "demo", {"c": Limits(), "a": Limits()}).sections.numbers()
+    again = PageRepository(store, "demo", {"c": Limits(), "a": Limits()}).sections.numbers()
 
     assert first.items() <= again.items()
     assert len(set(again.values())) == 3
@@ -192,7 +192,7 @@ def test_workers_that_number_a_section_at_once_agree(store: redis.Redis) -> None
     limits = {f"s{n}": Limits() for n in range(20)}
     workers = [
         threading.Thread(
-            target=lambda: found.append(Pages(store, "demo", limits).sections.numbers())
+            target=lambda: found.append(PageRepository(store, "demo", limits).sections.numbers())
         )
         for _ in range(4)
     ]
@@ -209,7 +209,7 @@ def test_the_state_of_an_older_version_is_left_alone(rig: Rig) -> None:
     rig.do(upsert("a"))
     rig.client.hdel(rig.keys.counters, "form")
 
-    sections = Pages(rig.client, rig.name, rig.site.limits).sections
+    sections = PageRepository(rig.client, rig.name, rig.site.limits).sections
     with pytest.raises(StoreError, match="sitemapd import"):
         sections.numbers()
 
@@ -218,7 +218,7 @@ def test_sections_are_bounded(store: redis.Redis) -> None:
     store.hset(Keys("demo").counters, "sections", MAX_SECTIONS)
 
     with pytest.raises(ConfigError, match="at most 4094"):
-        Pages(store, "demo", {"a": Limits()}).sections.numbers()
+        PageRepository(store, "demo", {"a": Limits()}).sections.numbers()
 
 
 def test_a_page_of_a_section_that_a_worker_does_not_know_yet_is_no_failure(

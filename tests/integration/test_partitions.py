@@ -22,9 +22,9 @@ import redis
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from shared import w3c
-from shared.inbox import Received
-from shared.known import Arrival
+from shared.domain.batch_state import Arrival
+from shared.sitemap import w3c_dates
+from shared.store.inbox.inbox import InboxEntry
 from shared.tracing import Trail
 from tests import feeds as reader
 from tests.integration import wanted
@@ -33,7 +33,7 @@ from tests.integration.explored import explore
 from tests.integration.rig import BASE
 from tests.integration.senders import swap
 from tests.integration.wanted import HOUR, Accepted
-from worker.settling import Settler
+from worker.ingest.event_processor import EventProcessor
 
 ROOMY: dict[str, Any] = {
     "feed": True, "feed_entries": 100,
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
         self.late: list[dict[str, Any]] = []
         self.held_up, self.titles = 0, 0
         self.slugs: dict[str, int] = {}
-        self.hands: list[tuple[str, list[Received]]] = []
+        self.hands: list[tuple[str, list[InboxEntry]]] = []
 
     # What senders do.
 
@@ -318,7 +318,7 @@ class Machine(RuleBasedStateMachine):
         }  # fmt: skip
 
     def moment(self, hours: int) -> str:
-        return w3c.from_epoch_s(self.start // 1000 + hours * 3600)
+        return w3c_dates.from_epoch_s(self.start // 1000 + hours * 3600)
 
     def send(self, *items: dict[str, Any], versions: bool = True) -> None:
         for item in items if versions else ():
@@ -345,9 +345,9 @@ class Machine(RuleBasedStateMachine):
         while batch := site.inbox.read("w1", count):
             self.apply("w1", batch, site)
 
-    def apply(self, worker: str, batch: list[Received], site: Clocked | None = None) -> None:
+    def apply(self, worker: str, batch: list[InboxEntry], site: Clocked | None = None) -> None:
         of = site or self.mix
-        settler = Settler(self.client, of.name, of.site, worker, Trail(of.name), self.clock)
+        settler = EventProcessor(self.client, of.name, of.site, worker, Trail(of.name), self.clock)
         assert settler.settle(batch), "an event failed"
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import redis
 
-from shared.settings import Settings
-from shared.store.workers import HEARTBEAT, HEARTBEAT_S
+from shared.config.settings import Settings
+from shared.store.operations.worker_registry import HEARTBEAT, HEARTBEAT_S
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, settings
-from worker.plant import Plant
+from worker.runtime import Runtime
 
 NAMES = ("one", "two")
 
@@ -32,7 +32,7 @@ def rigs(store: redis.Redis, tmp_path: Path) -> dict[str, Rig]:
 
 @pytest.fixture
 def running(config: Settings, store: redis.Redis) -> Iterator[None]:  # noqa: ARG001  # emptied first
-    plant = Plant(config, "w1")
+    plant = Runtime(config, "w1")
     plant.start()
     yield
     plant.stop()
@@ -56,7 +56,7 @@ def test_events_that_a_worker_holds_and_forgot_are_settled_by_its_next_sweep(
     config: Settings, rigs: dict[str, Rig]
 ) -> None:
     """A worker that lives is the only one that may settle them."""
-    plant = Plant(config, "w1")
+    plant = Runtime(config, "w1")
     rigs["one"].send(upsert("a"))
     plant.sweep()
     rigs["one"].send(upsert("b"))
@@ -73,7 +73,7 @@ def test_patches_of_a_dead_publisher_are_published_though_no_event_comes(
     rigs["one"].send(upsert("a"))
     rigs["one"].pump("dead").apply_all()
 
-    Plant(config, "w1").sweep()
+    Runtime(config, "w1").sweep()
 
     assert set(rigs["one"].listed()) == {BASE + "a"}
 
@@ -81,7 +81,7 @@ def test_patches_of_a_dead_publisher_are_published_though_no_event_comes(
 def test_a_wake_up_works_on_its_site_alone(config: Settings, rigs: dict[str, Rig]) -> None:
     for rig in rigs.values():
         rig.send(upsert("a"))
-    plant = Plant(config, "w1")
+    plant = Runtime(config, "w1")
 
     plant.wake("two")
     plant.wake("a site that was taken out of the configuration")
@@ -97,7 +97,7 @@ def test_a_site_in_trouble_does_not_hold_up_the_next(
     for rig in rigs.values():
         rig.send(upsert("a"))
 
-    Plant(config, "w1").sweep()
+    Runtime(config, "w1").sweep()
 
     assert [rig.quiet() for rig in rigs.values()] == [False, True]
 
@@ -105,7 +105,7 @@ def test_a_site_in_trouble_does_not_hold_up_the_next(
 def test_a_worker_without_a_heartbeat_loses_its_events_to_the_others(
     config: Settings, rigs: dict[str, Rig], store: redis.Redis
 ) -> None:
-    rig, plant = rigs["one"], Plant(config, "w1")
+    rig, plant = rigs["one"], Runtime(config, "w1")
     rig.send(upsert("a"))
     rig.inbox.read("w2", 10)
     store.set(f"{HEARTBEAT}w2", "1")
@@ -150,6 +150,6 @@ def test_tidying_forgets_what_is_long_deleted(config: Settings, rigs: dict[str, 
     members: Any = rig.client.zrange(rig.keys.tombs, 0, -1)
     rig.client.zadd(rig.keys.tombs, dict.fromkeys(members, 1))
 
-    Plant(config, "w1").tidy()
+    Runtime(config, "w1").tidy()
 
     assert rig.pages.lookup.find(BASE + "a") is None

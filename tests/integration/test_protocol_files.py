@@ -11,7 +11,7 @@ import pytest
 import redis
 from lxml import etree
 
-from shared import fragments, shards, w3c
+from shared.sitemap import fragments, shards, w3c_dates
 from tests.integration.rig import BASE, NS, SCHEMA, Rig
 from tests.integration.test_expiry import HOUR, NOW, Newsroom, article
 from tests.integration.test_groups import CODES
@@ -27,7 +27,7 @@ IMAGES = [{"loc": f"https://cdn.example.net/{n}.jpg?a&b", "title": HOSTILE} for 
 VIDEO = {
     "thumbnail_loc": "https://cdn.example.net/t.jpg", "title": HOSTILE, "description": HOSTILE,
     "content_loc": "ftp://cdn.example.net/v.mp4", "player_loc": "https://cdn.example.net/p?v=1",
-    "duration": 28_800, "expiration_date": w3c.from_epoch_s((NOW + 99 * HOUR) // 1000),
+    "duration": 28_800, "expiration_date": w3c_dates.from_epoch_s((NOW + 99 * HOUR) // 1000),
     "rating": 4.5, "view_count": 0, "publication_date": "2026-11-21T10:20+01:00",
     "tags": [HOSTILE, "b"], "family_friendly": False,
     "restriction": {"relationship": "deny", "countries": ["DE", "AT"]},

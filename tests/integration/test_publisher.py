@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import redis
 
-from shared.filenames import MARKER
-from shared.shards import Shard
-from shared.store.contract import LEASE_MS
-from shared.store.work import Begun, Done
+from shared.config.filenames import MARKER
+from shared.sitemap.shards import Shard
+from shared.store.keys import LEASE_MS
+from shared.store.publishing.publish_batch import PublishBatch, PublishedShard
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, as_written
 
@@ -196,12 +196,12 @@ def test_who_ends_without_the_lease_keeps_a_commit_under_way_from_calling_its_sh
     rig.state.begin("slow:1", "-", [ONE])
     rig.state.release("slow:1")  # as whoever has waited long enough does
     begun = rig.state.begin("next:1", "-", [ONE])
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, PublishBatch)
     (taken,), _ = rig.state.load([ONE], begun.states)
 
     rig.state.release("slow:1", [ONE])
     assert rig.state.holds("next:1"), "not its to give back"
-    assert rig.state.commit("next:1", [Done(taken, {}, None, 0, b"")], {})
+    assert rig.state.commit("next:1", [PublishedShard(taken, {}, None, 0, b"")], {})
 
     assert rig.state.dirty() == [ONE]
 
@@ -219,7 +219,7 @@ def test_a_commit_without_the_lease_records_nothing_and_leaves_the_shard_dirty(r
     (state,) = rig.state.shards(["pages"]).values()
     (taken,), _ = rig.state.load([ONE], [state])
 
-    done = Done(taken, {0: None}, None, 0, b"")
+    done = PublishedShard(taken, {0: None}, None, 0, b"")
     assert rig.state.commit("nobody:1", [done], {}) == 0
 
     assert blocks == rig.client.hgetall(rig.keys.blocks(ONE))

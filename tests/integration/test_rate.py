@@ -12,10 +12,10 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.events import Event
-from shared.inbox import Accepted, Inbox
-from shared.settings import Settings
-from shared.store.contract import BURST_S
+from shared.config.settings import Settings
+from shared.events.event import Event
+from shared.store.inbox.inbox import AcceptResult, Inbox
+from shared.store.keys import BURST_S
 from tests.integration.rig import check_keys
 from webhook.app import create_app
 
@@ -41,7 +41,7 @@ def slow_web(config: Settings, store: redis.Redis) -> FlaskClient:  # noqa: ARG0
     return create_app(config.model_copy(update={"sites": sites})).test_client()
 
 
-def send(inbox: Inbox, count: int = 1, *, rate: float = RATE, delivery: Any = None) -> Accepted:
+def send(inbox: Inbox, count: int = 1, *, rate: float = RATE, delivery: Any = None) -> AcceptResult:
     return inbox.accept([EVENT] * count, rate=rate, delivery=delivery, digest="d")
 
 

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from tests.integration.rig import Rig, as_written
-from worker import readable
-from worker.checking import Checker
+from worker.checks.file_monitor import FileMonitor
+from worker.publishing import static_pages
 
 OWN = b"<!doctype html>\n<title>All our pages</title>\n"
 
@@ -28,7 +28,7 @@ def restarted(rig: Rig, root: Path, **options: Any) -> Rig:
 
 def check(rig: Rig) -> dict[str, str]:
     """What two rounds of a checker hold to be wrong."""
-    by = Checker(rig.state, rig.name, rig.site)
+    by = FileMonitor(rig.state, rig.name, rig.site)
     return dict(by.round().wrong) | dict(by.round().wrong)
 
 
@@ -40,37 +40,37 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 
 def test_both_are_written_once_and_no_event_touches_them(rig: Rig) -> None:
-    before = {name: as_written(rig.root / name) for name in readable.NAMES}
+    before = {name: as_written(rig.root / name) for name in static_pages.NAMES}
 
     rig.do(upsert(2))
 
-    assert before == {name: as_written(rig.root / name) for name in readable.NAMES}
-    for name in readable.NAMES:
-        assert (rig.root / name).read_bytes() == readable.content(name)
+    assert before == {name: as_written(rig.root / name) for name in static_pages.NAMES}
+    for name in static_pages.NAMES:
+        assert (rig.root / name).read_bytes() == static_pages.content(name)
 
 
 def test_switched_off_they_go_at_the_next_start(rig: Rig, tmp_path: Path) -> None:
     off = restarted(rig, tmp_path, pages=False)
     styled = dict.fromkeys(("pages-1.xml", "sitemap.xml"), "differs")
-    assert check(off) == dict.fromkeys(readable.NAMES, "unwanted") | styled
+    assert check(off) == dict.fromkeys(static_pages.NAMES, "unwanted") | styled
 
     off.do(upsert(2))
 
-    assert not any((tmp_path / name).exists() for name in readable.NAMES)
+    assert not any((tmp_path / name).exists() for name in static_pages.NAMES)
     assert check(off) == {}
     off.check()
     assert b"xml-stylesheet" not in b"".join(file.content for file in off.files().values())
 
 
 def test_switched_off_what_was_edited_stays(rig: Rig, tmp_path: Path) -> None:
-    edited = {name: readable.content(name) + b"\n" for name in readable.NAMES}
+    edited = {name: static_pages.content(name) + b"\n" for name in static_pages.NAMES}
     for name, content in edited.items():
         (tmp_path / name).write_bytes(content)
 
     off = restarted(rig, tmp_path, pages=False)
     off.do(upsert(2))
 
-    assert {name: (tmp_path / name).read_bytes() for name in readable.NAMES} == edited
+    assert {name: (tmp_path / name).read_bytes() for name in static_pages.NAMES} == edited
     assert check(off) == {}
 
 
@@ -106,7 +106,7 @@ def test_ours_cut_short_or_of_another_version_is_replaced(
 
     restarted(rig, tmp_path).do(upsert(2))
 
-    assert path.read_bytes() == readable.content("sitemap.html")
+    assert path.read_bytes() == static_pages.content("sitemap.html")
 
 
 def test_one_that_cannot_be_written_keeps_no_page_from_being_published(

@@ -10,11 +10,11 @@ import pytest
 import redis
 
 from shared.errors import ReconcileError, SourceError
-from shared.scopes import Scope
+from shared.events.resync_scope import Scope
 from tests.integration.conftest import Unchanged
 from tests.integration.reconciled import differences, reconcile, record
 from tests.integration.rig import BASE, Rig
-from worker.sources import Item, Refusal, read
+from worker.sources import Item, RecordRefusal, read
 from worker.sources.records import EXTENDED, STATED
 
 DAY = "2026-01-01"
@@ -157,13 +157,13 @@ def test_a_source_that_cannot_be_read_to_its_end_changes_nothing(rig: Rig) -> No
 @pytest.mark.parametrize(
     "refusal",
     [
-        Refusal("two.xml", "N4", "not found", BASE + "two.xml", whole=True),
-        Refusal("one.xml#3", "F13", "no loc"),
-        Refusal("one.xml", "F9", "broken gzip"),
-        Refusal("one.xml#3", "L3", "characters were lost", BASE + "p/\ufffd"),
+        RecordRefusal("two.xml", "N4", "not found", BASE + "two.xml", whole=True),
+        RecordRefusal("one.xml#3", "F13", "no loc"),
+        RecordRefusal("one.xml", "F9", "broken gzip"),
+        RecordRefusal("one.xml#3", "L3", "characters were lost", BASE + "p/\ufffd"),
     ],
 )
-def test_what_may_be_missing_in_the_source_is_not_deleted(rig: Rig, refusal: Refusal) -> None:
+def test_what_may_be_missing_in_the_source_is_not_deleted(rig: Rig, refusal: RecordRefusal) -> None:
     source = [*fill(rig)[:6], refusal, record("new")]
 
     done = reconcile(rig, source)
@@ -198,7 +198,7 @@ def test_an_entry_that_is_none_leaves_the_source_incomplete(
 
 def test_a_page_that_its_source_says_may_not_be_listed_is_deleted(rig: Rig) -> None:
     source = fill(rig)
-    source[0] = Refusal("pages#1", "L8", "the page is marked noindex", BASE + "p/0")
+    source[0] = RecordRefusal("pages#1", "L8", "the page is marked noindex", BASE + "p/0")
 
     reconcile(rig, source)
 

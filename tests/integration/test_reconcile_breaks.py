@@ -38,7 +38,7 @@ with Killed.from_url(sys.argv[1]) as client:
 NO_ROOM = """
 import resource, signal
 from shared.errors import ReconcileError
-from worker.findings import Finding, Findings
+from worker.reconcile.diff_spool import Finding, Findings
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -17,7 +17,7 @@ import redis
 from tests.integration.logs import silence
 from tests.integration.reconciled import record
 from tests.integration.rig import Rig
-from worker.reconciling import Reconciler
+from worker.reconcile.reconciler import Reconciler
 
 url, root, size = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 first, second = range(size), range(size // 4, size + size // 4)

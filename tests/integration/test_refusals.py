@@ -8,33 +8,33 @@ from typing import Any
 import redis
 from flask.testing import FlaskClient
 
+from shared.config.settings import Settings
 from shared.errors import Fault
-from shared.settings import Settings
-from shared.store.contract import REFUSED, Keys
-from shared.store.history import REFUSED as KIND
-from shared.store.history import History, Past
-from shared.store.stats import Stats
+from shared.store.counting.counters import Counters
+from shared.store.keys import REFUSED, Keys
+from shared.store.operations.event_log import REFUSED as KIND
+from shared.store.operations.event_log import EventLog, LoggedEvent
 from tests.integration.conftest import RedisServer, Signer, Wait
 from tests.integration.logs import captured
 from tests.integration.rig import BASE, check_keys
-from webhook import answers
+from webhook import responses
 from webhook.app import create_app
-from webhook.refusals import MOST_FAULTS, MOST_NOTES, Refusals
+from webhook.rejection_log import MOST_FAULTS, MOST_NOTES, RejectionLog
 
 ADDRESS = "/v1/sites/demo/events"
 CANARY = "canary-3b7d"
 
 
 def door(config: Settings, every_s: float = 0.01) -> FlaskClient:
-    return create_app(config, refusals=Refusals(config, every_s)).test_client()
+    return create_app(config, refusals=RejectionLog(config, every_s)).test_client()
 
 
-def refused(store: redis.Redis, site: str = "demo") -> list[Past]:
-    return [past for past in History(store, site).latest() if past.kind == KIND]
+def refused(store: redis.Redis, site: str = "demo") -> list[LoggedEvent]:
+    return [past for past in EventLog(store, site).latest() if past.kind == KIND]
 
 
 def counts(store: redis.Redis, site: str = "demo") -> dict[str, int]:
-    found = Stats(store, site).totals()[0]
+    found = Counters(store, site).totals()[0]
     return {name: number for name, number in found.items() if name.startswith("refused:")}
 
 
@@ -56,7 +56,7 @@ def test_a_refusal_is_noted_with_its_reason_its_request_and_its_first_faults(
     assert past.said["faults"][0]["field"] == "loc"
     assert past.said["faults"][0]["rule"] == "PROTOCOL L5"
     assert counts(store) == {"refused:invalid": 1}
-    (minute,) = [m for m in Stats(store, "demo").minutes(2) if m.counts]
+    (minute,) = [m for m in Counters(store, "demo").minutes(2) if m.counts]
     assert minute.counts == {"refused:invalid": 1}
     check_keys(store)
 
@@ -104,7 +104,7 @@ def test_an_attack_is_counted_and_few_of_it_are_noted_and_no_other_is_hidden(
     config: Settings, store: redis.Redis, until: Wait
 ) -> None:
     """RELIABILITY T13: 20,000 refusals within one second."""
-    refusals = Refusals(config, every_s=60)
+    refusals = RejectionLog(config, every_s=60)
     refusals.note("demo", {"code": "closed", "reason": "first"})
     until(lambda: refused(store), "the thread has begun its wait")
     for n in range(20_000):
@@ -139,13 +139,13 @@ def test_what_was_decided_is_not_pushed_out_and_the_notes_stay_few(
     last = store.xadd(keys.recent, {"ignored": '{"reasons":["newest"]}'})
 
     assert store.xlen(keys.refused) <= REFUSED + 100
-    found = list(History(store, "demo").latest())
+    found = list(EventLog(store, "demo").latest())
     assert (found[0].reason, found[0].at) == ("newest", last.decode())
     assert (found[1].reason, found[-1].reason) == (str(3 * REFUSED - 1), "kept")
     assert found[-1].at == decided.decode()
     places = [tuple(map(int, past.at.split("-"))) for past in found]
     assert places == sorted(places, reverse=True)
-    assert [past.at for past in History(store, "demo").latest(found[4].at)] == [
+    assert [past.at for past in EventLog(store, "demo").latest(found[4].at)] == [
         past.at for past in found[5:]
     ]
 
@@ -173,7 +173,7 @@ def test_a_dead_store_loses_notes_and_nothing_else(
 def test_a_text_no_store_takes_is_cut_and_escaped(
     config: Settings, store: redis.Redis, until: Wait
 ) -> None:
-    refusals = Refusals(config, every_s=0.01)
+    refusals = RejectionLog(config, every_s=0.01)
     fault = Fault("loc\ud800" * 200, "PROTOCOL L3", "x" * 5_000)
     refusals.note("demo", {"code": "invalid", "delivery": "\udfff", "faults": [fault]})
     until(lambda: refused(store), "it is noted")
@@ -184,7 +184,7 @@ def test_a_text_no_store_takes_is_cut_and_escaped(
 
 
 def test_f29_a_flood_of_unsigned_requests_has_few_lines(web: FlaskClient) -> None:
-    with captured(answers) as logs:
+    with captured(responses) as logs:
         for _ in range(300):
             web.post("/v1/sites/demo/events", data=b"{}", content_type="application/json")
         web.post("/v1/sites/demo/hooks/nobody", data=b"{}", content_type="application/json")

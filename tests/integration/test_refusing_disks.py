@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import redis
 
-from shared.store import tally
-from shared.store.stats import Stats
+from shared.store.counting import counter_buffer
+from shared.store.counting.counters import Counters
 from tests.integration.rig import BASE, Rig
-from worker.files import WebRoot
+from worker.publishing.web_root import WebRoot
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def test_a_full_disk_keeps_the_old_files_and_is_made_up_for(
     assert before == rig.files()
     assert not temps(rig)
     assert rig.state.dirty()
-    tally.of(store).flush(store)
-    assert Stats(store, "demo").totals()[0]["publish_failed:full"] >= 5
+    counter_buffer.of(store).flush(store)
+    assert Counters(store, "demo").totals()[0]["publish_failed:full"] >= 5
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
     filler.unlink()
     rig.settle()

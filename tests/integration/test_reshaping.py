@@ -10,10 +10,10 @@ import pytest
 import redis
 
 from deploy.doctor import root as root_checks
-from deploy.doctor.contract import Case
-from shared.shards import Shard
+from deploy.doctor.runner import Case
+from shared.sitemap.shards import Shard
 from tests.integration.rig import BASE, Rig
-from worker.watching import Watch
+from worker.publishing.web_root_watch import WebRootWatch
 
 OTHER = "https://other.example.com/"
 
@@ -45,7 +45,7 @@ def changed(rig: Rig, **options: Any) -> Rig:
 
 def look(rig: Rig) -> None:
     """As a worker does at its start and every few seconds after."""
-    Watch(rig.client, rig.name, rig.site, "w1").look()
+    WebRootWatch(rig.client, rig.name, rig.site, "w1").look()
 
 
 def shard_names(suffix: str) -> set[str]:

@@ -10,11 +10,11 @@ import pytest
 import redis
 
 from shared.errors import InvalidError
-from shared.events import SCHEMA, Event
-from shared.scopes import WHOLE, Scope
+from shared.events.event import SCHEMA, Event
+from shared.events.resync_scope import WHOLE, Scope
 from tests.integration.reconciled import reconcile, record
 from tests.integration.rig import BASE, Rig
-from worker.sources import Item, Refusal
+from worker.sources import Item, RecordRefusal
 
 BLOG, POSTS = Scope(prefix=BASE + "blog/"), Scope(section="posts")
 
@@ -138,7 +138,7 @@ def test_a_scope_that_was_asked_for_again_meanwhile_stays_open(rig: Rig) -> None
 
 def test_a_reconcile_that_could_not_finish_closes_nothing(rig: Rig) -> None:
     rig.do(resync())
-    items: list[Item] = [record("a"), Refusal("two.xml", "N4", "not found", whole=True)]
+    items: list[Item] = [record("a"), RecordRefusal("two.xml", "N4", "not found", whole=True)]
 
     reconcile(rig, items)
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import redis
 
-from shared.admin import rollback
+from shared.admin import rollback_plan
 from shared.admin.files import FileActions
-from shared.admin.restoring import Rollback
-from shared.admin.rollback import Plan
+from shared.admin.rollback import Rollback
+from shared.admin.rollback_plan import RollbackPlan
 from shared.errors import InvalidError
-from shared.shards import Shard
+from shared.sitemap.shards import Shard
 from tests.integration.rig import BASE, Rig
 
 PAGES = Shard("pages", 1)
@@ -37,7 +37,7 @@ def last(rig: Rig, shard: Shard = PAGES) -> str:
     return files(rig).revision(shard).at
 
 
-def roll(rig: Rig, to: str, shard: Shard = PAGES) -> Plan:
+def roll(rig: Rig, to: str, shard: Shard = PAGES) -> RollbackPlan:
     rolling = Rollback(rig.client, rig.name, rig.site)
     plan = rolling.plan(shard, to)
     rolling.execute(shard, to, plan)
@@ -165,7 +165,7 @@ def test_pages_of_a_translation_group_are_left_and_counted(
 
     plan = roll(rig, last(rig))
 
-    assert plan.left == {rollback.GROUPED: [f"{BASE}de", f"{BASE}en"]}
+    assert plan.left == {rollback_plan.GROUPED: [f"{BASE}de", f"{BASE}en"]}
     assert rig.listed() == {f"{BASE}en": "2026-01-01", f"{BASE}x": None}
     rig.check()
 
@@ -179,7 +179,7 @@ def test_a_page_whose_id_is_elsewhere_by_now_is_left_there(
 
     plan = roll(rig, files(rig).history(PAGES)[0].at)
 
-    assert plan.left == {rollback.ELSEWHERE: [f"{BASE}a", f"{BASE}b"]}
+    assert plan.left == {rollback_plan.ELSEWHERE: [f"{BASE}a", f"{BASE}b"]}
     assert set(rig.listed()) == {f"{BASE}new/a", f"{BASE}b", f"{BASE}c"}
     rig.check()
 
@@ -207,7 +207,7 @@ def test_an_id_that_is_not_kept_is_said(store: redis.Redis, tmp_path: Path) -> N
 
     plan = roll(rig, last(rig))
 
-    assert plan.noted == {rollback.NO_ID: [f"{BASE}a"]}
+    assert plan.noted == {rollback_plan.NO_ID: [f"{BASE}a"]}
     assert f"{BASE}a" in rig.listed()
 
 
@@ -234,7 +234,7 @@ def test_a_file_that_was_emptied_says_that_its_pages_come_back_elsewhere(
 
     plan = roll(rig, files(rig).history(PAGES)[0].at)
 
-    assert plan.noted == {rollback.NO_PLACE: [f"{BASE}a", f"{BASE}b"]}
+    assert plan.noted == {rollback_plan.NO_PLACE: [f"{BASE}a", f"{BASE}b"]}
     assert len(rig.listed()) == 3
     rig.check()
 

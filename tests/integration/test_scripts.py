@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import redis
 
-from shared.store.redis import _INCLUDE, source
+from shared.store.client import _INCLUDE, source
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import Rig
 from tests.integration.scripted import (
@@ -30,17 +30,17 @@ from tests.integration.scripted import (
 )
 
 DAMAGED = (b"", b"\1", b"x", b"\xff" * 7)
-READ_ONLY = {"buckets", "know", "hold"}
-"""`hold` moves a time to live, and no content."""
+READ_ONLY = {"pages/read_buckets", "pages/read_records", "publishing/extend_lease"}
+"""`extend_lease` moves a time to live, and no content."""
 Plant = Callable[[], object]
 
 
 def _scripts() -> set[str]:
     """Every script that is called, and not only a part of others."""
+    store = Path(str(files("shared.store")))
     texts = {
-        path.name.removesuffix(".lua"): path.read_text(encoding="utf-8")
-        for path in files("shared.store").iterdir()
-        if path.name.endswith(".lua")
+        path.relative_to(store).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for path in store.rglob("*.lua")
     }
     parts = {part for text in texts.values() for part in _INCLUDE.findall(text)}
     return texts.keys() - parts

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 
+from shared.admin.site_status import Inspector
 from shared.errors import StoreError
-from shared.inspector import Inspector
 from tests.integration.rig import BASE, Rig
 
 SECTIONS: dict[str, Any] = {

@@ -12,16 +12,16 @@ from flask.testing import FlaskClient
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from shared.inspector import Inspector
-from shared.settings import Settings
-from shared.shards import Shard
-from shared.store.contract import PublishedFile
-from shared.store.work import Begun, Done
+from shared.admin.site_status import Inspector
+from shared.config.settings import Settings
+from shared.sitemap.shards import Shard
+from shared.store.keys import PublishedFile
+from shared.store.publishing.publish_batch import PublishBatch, PublishedShard
 from tests.integration.conftest import TOKEN, RedisServer, Signer
 from tests.integration.pipeline import Pipeline
 from tests.integration.rig import BASE, Rig, as_written
-from worker.checking import Checker
-from worker.draining import drain_emptiest
+from worker.checks.file_monitor import FileMonitor
+from worker.publishing.shard_compaction import drain_emptiest
 
 ONE = Shard("pages", 1)
 
@@ -96,7 +96,7 @@ def test_a_drip_of_single_deletes_is_held_as_well(rig: Rig) -> None:
 def test_what_a_window_held_goes_by_itself_when_the_window_has_passed(rig: Rig) -> None:
     rig.do(*map(delete, range(50)))
     rig.do(delete(50))
-    checker = Checker(rig.state, rig.name, rig.site)
+    checker = FileMonitor(rig.state, rig.name, rig.site)
     checker.review()
     assert rig.quiet(), "not yet"
 
@@ -113,7 +113,7 @@ def test_a_batch_does_not_go_by_itself_however_long_it_is_held(rig: Rig) -> None
     rig.do(*map(delete, range(90)))
     pass_window(rig)
 
-    Checker(rig.state, rig.name, rig.site).review()
+    FileMonitor(rig.state, rig.name, rig.site).review()
 
     assert rig.quiet()
     assert len(urls(rig)) == 100
@@ -172,14 +172,14 @@ def test_deletes_after_a_confirmed_drop_are_measured_against_it(rig: Rig) -> Non
     assert rig.state.shrink.held()[ONE][1:] == (60, 150)
 
 
-def about_to_hold(rig: Rig) -> Done:
+def about_to_hold(rig: Rig) -> PublishedShard:
     """A publisher `p:1` has judged the shard again, and not yet recorded what it found."""
     rig.state.soil([ONE])
     begun = rig.state.begin("p:1", "-", [ONE])
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, PublishBatch)
     (taken,), lines = rig.state.load([ONE], begun.states, [0])
     assert taken.file is not None
-    return Done(taken, {}, taken.file, 0, lines[0][0], held=(10, 100))
+    return PublishedShard(taken, {}, taken.file, 0, lines[0][0], held=(10, 100))
 
 
 def test_a_confirmation_while_it_is_judged_again_is_not_lost(rig: Rig) -> None:

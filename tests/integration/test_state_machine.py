@@ -23,15 +23,15 @@ from hypothesis.stateful import (
     rule,
 )
 
-from shared import fragments, shards
-from shared.store.work import Begun
+from shared.sitemap import fragments, shards
+from shared.store.publishing.publish_batch import PublishBatch
 from tests.integration.explored import explore
 from tests.integration.faults import CutError, Files, Fuse, fused_client
 from tests.integration.model import Bounds, Model
 from tests.integration.rig import BASE, File, Rig
 from tests.integration.senders import SECTIONS, Senders, plain, plain_page
-from worker.draining import drain_emptiest
-from worker.files import WebRoot
+from worker.publishing.shard_compaction import drain_emptiest
+from worker.publishing.web_root import WebRoot
 
 OPTIONS: dict[str, Any] = {
     "shard_urls": 7, "index_shards": 3, "robots": "create", "block_urls": 3, "block_size": 300,
@@ -219,7 +219,9 @@ class Machine(Senders):
     @contextmanager
     def _lease(self, token: str, taken: list[shards.Shard]) -> Iterator[None]:
         state = self.rig.state
-        held = isinstance(state.begin(token, "-", taken), Begun) if taken else state.take(token)
+        held = (
+            isinstance(state.begin(token, "-", taken), PublishBatch) if taken else state.take(token)
+        )
         try:
             yield
         finally:

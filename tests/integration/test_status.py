@@ -16,8 +16,8 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from shared.inspector import Inspector
-from shared.store.workers import HEARTBEAT
+from shared.admin.site_status import Inspector
+from shared.store.operations.worker_registry import HEARTBEAT
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, Rig
 

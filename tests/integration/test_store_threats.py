@@ -11,11 +11,11 @@ import pytest
 import redis
 
 from shared.errors import UnsafeStoreError
-from shared.store.redis import check_settings
+from shared.store.client import check_settings
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.settling import MAX_TRIES
+from worker.ingest.event_processor import MAX_TRIES
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "/v1/sites/demo/events"
@@ -68,7 +68,7 @@ def test_t24_a_server_that_may_lose_events_is_refused_by_name(
 
 CIRCLES = """
 import gc, sys
-from shared.store.redis import connect
+from shared.store.client import connect
 class Holder: pass
 for _ in range(30):
     holder = Holder()

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import redis
 
-from shared.store.workers import HEARTBEAT
+from shared.store.operations.worker_registry import HEARTBEAT
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.plant import Plant
+from worker.runtime import Runtime
 
 
 def page(name: object, kind: str = "upsert", **members: Any) -> dict[str, Any]:
@@ -27,14 +27,14 @@ def sites(store: redis.Redis, tmp_path: Path) -> list[Rig]:
 
 
 @pytest.fixture
-def plant(sites: list[Rig], redis_server: RedisServer) -> Plant:
+def plant(sites: list[Rig], redis_server: RedisServer) -> Runtime:
     every = {rig.name: rig.site for rig in sites}
     settings = sites[0].settings.model_copy(update={"sites": every, "redis_url": redis_server.url})
-    return Plant(settings, "me")
+    return Runtime(settings, "me")
 
 
 @contextmanager
-def started(plant: Plant) -> Iterator[None]:
+def started(plant: Runtime) -> Iterator[None]:
     plant.start()
     try:
         yield
@@ -42,13 +42,13 @@ def started(plant: Plant) -> Iterator[None]:
         plant.stop()
 
 
-def sweep(plant: Plant) -> None:
+def sweep(plant: Runtime) -> None:
     with silence():
         while plant.sweep():
             pass
 
 
-def test_a_sweep_finds_all_work_whose_wake_up_never_came(sites: list[Rig], plant: Plant) -> None:
+def test_a_sweep_finds_all_work_whose_wake_up_never_came(sites: list[Rig], plant: Runtime) -> None:
     """RELIABILITY F17."""
     for rig in sites:
         rig.send(*(page(number) for number in range(20)))
@@ -63,7 +63,7 @@ def test_a_sweep_finds_all_work_whose_wake_up_never_came(sites: list[Rig], plant
 
 @pytest.mark.parametrize("trouble", ["web root", "store"])
 def test_the_trouble_of_one_site_is_not_that_of_the_next(
-    sites: list[Rig], plant: Plant, store: redis.Redis, until: Wait, trouble: str
+    sites: list[Rig], plant: Runtime, store: redis.Redis, until: Wait, trouble: str
 ) -> None:
     bad, good = sites
     if trouble == "web root":
@@ -93,7 +93,7 @@ def test_the_trouble_of_one_site_is_not_that_of_the_next(
 
 
 def test_a_plant_that_was_started_beats_and_works_by_itself_until_it_is_stopped(
-    sites: list[Rig], plant: Plant, store: redis.Redis, until: Wait
+    sites: list[Rig], plant: Runtime, store: redis.Redis, until: Wait
 ) -> None:
     with silence(), started(plant):
         until(lambda: store.exists(f"{HEARTBEAT}me"), "a heartbeat")
@@ -110,7 +110,7 @@ def test_a_plant_that_was_started_beats_and_works_by_itself_until_it_is_stopped(
 
 
 def test_tidying_empties_a_shard_that_is_nearly_empty_and_loses_no_page(
-    sites: list[Rig], plant: Plant
+    sites: list[Rig], plant: Runtime
 ) -> None:
     rig = sites[0]
     rig.do(*(page(number) for number in range(20)))

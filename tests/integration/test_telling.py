@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from shared.scopes import WHOLE
+from shared.events.resync_scope import WHOLE
 from tests.integration.rig import BASE, Rig
-from worker.importer import Importer
-from worker.reconciling import Reconciler
+from worker.reconcile.importer import Importer
+from worker.reconcile.reconciler import Reconciler
 from worker.sources import read
 
 ENGINES = {"indexnow": {"key": "0123456789abcdef"}, "bing": {"key": "0123456789"}}

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import redis
 
-from shared import fragments
-from shared.blocks import split
-from shared.shards import Shard
-from shared.store import room
-from shared.store.history import DECIDED, History, pack, unpack
-from shared.store.publishing import Publishing
-from shared.store.revisions import Revisions
-from shared.store.stats import Stats
+from shared.sitemap import fragments
+from shared.sitemap.blocks import split
+from shared.sitemap.shards import Shard
+from shared.store import retention
+from shared.store.counting.counters import Counters
+from shared.store.operations.event_log import DECIDED, EventLog, pack, unpack
+from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.revisions import Revisions
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.pump import Pump
+from worker.ingest.inbox_consumer import InboxConsumer
 
 ENGINE = "{demo}:notify:bing"
 
@@ -30,8 +30,8 @@ def upsert(loc: str, **members: Any) -> dict[str, Any]:
     return {"type": "upsert", "loc": loc, **members}
 
 
-def history(rig: Rig) -> History:
-    return History(rig.client, rig.name)
+def history(rig: Rig) -> EventLog:
+    return EventLog(rig.client, rig.name)
 
 
 @pytest.mark.parametrize("count", [1, 500])
@@ -65,7 +65,7 @@ def test_an_event_that_fails_is_no_decision_and_its_neighbours_are(
     assert {past.event for past in history(rig).latest()} == {before, after}
     assert history(rig).of_event(poison.decode()) == []
     assert [fields[b"id"] for _, fields in store.xrange(rig.keys.dead)] == [poison]
-    assert Stats(store, rig.name).totals()[0]["failed"] == 1
+    assert Counters(store, rig.name).totals()[0]["failed"] == 1
 
 
 def test_a_note_that_is_damaged_is_no_history_and_no_fault() -> None:
@@ -148,7 +148,7 @@ class Telling:
     def accept(self, *items: dict[str, Any], quiet: bool = False) -> None:
         self.rig.inbox.accept([self.rig.parse(item) for item in items], quiet=quiet)
 
-    def pump(self, consumer: str = "w1") -> Pump:
+    def pump(self, consumer: str = "w1") -> InboxConsumer:
         return self.rig.pump(consumer)
 
     def run(self) -> None:
@@ -217,7 +217,7 @@ def test_what_a_publisher_gave_back_is_still_told(telling: Telling) -> None:
     assert telling.told() == {"a"}
 
 
-class Meanwhile(Publishing):
+class Meanwhile(PublishState):
     """Somebody changes something while a publisher has read what it will write."""
 
     def __init__(self, telling: Telling, change: Callable[[], None]) -> None:
@@ -272,7 +272,7 @@ def test_minutes_are_the_counts_of_each_and_those_of_nothing_are_there(
     rig = Rig(store, tmp_path)
     rig.do(upsert("a"), upsert("b"))
     rig.do(upsert("a"))
-    stats = Stats(store, rig.name)
+    stats = Counters(store, rig.name)
     totals, waits = stats.totals()
     minutes = stats.minutes(3)
 
@@ -299,9 +299,9 @@ def test_what_takes_too_much_room_loses_its_oldest_part(store: redis.Redis) -> N
     pipe.execute()
     used: Any = store.memory_usage(key)
 
-    assert room.trim(store, "demo", used + 1) == 0
-    gone = room.trim(store, "demo", used // 3)
+    assert retention.trim(store, "demo", used + 1) == 0
+    gone = retention.trim(store, "demo", used // 3)
 
     assert 1_700 < gone < 2_300, "two thirds, in whole nodes of the stream"
-    assert next(History(store, "demo").latest()).reason == "2999"
-    assert len(list(History(store, "demo").latest())) == 3_000 - gone
+    assert next(EventLog(store, "demo").latest()).reason == "2999"
+    assert len(list(EventLog(store, "demo").latest())) == 3_000 - gone

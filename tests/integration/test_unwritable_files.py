@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import redis
 
-from shared import filenames
+from shared.admin.site_status import Inspector
+from shared.config import filenames
 from shared.errors import UnwritableError
-from shared.inspector import Inspector
-from shared.shards import Shard
+from shared.sitemap.shards import Shard
 from tests.integration.rig import BASE, Rig
-from worker import quarantine
-from worker.files import WebRoot
+from worker.publishing import quarantine
+from worker.publishing.web_root import WebRoot
 
 
 def upsert(n: int, **members: Any) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def test_an_emptied_file_that_cannot_be_removed_stops_nothing(rig: Rig) -> None:
 
 
 def test_a_file_that_fails_is_tried_ever_more_rarely(rig: Rig) -> None:
-    aside = quarantine.SetAside(rig.state.quarantine, rig.name, rig.pump().publisher._tally)
+    aside = quarantine.DamagedShards(rig.state.quarantine, rig.name, rig.pump().publisher._tally)
     pauses = []
     for _ in range(9):
         aside.add(Shard("pages", 1), UnwritableError("no"))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from werkzeug.test import Client, TestResponse
 
-from deploy.webroot import Files, open_below
-from shared.sites import Site
+from deploy.web.static_files import StaticFiles, open_below
+from shared.config.site import Site
 
 XML = b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset/>\n'
 
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(root: Path) -> Client:
-    return Browser(Files([site("http://localhost/", root)]))
+    return Browser(StaticFiles([site("http://localhost/", root)]))
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_the_root_names_the_sitemap(client: Client) -> None:
 
 
 def test_a_missing_web_root_is_an_empty_one(tmp_path: Path) -> None:
-    absent = Browser(Files([site("http://localhost/", tmp_path / "absent")]))
+    absent = Browser(StaticFiles([site("http://localhost/", tmp_path / "absent")]))
 
     assert absent.get("/sitemap.xml").status_code == 404
 
 
 def test_without_sites_there_are_no_files() -> None:
-    assert Browser(Files([])).get("/sitemap.xml").status_code == 404
+    assert Browser(StaticFiles([])).get("/sitemap.xml").status_code == 404
 
 
 def test_the_host_chooses_the_site_and_an_unknown_one_gets_the_first(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_host_chooses_the_site_and_an_unknown_one_gets_the_first(tmp_path: P
     for name in bases:
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.txt").write_text(name)
-    client = Browser(Files([site(base, tmp_path / name) for name, base in bases.items()]))
+    client = Browser(StaticFiles([site(base, tmp_path / name) for name, base in bases.items()]))
 
     def get(host: str, path: str = "/x.txt") -> bytes:
         return client.get(path, headers={"Host": host}).data

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import redis
 
+from shared.domain.batch_state import Arrival, Policy
+from shared.domain.decide import decide
+from shared.domain.routing import Routing
 from shared.errors import StoreDownError
-from shared.events import Event
-from shared.inbox import Inbox
-from shared.known import Arrival, Policy
-from shared.patch import decide
-from shared.routing import Routing
-from shared.store.pages import Pages
+from shared.events.event import Event
+from shared.store.inbox.inbox import Inbox
+from shared.store.pages.page_repository import PageRepository
 from webhook.app import create_app
 
 LOC = "https://www.example.com/a"
@@ -167,7 +167,7 @@ class TestAddresses:
         assert (told["site"], told["urls"], told["waiting_events"]) == ("demo", 0, 1)
 
     def test_a_page_is_found_where_it_is_listed(self, web, store, config):
-        pages = Pages(store, "demo", config.sites["demo"].limits)
+        pages = PageRepository(store, "demo", config.sites["demo"].limits)
         bearer = {"Authorization": f"Bearer {TOKEN}"}
 
         def ask() -> dict[str, Any]:
@@ -203,7 +203,7 @@ class TestAddresses:
         assert code(response) == (422, "invalid")
 
 
-def apply(pages: Pages, event: Event) -> None:
+def apply(pages: PageRepository, event: Event) -> None:
     batch = pages.know([event])
     decide(batch.known, event, Arrival(1_795_000_002_000, 0), Policy(Routing({})))
     assert pages.apply(batch)

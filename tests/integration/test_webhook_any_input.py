@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared import fragments
-from shared.entries import Entry
-from shared.events import Event
-from shared.inbox import Inbox
-from shared.settings import Settings
+from shared.config.settings import Settings
+from shared.events.event import Event
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
+from shared.store.inbox.inbox import Inbox
 from tests.integration.rig import SCHEMA
 from tests.unit.extensions import document
 from webhook.app import create_app

@@ -18,22 +18,22 @@ from typer.testing import CliRunner, Result
 from werkzeug.serving import make_server
 
 from deploy.cli import app as cli
-from shared.notify import hubs
-from shared.notify.hubs import METHODS, UNSUBSCRIBE
-from shared.settings import Settings
-from shared.store.audit import Audit
-from shared.store.subscriptions import SHORTEST_LEASE_S, Subscription
+from shared.clock import now_ms
+from shared.config.notify import hubs
+from shared.config.notify.hubs import METHODS, UNSUBSCRIBE
+from shared.config.settings import Settings
+from shared.store.notify.subscriptions import SHORTEST_LEASE_S, Subscription
+from shared.store.operations.audit_log import AuditLog
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.hub import Hub, Publisher, Reply, call, running
 from tests.integration.logs import silence
 from tests.integration.notified import Desk
 from tests.integration.rig import BASE, Rig
 from webhook.app import create_app
-from webhook.refusals import Refusals
-from worker.notify.contract import Verdict
-from worker.plant import Plant
-from worker.pump import now_ms
-from worker.subscribing import REFUSED_MS, SiteHubs, linked
+from webhook.rejection_log import RejectionLog
+from worker.notify.engine import AnswerVerdict
+from worker.notify.websub_subscriber import REFUSED_MS, SiteHubs, linked
+from worker.runtime import Runtime
 
 SECRET = "a-secret-of-the-connection"
 MINUTE = 60_000
@@ -131,7 +131,7 @@ class TestSubscribing:
     def test_the_hub_that_the_feed_names_is_asked_and_gets_its_challenge_back(self, setup, hub):
         (outcome,) = setup.look()
 
-        assert (outcome.verdict, outcome.status) == (Verdict.PENDING, 202)
+        assert (outcome.verdict, outcome.status) == (AnswerVerdict.PENDING, 202)
         (form,) = hub.asked
         assert form["hub.topic"] == setup.topic
         assert form["hub.lease_seconds"] == str(hubs.LEASE_S)
@@ -170,7 +170,7 @@ class TestSubscribing:
             setup.write(atom(1, head=setup.link(other.url.replace("127.0.0.1", "localhost"))))
             (outcome,) = setup.look()
 
-            assert outcome.verdict == Verdict.HELD
+            assert outcome.verdict == AnswerVerdict.HELD
             assert "the feed's hub is at localhost" in outcome.detail
             assert "notify.hosts" in outcome.detail
             assert other.asked == []
@@ -182,7 +182,7 @@ class TestSubscribing:
         setup.worker = setup.another()
         (outcome,) = setup.look()
 
-        assert (outcome.verdict, hub.asked) == (Verdict.HELD, [])
+        assert (outcome.verdict, hub.asked) == (AnswerVerdict.HELD, [])
 
     @pytest.mark.parametrize("length", [0, 200_000])
     def test_of_a_long_feed_the_head_is_enough(self, setup, length):
@@ -241,7 +241,7 @@ class TestRenewing:
         hub.status = 503
         (outcome,) = setup.look()
 
-        assert (outcome.verdict, setup.now.state) == (Verdict.FAILED, "failed")
+        assert (outcome.verdict, setup.now.state) == (AnswerVerdict.FAILED, "failed")
         assert setup.now.until > now_ms() + setup.shift
         assert json.loads(setup.send(atom(1)).body)["accepted"] == 1
 
@@ -270,7 +270,7 @@ class TestRenewing:
         hub.status = 403
         (outcome,) = setup.look()
 
-        assert outcome.verdict == Verdict.FORBIDDEN
+        assert outcome.verdict == AnswerVerdict.FORBIDDEN
         assert abs(setup.now.due - now_ms() - REFUSED_MS) < MINUTE
 
     def test_a_hub_with_tiny_leases_does_not_have_us_ask_all_the_time(self, setup, hub):
@@ -371,7 +371,7 @@ class TestTaking:
 
     def test_what_is_ignored_so_is_noted_for_the_administrator(self, setup, until: Wait):
         settings = Settings(redis_url=setup.redis_url, sites={"demo": setup.rig.site})
-        web = create_app(settings, refusals=Refusals(settings, every_s=0.01)).test_client()
+        web = create_app(settings, refusals=RejectionLog(settings, every_s=0.01)).test_client()
         reply = web.post(
             "/v1/sites/demo/hooks/websub", data=atom(1), content_type="text/xml",
             headers={"X-Hub-Signature": "sha256=00"},
@@ -483,7 +483,7 @@ class TestEnding:
 
 def test_a_worker_subscribes_by_itself(setup, redis_server, until: Wait):
     settings = Settings(redis_url=redis_server.url, sites={"demo": setup.rig.site}, linger=0)
-    plant = Plant(settings, "w1")
+    plant = Runtime(settings, "w1")
     with silence():
         plant.start()
         try:
@@ -564,7 +564,7 @@ allow_private = true
         assert run("unsubscribe", setup.topic).exit_code == 0
         assert json.loads(run("list").stdout)[0]["state"] == "ended"
         assert setup.hub.subscribers == {}
-        actions = [entry.action for entry in Audit(setup.store).read()]
+        actions = [entry.action for entry in AuditLog(setup.store).read()]
         assert actions == ["websub unsubscribe", "websub subscribe"]
         assert "a-secret" not in done.stdout
 

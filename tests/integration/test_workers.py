@@ -19,15 +19,22 @@ import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from shared.messages import QUEUE, WAKE
-from shared.store.workers import HEARTBEAT, HEARTBEAT_S, KEPT_S, QUIET_S, Busy, Workers
+from shared.store.operations.worker_registry import (
+    HEARTBEAT,
+    HEARTBEAT_S,
+    KEPT_S,
+    QUIET_S,
+    BusyThread,
+    WorkerRegistry,
+)
+from shared.task_names import QUEUE, WAKE
 from tests.conftest import ROOT
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, check_keys
-from worker.app import create_worker_app
-from worker.plant import Plant
-from worker.pump import NOBODY
+from worker.celery_app import create_worker_app
+from worker.ingest.inbox_consumer import NOBODY
+from worker.runtime import Runtime
 
 CONFIG = """
 redis_url = "{url}"
@@ -39,7 +46,7 @@ publish_interval = 0
 """
 WANTED = "{_sitemapd}:wanted:"
 
-Make = Callable[..., Plant]
+Make = Callable[..., Runtime]
 
 
 @pytest.fixture
@@ -57,11 +64,11 @@ def home(redis_server: RedisServer, tmp_path: Path) -> Path:
 @pytest.fixture
 def make(rig: Rig, redis_server: RedisServer) -> Iterator[Make]:
     """Makes plants, and sees that none outlives the test."""
-    made: list[Plant] = []
+    made: list[Runtime] = []
     settings = rig.settings.model_copy(update={"redis_url": redis_server.url})
 
-    def plant(name: str, **options: Any) -> Plant:
-        made.append(Plant(settings, name, **options))
+    def plant(name: str, **options: Any) -> Runtime:
+        made.append(Runtime(settings, name, **options))
         return made[-1]
 
     before = set(threading.enumerate())
@@ -75,15 +82,15 @@ def make(rig: Rig, redis_server: RedisServer) -> Iterator[Make]:
 
 
 @pytest.fixture
-def workers(store: redis.Redis) -> Workers:
-    return Workers(store, ["demo"])
+def workers(store: redis.Redis) -> WorkerRegistry:
+    return WorkerRegistry(store, ["demo"])
 
 
 def page(name: object, **members: Any) -> dict[str, Any]:
     return {"type": "upsert", "loc": f"{BASE}{name}"} | members
 
 
-def states(workers: Workers) -> dict[str, str]:
+def states(workers: WorkerRegistry) -> dict[str, str]:
     return {
         each.name: each.beat.state if each.beat else "alive" if each.alive else "gone"
         for each in workers.list()
@@ -94,7 +101,7 @@ def run(home: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["workers", *arguments, "--home", str(home)])
 
 
-def test_a_worker_says_how_it_is_doing(rig: Rig, make: Make, workers: Workers) -> None:
+def test_a_worker_says_how_it_is_doing(rig: Rig, make: Make, workers: WorkerRegistry) -> None:
     rig.send(*(page(n) for n in range(3)))
     before = time.time()
     plant = make("w1")
@@ -118,7 +125,7 @@ def test_a_worker_says_how_it_is_doing(rig: Rig, make: Make, workers: Workers) -
 
 
 def test_a_thread_at_work_is_shown_with_its_site_and_since_when(
-    rig: Rig, make: Make, workers: Workers
+    rig: Rig, make: Make, workers: WorkerRegistry
 ) -> None:
     held, go_on = threading.Event(), threading.Event()
 
@@ -144,14 +151,14 @@ def test_a_thread_at_work_is_shown_with_its_site_and_since_when(
     assert busy_of(workers) == ()
 
 
-def busy_of(workers: Workers) -> tuple[Busy, ...]:
+def busy_of(workers: WorkerRegistry) -> tuple[BusyThread, ...]:
     (worker,) = workers.list()
     assert worker.beat is not None
     return worker.beat.busy
 
 
 def test_a_worker_of_an_older_version_is_listed_and_cannot_be_told_anything(
-    rig: Rig, home: Path, workers: Workers
+    rig: Rig, home: Path, workers: WorkerRegistry
 ) -> None:
     """RELIABILITY F21."""
     rig.inbox.read("old", 1)
@@ -170,7 +177,7 @@ def test_a_worker_of_an_older_version_is_listed_and_cannot_be_told_anything(
 
 @pytest.mark.parametrize("said", [b"1", b"{}", b"[]", b"\xff", b'{"version": 7}', b""])
 def test_whatever_stands_in_a_heartbeat_the_worker_lives(
-    store: redis.Redis, workers: Workers, make: Make, said: bytes
+    store: redis.Redis, workers: WorkerRegistry, make: Make, said: bytes
 ) -> None:
     make("w1")._heart.beat()
     store.set(f"{HEARTBEAT}w1", said, ex=10)
@@ -180,7 +187,7 @@ def test_whatever_stands_in_a_heartbeat_the_worker_lives(
 
 
 def test_a_heartbeat_of_a_newer_version_is_read_as_far_as_it_is_known(
-    store: redis.Redis, workers: Workers, make: Make
+    store: redis.Redis, workers: WorkerRegistry, make: Make
 ) -> None:
     make("w1")._heart.beat()
     stored: Any = store.get(f"{HEARTBEAT}w1")
@@ -189,7 +196,9 @@ def test_a_heartbeat_of_a_newer_version_is_read_as_far_as_it_is_known(
     assert states(workers) == {"w1": "working"}
 
 
-def test_who_is_gone_is_listed_for_a_day(store: redis.Redis, workers: Workers, make: Make) -> None:
+def test_who_is_gone_is_listed_for_a_day(
+    store: redis.Redis, workers: WorkerRegistry, make: Make
+) -> None:
     make("gone")._heart.beat()
     make("w1")._heart.beat()
     store.delete(f"{HEARTBEAT}gone")
@@ -202,7 +211,7 @@ def test_who_is_gone_is_listed_for_a_day(store: redis.Redis, workers: Workers, m
 
 
 def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_to_work_again(
-    rig: Rig, make: Make, workers: Workers
+    rig: Rig, make: Make, workers: WorkerRegistry
 ) -> None:
     first, other = make("w1"), make("w2")
     first._heart.beat()
@@ -231,7 +240,7 @@ def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_to_work_again(
 
 
 def test_what_a_quiet_worker_holds_goes_to_the_others(
-    rig: Rig, make: Make, workers: Workers
+    rig: Rig, make: Make, workers: WorkerRegistry
 ) -> None:
     """A worker that lives loses nothing to others: it has to give it back (P8)."""
     rig.send(page("a"), page("b"))
@@ -252,7 +261,7 @@ def test_what_a_quiet_worker_holds_goes_to_the_others(
     rig.check()
 
 
-def test_quiet_survives_a_restart(rig: Rig, make: Make, workers: Workers) -> None:
+def test_quiet_survives_a_restart(rig: Rig, make: Make, workers: WorkerRegistry) -> None:
     workers.want("w1", "quiet")
     rig.send(page("a"))
     restarted = make("w1")
@@ -264,7 +273,7 @@ def test_quiet_survives_a_restart(rig: Rig, make: Make, workers: Workers) -> Non
 
 
 def test_the_events_of_a_quiet_worker_that_dies_are_taken_over(
-    rig: Rig, make: Make, workers: Workers
+    rig: Rig, make: Make, workers: WorkerRegistry
 ) -> None:
     rig.send(page("a"))
     rig.inbox.read("w1", 10)
@@ -276,7 +285,7 @@ def test_the_events_of_a_quiet_worker_that_dies_are_taken_over(
 
 
 def test_a_command_does_the_work_itself_while_all_workers_are_quiet(
-    rig: Rig, make: Make, workers: Workers, home: Path
+    rig: Rig, make: Make, workers: WorkerRegistry, home: Path
 ) -> None:
     rig.send(page("held"))
     rig.inbox.read("w1", 10)
@@ -347,7 +356,7 @@ def started(home: Path) -> Iterator[Callable[[str], Process]]:
 def test_a_real_worker_takes_no_message_while_it_is_quiet_and_stops_when_it_is_told(
     rig: Rig,
     home: Path,
-    workers: Workers,
+    workers: WorkerRegistry,
     started: Callable[[str], Process],
     redis_server: RedisServer,
 ) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from shared.shards import Shard
-from shared.store.dead import Dead
-from shared.store.queues import Queues
+from shared.sitemap.shards import Shard
+from shared.store.operations.dead_letters import DeadLetters
+from shared.store.operations.queues import Queues
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
 
@@ -76,7 +76,7 @@ def test_an_entry_that_nobody_accepted_is_a_dead_letter_at_once(
     assert rig.inbox.waiting() == 0
     assert set(rig.listed()) == {f"{BASE}good", f"{BASE}other"}
     assert not _outside(rig)
-    (letter,) = Dead(rig.client, rig.name).letters()
+    (letter,) = DeadLetters(rig.client, rig.name).letters()
     assert (letter.event, letter.tries) == (ident.decode(), 1)
     assert letter.error.startswith("SchemaError: ")
     rig.check()
@@ -87,7 +87,7 @@ def test_such_an_entry_may_be_tried_again_or_purged(rig: Rig, entry: dict[Any, A
     rig.client.xadd(rig.keys.inbox, entry)
     with silence():
         rig.pump().run()
-        dead = Dead(rig.client, rig.name)
+        dead = DeadLetters(rig.client, rig.name)
         again = dead.retry([letter.id for letter in dead.letters()])
         rig.pump().run()
     assert (len(again), rig.inbox.waiting(), len(dead)) == (1, 0, 1)
@@ -111,7 +111,7 @@ def test_an_event_that_cannot_be_buried_stops_no_other(rig: Rig) -> None:
     assert rig.inbox.waiting() == 1
     rig.client.delete(rig.keys.dead)
     rig.settle()
-    assert len(Dead(rig.client, rig.name)) == 1
+    assert len(DeadLetters(rig.client, rig.name)) == 1
 
 
 def test_an_event_of_a_newer_version_waits_and_stops_no_other(rig: Rig) -> None:
@@ -122,7 +122,7 @@ def test_an_event_of_a_newer_version_waits_and_stops_no_other(rig: Rig) -> None:
         rig.pump().run()
 
     assert set(rig.listed()) == {f"{BASE}good"}
-    assert (rig.inbox.waiting(), len(Dead(rig.client, rig.name))) == (1, 0)
+    assert (rig.inbox.waiting(), len(DeadLetters(rig.client, rig.name))) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from shared.config.settings import Settings
+from shared.config.site import WEBHOOK_PREFIX
 from shared.errors import ConfigError
-from shared.settings import Settings
-from shared.sites import WEBHOOK_PREFIX
 
 CANARY = "canary-4f1d-tweet-tweet"
 SECRET = WEBHOOK_PREFIX + base64.b64encode(CANARY.encode() * 2).decode()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shared import settings
-from shared.settings import Settings
+from shared.config import settings
+from shared.config.settings import Settings
 from tests.unit.configured import Load
 from tests.unit.sources import Put
 

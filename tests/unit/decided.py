@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared import fragments
-from shared.entries import Entry
-from shared.events import Event
-from shared.known import Arrival, Known, Op, Policy, net, subjects
-from shared.locator import PLACE_BYTES, Claim, Located, Place
-from shared.patch import Decision, decide
-from shared.routing import Routing
+from shared.domain.batch_state import Arrival, BatchState, NetChange, Policy, net, subjects
+from shared.domain.decide import Decision, decide
+from shared.domain.page_record import PLACE_BYTES, Claim, PageRecord, Place
+from shared.domain.routing import Routing
+from shared.events.event import Event
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
 
 SECTIONS = {"pages": 1, "posts": 2}
 NOW = 1_795_256_430_000
@@ -41,7 +41,7 @@ class Site:
     pages: dict[str, bytes] = field(default_factory=dict)
     claims: dict[bytes, bytes] = field(default_factory=dict)
     listed: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    ops: list[Op] = field(default_factory=list)
+    ops: list[NetChange] = field(default_factory=list)
     clock: int = NOW
 
     def take(self, *events: Event) -> list[Decision]:
@@ -64,19 +64,19 @@ class Site:
         self.claims |= {owner: claim.pack() for owner, claim in known.claims.items() if claim}
         return decisions
 
-    def _know(self, events: list[Event]) -> tuple[Known, dict[str, bytes]]:
+    def _know(self, events: list[Event]) -> tuple[BatchState, dict[str, bytes]]:
         wanted = [subjects(event) for event in events]
-        known = Known(SECTIONS)
+        known = BatchState(SECTIONS)
         for _, owner in wanted:
             stored = self.claims.get(owner)
             known.claims[owner] = Claim.unpack(stored) if stored else None
         left = [claim.loc for claim in known.claims.values() if claim and claim.loc]
         locs = dict.fromkeys([loc for loc, _ in wanted if loc is not None] + left)
         before = {loc: self.pages.get(loc, b"") for loc in locs}
-        known.pages = {loc: Located.unpack(b) if b else None for loc, b in before.items()}
+        known.pages = {loc: PageRecord.unpack(b) if b else None for loc, b in before.items()}
         return known, before
 
-    def _apply(self, op: Op) -> None:
+    def _apply(self, op: NetChange) -> None:
         assert op.before == self.pages.get(op.loc, b"")
         place = op.before[:PLACE_BYTES] or b"\xff" * PLACE_BYTES
         if op.fragment is not None:
@@ -84,7 +84,7 @@ class Site:
             place = Place(op.section, 1, 0).pack()
             assert self.listed.get(op.loc) != (op.section, op.fragment)
             self.listed[op.loc] = op.section, op.fragment
-        elif not Located.unpack(place + op.after).live:
+        elif not PageRecord.unpack(place + op.after).live:
             self.listed.pop(op.loc, None)
         self.pages[op.loc] = place + op.after
 

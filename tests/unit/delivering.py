@@ -8,15 +8,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.connections import Connection
-from shared.events import Event
-from shared.members import Rules
-from shared.notify import hubs
-from shared.urls import Base
+from shared.config.cms_connections import Connection
+from shared.config.notify import hubs
+from shared.events.event import Event
+from shared.events.event_fields import EventRules
+from shared.sitemap.urls import Base
 from webhook.auth import Credentials
-from webhook.sources.contract import Config, Hook, Keys
+from webhook.sources.adapter import AdapterContext, Delivery, SenderSecrets
+from webhook.sources.event_builder import BuiltEvents, take
 from webhook.sources.registry import REGISTRY
-from webhook.sources.taking import Taken, take
 
 NOW = 1_795_256_430.0
 SITE = "https://www.example.com"
@@ -31,17 +31,17 @@ STANDARD = ("wordpress", "wagtail", "payload", "cloudevents")
 Headers = dict[str, str]
 
 
-def config(name: str, base: str = SITE, **settings: Any) -> Config:
+def config(name: str, base: str = SITE, **settings: Any) -> AdapterContext:
     """A connection to `name` of a site with the sections pages and posts."""
-    rules = Rules(Base.parse(base), frozenset({"pages", "posts"}))
-    return Config(name, Connection.model_validate(settings), rules)
+    rules = EventRules(Base.parse(base), frozenset({"pages", "posts"}))
+    return AdapterContext(name, Connection.model_validate(settings), rules)
 
 
-def keys(name: str, *secrets: str) -> Keys:
+def keys(name: str, *secrets: str) -> SenderSecrets:
     """What verifies `name`: the secrets given, else the usual one."""
     usual = PASSWORD if name == "datocms" else SECRET
     known = [] if name in STANDARD and not secrets else list(secrets or (usual,))
-    return Keys([one.encode() for one in known], Credentials((KEY,), (TOKEN.encode(),)))
+    return SenderSecrets([one.encode() for one in known], Credentials((KEY,), (TOKEN.encode(),)))
 
 
 def _hex(how: str, secret: str, *parts: bytes) -> str:
@@ -126,17 +126,17 @@ TIMED = ("ghost", "contentful", "sanity", "webflow", *STANDARD)
 
 def signed(
     name: str, body: object, headers: Mapping[str, str] = {}, *, at: float = NOW, secret: str = ""
-) -> Hook:
+) -> Delivery:
     """One delivery of `name`: `body` as bytes, or as the value whose JSON it is."""
     known = secret or (PASSWORD if name == "datocms" else SECRET)
     if name == "prismic" and isinstance(body, dict):
         body = {"secret": known, **body}
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     given = {"content-type": "application/json", **SIGN[name](raw, at, known), **headers}
-    return Hook("POST", PATH + name, given, raw)
+    return Delivery("POST", PATH + name, given, raw)
 
 
-def delivered(hook: Hook, where: Config, now: float = NOW) -> Taken:
+def delivered(hook: Delivery, where: AdapterContext, now: float = NOW) -> BuiltEvents:
     """What becomes of a delivery: verified, understood, and made into events."""
     adapter = REGISTRY[where.name]
     proved = adapter.verify(hook, keys(where.name), now)

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared import fragments
-from shared.entries import Entry
-from shared.extensions import alternates, images, news, videos
-from shared.extensions.report import Report
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.extensions import alternates, images, news, videos
+from shared.sitemap.extensions.report import ValueReport
 from tests.corpus import CORPUS
 from tests.unit.strategies import alternate_sets, entries, lastmods
 
@@ -123,23 +123,23 @@ news_values = some(
 )
 
 
-def sound(value: Any, report: Report) -> Any:
+def sound(value: Any, report: ValueReport) -> Any:
     """`value`, None where it has faults."""
     return None if report.faults else value
 
 
 def _images(value: list[Any]) -> Any:
-    report = Report()
+    report = ValueReport()
     return sound(images.take(value, report, deprecated=True), report)
 
 
 def _videos(value: list[Any]) -> Any:
-    report = Report()
+    report = ValueReport()
     return sound(videos.take(value, report, loc=None, deprecated=True), report)
 
 
 def _news(value: dict[str, Any]) -> Any:
-    report = Report()
+    report = ValueReport()
     return sound(news.take(value, report, deprecated=True), report)
 
 

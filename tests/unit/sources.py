@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from worker.sources import Note, Record, Refusal, read
+from worker.sources import Note, RecordRefusal, SourceRecord, read
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
@@ -21,7 +21,7 @@ def split(source: str) -> tuple[list[str], list[tuple[str, str]], list[tuple[str
     """The locs read; where and by which rule something was refused; and noted."""
     items = list(read(source))
     return (
-        [item.loc for item in items if isinstance(item, Record)],
-        [(item.where, item.rule) for item in items if isinstance(item, Refusal)],
+        [item.loc for item in items if isinstance(item, SourceRecord)],
+        [(item.where, item.rule) for item in items if isinstance(item, RecordRefusal)],
         [(item.where, item.rule) for item in items if isinstance(item, Note)],
     )

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from shared import urls, w3c
-from shared.entries import CHANGEFREQS, Entry, priority_text
 from shared.errors import UrlError
-from shared.extensions import alternates
-from shared.extensions.languages import hreflang
-from shared.urls import Base
+from shared.sitemap import urls, w3c_dates
+from shared.sitemap.entry import CHANGEFREQS, Entry, priority_text
+from shared.sitemap.extensions import alternates
+from shared.sitemap.extensions.languages import hreflang
+from shared.sitemap.urls import Base
 
 ROOT = Base.parse("https://www.example.com/")
 MARKED = ["&", "'", '"', "<", ">", "&amp;", "&lt;", "</url>\n", "<url><loc>", "</loc>", "%0A", ";"]
@@ -26,7 +26,7 @@ def _canonical(rest: str) -> str | None:
 
 rests = st.text(max_size=30) | st.lists(st.sampled_from([*MARKED, "a", "/", "?"])).map("".join)
 locs = rests.map(_canonical).filter(lambda loc: loc is not None)
-moments = st.integers(0, 253_402_300_799).map(w3c.from_epoch_s)
+moments = st.integers(0, 253_402_300_799).map(w3c_dates.from_epoch_s)
 lastmods = moments | st.dates().map(str)
 priorities = st.floats(0, 1).map(priority_text)
 entries = st.builds(

@@ -11,11 +11,11 @@ import pytest
 
 from shared.admin.curl import curl, lost, native
 from shared.admin.outcomes import command, counted
-from shared.events import Event, parse
-from shared.members import Rules
-from shared.urls import Base
+from shared.events.event import Event, parse
+from shared.events.event_fields import EventRules
+from shared.sitemap.urls import Base
 
-RULES = Rules(
+RULES = EventRules(
     Base.parse("https://www.example.com/"), frozenset({"pages", "posts", "news"}),
     frozenset({"news"}), deprecated=True,
 )  # fmt: skip

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared import fragments
-from shared.admin import rollback
-from shared.admin.rollback import Fact, Plan
-from shared.entries import Entry
+from shared.admin import rollback_plan
+from shared.admin.rollback_plan import PageFact, RollbackPlan
 from shared.errors import InvalidError
-from shared.events import Event
-from shared.shards import Shard
-from shared.store.contract import PublishedFile
-from shared.store.revisions import Line, Revision
+from shared.events.event import Event
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.shards import Shard
+from shared.store.keys import PublishedFile
+from shared.store.publishing.revisions import ChangedLine, Revision
 from tests.unit.strategies import entries, extended_entries
 
 SHARD = Shard("posts", 1)
@@ -31,18 +31,18 @@ def line(loc: str, day: int = 1) -> bytes:
     return fragments.render(Entry(loc, f"2026-01-{day:02}"))
 
 
-def revision(at: int, lines: Sequence[Line] | None) -> Revision:
+def revision(at: int, lines: Sequence[ChangedLine] | None) -> Revision:
     file = PublishedFile(at, at, 1, 1)
     return Revision(f"{at}-0", SHARD, file, 1, None if lines is None else tuple(lines))
 
 
 def between(at: int, before: Lines, after: Lines) -> Revision:
     locs = sorted(before.keys() | after.keys())
-    changed = [Line(before.get(loc), after.get(loc)) for loc in locs]
+    changed = [ChangedLine(before.get(loc), after.get(loc)) for loc in locs]
     return revision(at, [each for each in changed if each.before != each.after])
 
 
-def played(lines: Lines, plan: Plan) -> dict[str, bytes]:
+def played(lines: Lines, plan: RollbackPlan) -> dict[str, bytes]:
     """The lines after the events of a plan."""
     found = dict(lines)
     for event in plan.events:
@@ -82,9 +82,9 @@ def test_a_file_goes_back_to_the_lines_it_had_before_the_revision(
     first = data.draw(st.integers(0, len(revisions) - 1))
     now = history[-1]
 
-    wanted = rollback.targets(revisions[first:][::-1])
-    facts = {loc: Fact(now.get(loc)) for loc in wanted}
-    plan = rollback.plan(wanted, facts, "posts", len(now), NOW)
+    wanted = rollback_plan.targets(revisions[first:][::-1])
+    facts = {loc: PageFact(now.get(loc)) for loc in wanted}
+    plan = rollback_plan.plan(wanted, facts, "posts", len(now), NOW)
 
     assert played(now, plan) == history[first]
     assert not plan.left
@@ -96,9 +96,9 @@ def test_a_file_goes_back_to_the_lines_it_had_before_the_revision(
 def test_a_file_is_never_empty_in_between_if_it_is_not_at_the_end(
     before: Lines, now: Lines
 ) -> None:
-    wanted = rollback.targets([between(1, before, now)])
-    plan = rollback.plan(
-        wanted, {loc: Fact(now.get(loc)) for loc in wanted}, "posts", len(now), NOW
+    wanted = rollback_plan.targets([between(1, before, now)])
+    plan = rollback_plan.plan(
+        wanted, {loc: PageFact(now.get(loc)) for loc in wanted}, "posts", len(now), NOW
     )
     count, least = len(now), len(now)
     for event in plan.events:
@@ -113,11 +113,11 @@ def test_a_file_is_never_empty_in_between_if_it_is_not_at_the_end(
 def test_what_lies_in_the_future_gets_the_same_version_and_all_else_none() -> None:
     wanted = {loc: line(loc) for loc in NAMES[:2]}
     facts = {
-        NAMES[0]: Fact(line(NAMES[0], 2), stamp_ms=NOW + 5),
-        NAMES[1]: Fact(line(NAMES[1], 2), stamp_ms=NOW - 5),
+        NAMES[0]: PageFact(line(NAMES[0], 2), stamp_ms=NOW + 5),
+        NAMES[1]: PageFact(line(NAMES[1], 2), stamp_ms=NOW - 5),
     }
 
-    plan = rollback.plan(wanted, facts, "posts", 2, NOW)
+    plan = rollback_plan.plan(wanted, facts, "posts", 2, NOW)
 
     assert [event.version for event in plan.events] == [NOW + 5, None]
 
@@ -126,16 +126,16 @@ def test_pages_of_groups_and_pages_that_went_elsewhere_are_left_and_named() -> N
     grouped, elsewhere, away, plain = NAMES[:4]
     wanted = {grouped: line(grouped), elsewhere: line(elsewhere), away: None, plain: None}
     facts = {
-        grouped: Fact(line(grouped, 2), grouped=True), elsewhere: Fact(elsewhere=True),
-        away: Fact(elsewhere=True), plain: Fact(line(plain)),
+        grouped: PageFact(line(grouped, 2), grouped=True), elsewhere: PageFact(elsewhere=True),
+        away: PageFact(elsewhere=True), plain: PageFact(line(plain)),
     }  # fmt: skip
 
-    plan = rollback.plan(wanted, facts, "posts", 3, NOW)
+    plan = rollback_plan.plan(wanted, facts, "posts", 3, NOW)
 
-    assert plan.left == {rollback.GROUPED: [grouped], rollback.ELSEWHERE: [elsewhere]}
+    assert plan.left == {rollback_plan.GROUPED: [grouped], rollback_plan.ELSEWHERE: [elsewhere]}
     assert [event.loc for event in plan.events] == [plain]
 
 
 def test_lines_that_were_too_many_to_keep_are_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidError, match="restore a backup, or make the source the truth"):
-        rollback.targets([revision(2, []), revision(1, None)])
+        rollback_plan.targets([revision(2, []), revision(1, None)])

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from isal import igzip
 
-from shared import blocks, fragments
-from shared.blocks import Block
-from shared.entries import Entry
+from shared.sitemap import blocks, fragments
+from shared.sitemap.blocks import Block
+from shared.sitemap.entry import Entry
 
 FEW = 4
 """More patches than this are applied in another way, which must not show."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deploy.buffered import Buffered, environ
+from deploy.web.buffered_wsgi import BufferedWsgi, environ
 
 SCOPE: dict[str, Any] = {
     "type": "http", "method": "POST", "raw_path": b"/%C3%BC/a%20b/%ff", "query_string": b"a=%20",
@@ -44,7 +44,7 @@ def exchange(app: Any, headers: list[tuple[bytes, bytes]], *parts: bytes) -> lis
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    asyncio.run(Buffered(app, 10)(SCOPE | {"headers": headers}, receive, send))
+    asyncio.run(BufferedWsgi(app, 10)(SCOPE | {"headers": headers}, receive, send))
     return sent
 
 

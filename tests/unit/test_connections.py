@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.connections import SOURCES
+from shared.config.cms_connections import SOURCES
+from shared.config.settings import load
 from shared.errors import ConfigError
-from shared.settings import load
 from webhook.sources.registry import REGISTRY
 
 HEAD = """\

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
-from shared.console import Console, User
+from shared.config.console import Console, User
 from tests.unit.configured import SITE, Load, faults
-from webhook.console import access, charts, words
+from webhook.console import charts, csrf, template_filters
 from webhook.console.charts import Point
 
 TOKEN = "canary-4f1d-tweet-tweet-tweet"
@@ -91,18 +91,18 @@ def test_the_environment_reaches_into_the_table(
     ],
 )
 def test_a_configured_console_is_at_its_own_name_only(host: str, known: str | None) -> None:
-    assert access.origin(Console(origin=(HERE,)), host) == known  # type: ignore[call-arg]
+    assert csrf.origin(Console(origin=(HERE,)), host) == known  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:1", "[::1]:8080", "127.9.9.9"])
 def test_an_unconfigured_one_is_at_the_names_of_this_machine(host: str) -> None:
-    assert access.origin(Console(), host) == f"http://{host}"  # type: ignore[call-arg]
+    assert csrf.origin(Console(), host) == f"http://{host}"  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("host", ["localhost.evil.example", "10.0.0.1", "example.com:8080"])
 def test_and_at_no_other(host: str) -> None:
     """RELIABILITY T29: another site's name may lead here (DNS rebinding)."""
-    assert access.origin(Console(), host) is None  # type: ignore[call-arg]
+    assert csrf.origin(Console(), host) is None  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_and_at_no_other(host: str) -> None:
     ],
 )
 def test_a_form_of_ours_is_told_by_its_headers(headers: dict[str, str], ours: bool) -> None:
-    assert access.ours(headers, HERE) is ours
+    assert csrf.ours(headers, HERE) is ours
 
 
 @pytest.mark.parametrize(
@@ -133,33 +133,41 @@ def test_a_form_of_ours_is_told_by_its_headers(headers: dict[str, str], ours: bo
     ],
 )  # fmt: skip
 def test_a_login_leads_nowhere_else(address: str) -> None:
-    assert access.inside(address) == "/admin/"
+    assert csrf.inside(address) == "/admin/"
 
 
 def test_a_login_leads_back_to_where_one_came_from() -> None:
-    assert access.inside("/admin/inspector?loc=a%20b") == "/admin/inspector?loc=a%20b"
+    assert csrf.inside("/admin/inspector?loc=a%20b") == "/admin/inspector?loc=a%20b"
 
 
 def test_times_are_said_from_now_and_exactly() -> None:
-    said = words.ago("2026-11-21T10:00:00+00:00", 1_795_255_290)
+    said = template_filters.ago("2026-11-21T10:00:00+00:00", 1_795_255_290)
 
     assert said == (
         '<time datetime="2026-11-21T10:00:00+00:00" title="2026-11-21 10:00:00 UTC">'
         "1 min ago</time>"
     )
-    assert words.ago(None) == words.ago("") == '<span class="quiet">never</span>'
-    assert words.ago("<b>", 0) == "&lt;b&gt;"
-    assert ">in 30 s<" in words.ago(30, 0)
-    assert ">1970-01-01<" in words.ago(0, 365 * 86_400)
+    assert (
+        template_filters.ago(None) == template_filters.ago("") == '<span class="quiet">never</span>'
+    )
+    assert template_filters.ago("<b>", 0) == "&lt;b&gt;"
+    assert ">in 30 s<" in template_filters.ago(30, 0)
+    assert ">1970-01-01<" in template_filters.ago(0, 365 * 86_400)
 
 
 def test_values_are_said_with_their_units() -> None:
-    assert [words.span(s) for s in (0, 59.9, 60, 7_200, 172_800)] == [
+    assert [template_filters.span(s) for s in (0, 59.9, 60, 7_200, 172_800)] == [
         "0 s", "59 s", "1 min", "2 h", "2 days",
     ]  # fmt: skip
-    assert [words.size(n) for n in (999, 1_000, 52_428_800)] == ["999 bytes", "1.0 KB", "52.4 MB"]
-    assert [words.plural(n, "file") for n in (1, 1_000)] == ["1 file", "1,000 files"]
-    assert words.command(["sitemapd", "entry", "https://a.example/it's"]).endswith("'\"'\"'s'")
+    assert [template_filters.size(n) for n in (999, 1_000, 52_428_800)] == [
+        "999 bytes",
+        "1.0 KB",
+        "52.4 MB",
+    ]
+    assert [template_filters.plural(n, "file") for n in (1, 1_000)] == ["1 file", "1,000 files"]
+    assert template_filters.command(["sitemapd", "entry", "https://a.example/it's"]).endswith(
+        "'\"'\"'s'"
+    )
 
 
 def minutes(*values: float) -> list[Point]:

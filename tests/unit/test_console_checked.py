@@ -9,19 +9,24 @@ import pytest
 from typer.main import get_command
 
 from deploy.cli import app
-from shared.sites import Site
-from shared.store.checks import Compared, Finding, Report, Sample
-from webhook.console import checked
-from worker.examining import wording
-from worker.examining.contract import Tally
+from shared.config.site import Site
+from shared.store.operations.checks import (
+    CheckFinding,
+    CheckReport,
+    ComparisonSummary,
+    FindingSample,
+)
+from webhook.console import check_results
+from worker.checks import catalog
+from worker.checks.progress import CheckTally
 
 FINDINGS = {
     each.check: each
     for source in (True, False)
-    for compared in (None, Compared(1, 1, 1, 1, {}, "it broke off"))
+    for compared in (None, ComparisonSummary(1, 1, 1, 1, {}, "it broke off"))
     for each in (
-        *wording.findings(Tally(), served=True),
-        *wording.of_source(compared, configured=source),
+        *catalog.findings(CheckTally(), served=True),
+        *catalog.of_source(compared, configured=source),
     )
 }
 
@@ -35,8 +40,8 @@ def site(tmp_path: Path) -> Site:
 
 
 @pytest.mark.parametrize("finding", FINDINGS.values(), ids=FINDINGS.keys())
-def test_every_command_of_a_finding_is_found_and_exists(finding: Finding) -> None:
-    pieces = checked.pieces(finding.todo)
+def test_every_command_of_a_finding_is_found_and_exists(finding: CheckFinding) -> None:
+    pieces = check_results.pieces(finding.todo)
     known = get_command(app).commands  # type: ignore[attr-defined]
 
     assert "".join(piece for piece, _ in pieces) == finding.todo
@@ -55,7 +60,7 @@ def test_every_command_of_a_finding_is_found_and_exists(finding: Finding) -> Non
 
 def test_a_command_ends_where_the_sentence_goes_on() -> None:
     said = {
-        name: [piece for piece, runs in checked.pieces(FINDINGS[name].todo) if runs]
+        name: [piece for piece, runs in check_results.pieces(FINDINGS[name].todo) if runs]
         for name in ("missing-file", "stale-news", "robots-blocked", "served", "source")
     }
 
@@ -84,12 +89,12 @@ def test_a_command_ends_where_the_sentence_goes_on() -> None:
     ],
 )
 def test_a_file_is_told_from_a_page(site: Site, where: str, file: str) -> None:
-    assert checked.file_of(site, where) == file
+    assert check_results.file_of(site, where) == file
 
 
 def test_errors_come_first_and_are_counted() -> None:
-    def finding(check: str, severity: str) -> Finding:
-        return Finding(check, severity, 1, (Sample("a", "b"),), "", "")
+    def finding(check: str, severity: str) -> CheckFinding:
+        return CheckFinding(check, severity, 1, (FindingSample("a", "b"),), "", "")
 
     severities = [
         ("a", "ok"),
@@ -98,17 +103,19 @@ def test_errors_come_first_and_are_counted() -> None:
         ("d", "error"),
         ("missing", "error"),
     ]
-    found = checked.of_check(Report(1, 2, "x", 3, True, tuple(finding(*s) for s in severities)))
+    found = check_results.of_check(
+        CheckReport(1, 2, "x", 3, True, tuple(finding(*s) for s in severities))
+    )
 
     assert [each.check for each in found] == ["c", "d", "b", "a"]
-    assert checked.summary(found) == "2 errors, 1 warning"
-    assert checked.summary(found[3:]) == "nothing wrong"
-    assert checked.of_check(None) == ()
+    assert check_results.summary(found) == "2 errors, 1 warning"
+    assert check_results.summary(found[3:]) == "nothing wrong"
+    assert check_results.of_check(None) == ()
 
 
 def test_what_was_repaired_differs_no_more() -> None:
-    compared = Compared(1, 3, 0, 2, {})
+    compared = ComparisonSummary(1, 3, 0, 2, {})
 
-    assert checked.differing(compared) == [("missing", 3), ("extra", 2)]
-    assert checked.differing(compared._replace(repaired=True)) == []
-    assert checked.differing(None) == []
+    assert check_results.differing(compared) == [("missing", 3), ("extra", 2)]
+    assert check_results.differing(compared._replace(repaired=True)) == []
+    assert check_results.differing(None) == []

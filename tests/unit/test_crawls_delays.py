@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.crawls.delays import BOUNDS_S, Crawls, Period, kind_of, percentile
-from shared.crawls.lines import Request
+from shared.crawls.delays import BOUNDS_S, CrawlDelays, Period, kind_of, percentile
+from shared.crawls.log_lines import LoggedRequest
 from tests.unit.crawling import Facts
 
 BASE = "https://www.example.com/"
@@ -20,20 +20,22 @@ SHARD, INDEX, PAGE = BASE + "posts-1.xml", BASE + "sitemap.xml", BASE + "p?q=1&r
 BOT = "Googlebot"
 
 
-def request(at_ms: int, url: str = SHARD, **more: Any) -> Request:
+def request(at_ms: int, url: str = SHARD, **more: Any) -> LoggedRequest:
     target = url.removeprefix(BASE[:-1])
-    return Request(at_ms, "GET", target, 200, "", "66.249.66.1")._replace(**more)
+    return LoggedRequest(at_ms, "GET", target, 200, "", "66.249.66.1")._replace(**more)
 
 
-def crawls(facts: Facts, *requests: Request, engine: str = BOT, **options: Any) -> Crawls:
-    found = Crawls(BASE, facts, **options)
+def crawls(
+    facts: Facts, *requests: LoggedRequest, engine: str = BOT, **options: Any
+) -> CrawlDelays:
+    found = CrawlDelays(BASE, facts, **options)
     for each in requests:
         if found.fetched(engine, each):
             found.take(engine, each)
     return found
 
 
-def told(of: Crawls, kind: str = "shards", period: Period = ALL) -> dict[str, Any]:
+def told(of: CrawlDelays, kind: str = "shards", period: Period = ALL) -> dict[str, Any]:
     (row,) = [row for row in of.report(BOT, period)["kinds"] if row["kind"] == kind]
     return dict(row)
 

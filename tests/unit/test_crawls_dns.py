@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from shared.crawls import dns
-from shared.crawls.dns import CLAIMED, FAKE, GENUINE, UNANSWERED, Resolver, Verifier
-from shared.crawls.engines import BY_NAME, Engine
+from shared.crawls.crawlers import BY_NAME, CrawlerEngine
+from shared.crawls.dns import CLAIMED, FAKE, GENUINE, UNANSWERED, CrawlerVerifier, Resolver
 
 GOOGLE, GPT = BY_NAME["Googlebot"], BY_NAME["GPTBot"]
 NAMES = {
@@ -71,14 +71,14 @@ class Zone:
     ],
 )
 def test_the_name_must_be_the_operators_and_lead_back(
-    engine: Engine, address: str, verdict: str
+    engine: CrawlerEngine, address: str, verdict: str
 ) -> None:
-    assert Verifier(Zone().resolver).verdict(engine, address) == verdict
+    assert CrawlerVerifier(Zone().resolver).verdict(engine, address) == verdict
 
 
 def test_each_address_is_asked_about_once() -> None:
     zone = Zone()
-    verifier = Verifier(zone.resolver)
+    verifier = CrawlerVerifier(zone.resolver)
 
     for _ in range(3):
         assert verifier.verdict(GOOGLE, "66.249.66.1") == GENUINE
@@ -97,7 +97,7 @@ def test_lookups_that_hang_are_given_up_one_by_one_and_altogether() -> None:
         end.wait(60)
         return ()
 
-    verifier = Verifier(Resolver(names, lambda _: ()), lookup_s=0.05, budget_s=0.12)
+    verifier = CrawlerVerifier(Resolver(names, lambda _: ()), lookup_s=0.05, budget_s=0.12)
     try:
         found = {verifier.verdict(GOOGLE, f"203.0.113.{n}") for n in range(50)}
     finally:
@@ -111,7 +111,7 @@ def test_the_system_resolver_knows_this_machine_both_ways() -> None:
     names = dns.SYSTEM.names("127.0.0.1")
     if not names:
         pytest.skip("127.0.0.1 has no name here")
-    here = Engine("Here", ("here",), (names[0],), "")
+    here = CrawlerEngine("Here", ("here",), (names[0],), "")
 
-    assert Verifier().verdict(here, "127.0.0.1") == GENUINE
-    assert Verifier().verdict(GOOGLE, "127.0.0.1") == FAKE
+    assert CrawlerVerifier().verdict(here, "127.0.0.1") == GENUINE
+    assert CrawlerVerifier().verdict(GOOGLE, "127.0.0.1") == FAKE

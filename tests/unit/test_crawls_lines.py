@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shared.crawls.engines import ENGINES, engine_of
-from shared.crawls.lines import Request, parse
+from shared.crawls.crawlers import ENGINES, engine_of
+from shared.crawls.log_lines import LoggedRequest, parse
 from tests.unit.crawling import BINGBOT, BROWSER, GOOGLEBOT, caddy, combined, nginx_json
 
 AT_S = 1_795_285_205
 AT_MS = AT_S * 1000
-GOOGLE = Request(AT_MS, "GET", "/posts-1.xml", 200, GOOGLEBOT, "66.249.66.1")
+GOOGLE = LoggedRequest(AT_MS, "GET", "/posts-1.xml", 200, GOOGLEBOT, "66.249.66.1")
 moments = st.integers(0, 253_402_300_799)
 zones = st.integers(-14 * 60, 14 * 60)
 # what canonical URLs are made of
@@ -63,7 +63,7 @@ def test_a_combined_line_gives_back_what_was_written(
         at_s = AT_S
     line = combined(at_s * 1000, target, agent, status=status, zone_min=zone_min)
 
-    assert parse(line) == Request(at_s * 1000, "GET", target, status, agent, "66.249.66.1")
+    assert parse(line) == LoggedRequest(at_s * 1000, "GET", target, status, agent, "66.249.66.1")
 
 
 @given(moments.map(lambda at_s: at_s % 4_000_000_000 * 1000 + at_s % 1000), targets, st.text())
@@ -97,7 +97,7 @@ def test_a_json_line_gives_back_what_was_written(at_ms: int, target: str, agent:
         (caddy(AT_MS, "/posts-1.xml"), GOOGLE._replace(host="www.example.com")),
     ],
 )  # fmt: skip
-def test_a_line_as_servers_write_it_is_read(line: bytes, wanted: Request) -> None:
+def test_a_line_as_servers_write_it_is_read(line: bytes, wanted: LoggedRequest) -> None:
     assert parse(line) == wanted
 
 

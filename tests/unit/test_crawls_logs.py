@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.crawls import logs
-from shared.crawls.engines import engine_of
-from shared.crawls.lines import parse
-from shared.crawls.logs import LONGEST_LINE, Log
+from shared.crawls import log_files
+from shared.crawls.crawlers import engine_of
+from shared.crawls.log_files import LONGEST_LINE, AccessLog
+from shared.crawls.log_lines import parse
 from tests.unit.crawling import BINGBOT, BROWSER, GOOGLEBOT, caddy, combined, nginx_json
 
 START_MS = 1_795_284_000_000
@@ -37,7 +37,7 @@ def file(content: bytes) -> BufferedReader:
 def test_no_line_of_a_crawler_is_missed(of: list[bytes], packed: bool, ended: bool) -> None:
     content = b"".join(of)
     content = content if ended else content.removesuffix(b"\n")
-    log = Log()
+    log = AccessLog()
 
     found = [*log.read(file(gzip.compress(content) if packed else content))]
 
@@ -52,12 +52,12 @@ def test_no_line_of_a_crawler_is_missed(of: list[bytes], packed: bool, ended: bo
 def test_a_log_of_many_blocks_is_read_whole(packed: bool) -> None:
     some, wanted = Random(7), 0
     content = bytearray()
-    while len(content) < 3 * logs.BLOCK:
+    while len(content) < 3 * log_files.BLOCK:
         is_bot = some.random() < 0.3
         wanted += is_bot
         agent = (GOOGLEBOT if is_bot else BROWSER) + "x" * some.randrange(300)
         content += combined(START_MS + len(content), f"/{some.random()}", agent)
-    log, seen = Log(), []
+    log, seen = AccessLog(), []
 
     found = [*log.read(file(gzip.compress(content, 1) if packed else bytes(content)),
                        lambda: seen.append(1))]  # fmt: skip
@@ -67,10 +67,10 @@ def test_a_log_of_many_blocks_is_read_whole(packed: bool) -> None:
     assert len(seen) >= 3
 
 
-@pytest.mark.parametrize("size", [LONGEST_LINE + 1, logs.BLOCK - 5, 3 * logs.BLOCK])
+@pytest.mark.parametrize("size", [LONGEST_LINE + 1, log_files.BLOCK - 5, 3 * log_files.BLOCK])
 def test_a_line_without_end_is_counted_and_left_out(size: int) -> None:
     good = combined(START_MS, "/")
-    log = Log()
+    log = AccessLog()
 
     found = [*log.read(file(good + b"Googlebot" + b"x" * size + b"\n" + good))]
 
@@ -79,7 +79,7 @@ def test_a_line_without_end_is_counted_and_left_out(size: int) -> None:
 
 
 def test_lines_that_name_a_crawler_and_cannot_be_read_are_counted() -> None:
-    log = Log()
+    log = AccessLog()
 
     found = [*log.read(file(b"Googlebot was here\n" + combined(START_MS, "/") + b"nobody\n"))]
 
@@ -88,7 +88,7 @@ def test_lines_that_name_a_crawler_and_cannot_be_read_are_counted() -> None:
 
 
 def test_the_log_begins_and_ends_with_any_request_not_with_one_of_a_crawler() -> None:
-    log = Log()
+    log = AccessLog()
     parts = [combined(START_MS + at * 1000, "/", BROWSER) for at in (0, 5, 9)]
 
     assert not [*log.read(file(b"".join(parts)))]
@@ -103,7 +103,7 @@ def test_of_a_damaged_gzip_the_part_before_counts(damage: str) -> None:
     packed = bytearray(gzip.compress(content))
     half = len(packed) // 2
     packed[half:] = b"" if damage == "cut" else b"\xff" * half
-    log, found = Log(), []
+    log, found = AccessLog(), []
 
     with pytest.raises(gzip.BadGzipFile):
         found.extend(log.read(file(bytes(packed))))

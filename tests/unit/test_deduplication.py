@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from shared import fragments
-from shared.entries import Entry
-from shared.events import Event, parse
-from shared.members import Rules
-from shared.urls import Base
+from shared.events.event import Event, parse
+from shared.events.event_fields import EventRules
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.urls import Base
 from tests.unit.extensions import LOC
-from worker.deduplication import Deduplication, Dropped, Statement
-from worker.statement_spool import StatementSpool
-from worker.translating import Said
+from worker.reconcile.deduplication import Deduplication, Dropped, Statement
+from worker.reconcile.event_mapping import Said
+from worker.reconcile.statement_spool import StatementSpool
 
-RULES = Rules(
+RULES = EventRules(
     Base.parse("https://www.example.com/"), frozenset({"pages", "posts", "news"}),
     news=frozenset({"news"}), deprecated=True,
 )  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
+from shared.config.settings import load
 from shared.errors import ConfigError, SitemapdError
-from shared.settings import load
 from tests.unit.delivering import SECRET, STANDARD, WHSEC
 from webhook.sources.registry import REGISTRY
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.engines import REMEDY, Engine, candidates, choose, probe
+from deploy.local.redis_binaries import REMEDY, RedisBinary, candidates, choose, probe
 from shared.errors import ServerStartError
 
 
@@ -29,14 +29,14 @@ def test_the_wheel_comes_first_and_executes() -> None:
     [("redis 7.2", True), ("redis 6.9", True), ("redis 8.0", False), ("valkey 7.2", False)],
 )
 def test_an_engine_opens_its_own_data_up_to_its_major_version(data: str, opened: bool) -> None:
-    assert opened is Engine(Path("redis-server"), "redis", 7, 0).opens(data)
+    assert opened is RedisBinary(Path("redis-server"), "redis", 7, 0).opens(data)
 
 
 def test_a_program_that_does_not_execute_gives_way_to_the_next(tmp_path: Path) -> None:
     broken = program(tmp_path, "broken", "version GLIBC_2.99 not found", status=1)
     sound = program(tmp_path, "sound", "Redis server v=7.0.15 sha=0")
 
-    assert Engine(sound, "redis", 7, 0) == choose(None, [broken, sound])
+    assert RedisBinary(sound, "redis", 7, 0) == choose(None, [broken, sound])
 
 
 def test_data_decides_between_two_engines(tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from deploy import example
-from shared.connections import Connection
-from shared.console import Console, User
-from shared.settings import FILE, Settings, load
-from shared.sites import Section, Site
+from deploy.local import first_config
+from shared.config.cms_connections import Connection
+from shared.config.console import Console, User
+from shared.config.settings import FILE, Settings, load
+from shared.config.site import Section, Site
 
 ADDRESS = "http://127.0.0.1:8080"
 
 
 def test_the_first_configuration_is_valid_and_private(tmp_path: Path) -> None:
-    path = example.write(tmp_path, ADDRESS)
+    path = first_config.write(tmp_path, ADDRESS)
     settings = load(path)
     site = settings.sites["demo"]
 
@@ -40,7 +40,7 @@ def test_the_first_configuration_is_valid_and_private(tmp_path: Path) -> None:
 def test_an_existing_configuration_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("# mine\n")
 
-    example.write(tmp_path, ADDRESS)
+    first_config.write(tmp_path, ADDRESS)
 
     assert (tmp_path / FILE).read_text() == "# mine\n"
 
@@ -49,7 +49,7 @@ def test_two_configurations_share_no_secret(tmp_path: Path) -> None:
     texts = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        texts.append(example.write(tmp_path / name, ADDRESS).read_text().splitlines())
+        texts.append(first_config.write(tmp_path / name, ADDRESS).read_text().splitlines())
 
     assert {line.split()[0] for line in set(texts[0]) ^ set(texts[1])} == {
         "secrets",
@@ -59,7 +59,7 @@ def test_two_configurations_share_no_secret(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path: Path) -> None:
-    text = example.write(tmp_path, ADDRESS).read_text()
+    text = first_config.write(tmp_path, ADDRESS).read_text()
     # Tables of search engines name fields as others do: tests/unit/test_notify_settings.py.
     text = re.sub(r"^# \[sites\.demo\.notify\].*?\n\n", "\n", text, flags=re.MULTILINE | re.DOTALL)
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
@@ -86,9 +86,9 @@ def sent(text: str) -> tuple[dict[str, str], str]:
 
 
 def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
-    settings = load(example.write(tmp_path, ADDRESS))
+    settings = load(first_config.write(tmp_path, ADDRESS))
 
-    event, text = sent(example.first(settings, "http://127.0.0.1:9999"))
+    event, text = sent(first_config.first(settings, "http://127.0.0.1:9999"))
 
     assert event == {"type": "upsert", "loc": f"{ADDRESS}/hello-world", "section": "posts"}
     assert "http://127.0.0.1:9999/v1/sites/demo/events" in text
@@ -98,7 +98,7 @@ def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
 def test_a_site_without_secrets_gets_a_bearer_example(tmp_path: Path) -> None:
     site = Site(base_url="http://x.example/it's/", web_root=tmp_path, tokens=("0123456789abcdef",))
 
-    event, text = sent(example.first(Settings(sites={"only": site}), ADDRESS))
+    event, text = sent(first_config.first(Settings(sites={"only": site}), ADDRESS))
 
     assert event["loc"] == "http://x.example/it's/hello-world"
     assert event["section"] == "pages"
@@ -107,4 +107,4 @@ def test_a_site_without_secrets_gets_a_bearer_example(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sites", [{}])
 def test_without_sites_there_is_no_example(sites: dict[str, Site]) -> None:
-    assert example.first(Settings(sites=sites), ADDRESS) == ""
+    assert first_config.first(Settings(sites=sites), ADDRESS) == ""

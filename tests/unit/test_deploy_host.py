@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from deploy import web
-from deploy.embedded import SETTINGS
-from shared.settings import Settings
+from deploy.local.embedded_redis import SETTINGS
+from deploy.web import server
+from shared.config.settings import Settings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 NGINX = (DEPLOY / "nginx" / "sitemapd.conf").read_text(encoding="utf-8")
@@ -40,4 +40,4 @@ def test_nginx_lets_go_of_an_idle_connection_before_the_webhook_does() -> None:
     seconds = re.search(r"keepalive_timeout (\d+)s;", upstream[0])
     assert seconds is not None
 
-    assert int(seconds[1]) * 2000 < web._HEADER_MS
+    assert int(seconds[1]) * 2000 < server._HEADER_MS

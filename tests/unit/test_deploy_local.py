@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import commands, up
-from deploy.processes import hold
+from deploy.local.processes import hold
+from deploy.local.up import commands, up
 from shared.errors import ConfigError, ServerStartError
 
 

@@ -14,7 +14,7 @@ import yaml
 from typer.main import get_command
 
 from deploy.cli import app
-from shared.metrics.declared import DECLARED, METRICS, OTHER
+from shared.metrics.declarations import DECLARED, METRICS, OTHER
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 RULES = yaml.safe_load((DEPLOY / "prometheus" / "sitemapd.rules.yml").read_text())

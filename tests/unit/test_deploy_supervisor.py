@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.processes import Child, hold, mark, marked, reap, reap_listed, replace
-from deploy.supervisor import BACKOFF_S, Signals, Supervisor
+from deploy.local.processes import Child, hold, mark, marked, reap, reap_listed, replace
+from deploy.local.supervisor import BACKOFF_S, Signals, Supervisor
 from shared.errors import ServerStartError
 
 FOREVER = [sys.executable, "-c", "import time\nwhile True: time.sleep(60)"]
@@ -183,7 +183,7 @@ def test_the_guard_ends_what_its_supervisor_left(run: str, tmp_path: Path) -> No
     one = child(run, tmp_path, "one", FAMILY)
     one.launch()
     wait_until(lambda: len(marked(run)) == 2, "parent and child")
-    command = [sys.executable, "-m", "deploy.guard", run, str(tmp_path / "pids.json")]
+    command = [sys.executable, "-m", "deploy.local.orphan_reaper", run, str(tmp_path / "pids.json")]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as guard:
         assert guard.stdin
         guard.stdin.close()
@@ -236,7 +236,7 @@ time.sleep(600)
 def test_logs_are_bounded_while_their_process_runs(
     run: str, tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deploy.processes._ROLL_BYTES", 10_000)
+    monkeypatch.setattr("deploy.local.processes._ROLL_BYTES", 10_000)
     one = child(run, tmp_path, "one", [sys.executable, "-c", ON_DEMAND, str(tmp_path)])
     supervisor.add(one)
     sizes, old = [], tmp_path / "one.log.1"
@@ -255,7 +255,7 @@ def test_logs_are_bounded_while_their_process_runs(
 def test_a_log_that_grew_far_beyond_its_bound_keeps_its_end(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deploy.processes._ROLL_BYTES", 1_000)
+    monkeypatch.setattr("deploy.local.processes._ROLL_BYTES", 1_000)
     one = child(run, tmp_path, "one", ["true"])
     one.log.write_bytes(b"a" * 50_000 + b"z" * 10)
 
@@ -291,7 +291,7 @@ def test_children_are_tended_though_they_cannot_be_listed_and_are_listed_later(
 
 SIGNALS = """
 import signal, sys
-from deploy.supervisor import Signals
+from deploy.local.supervisor import Signals
 if sys.argv[1] == "ignored":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 with Signals() as signals:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from deploy.commands.watch import Look, Rates, rates
+from deploy.commands.watch import Rates, WatchedState, rates
 
 
-def look(at: float, accepted: int, publishes: int) -> Look:
+def look(at: float, accepted: int, publishes: int) -> WatchedState:
     site: dict[str, Any] = {"accepted_events": accepted, "publishes": publishes}
-    return Look(at, [{"accepted_events": 0, "publishes": 0}, site], [])
+    return WatchedState(at, [{"accepted_events": 0, "publishes": 0}, site], [])
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,6 @@ def look(at: float, accepted: int, publishes: int) -> Look:
     ],
 )
 def test_a_rate_is_what_came_between_two_looks_and_never_less_than_nothing(
-    before: Look | None, now: Look, expected: Rates
+    before: WatchedState | None, now: WatchedState, expected: Rates
 ) -> None:
     assert rates(before, now, 1) == expected

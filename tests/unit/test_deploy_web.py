@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.web import clear_socket
+from deploy.web.server import clear_socket
 from shared.errors import ServerStartError
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.entries import priority_text
+from shared.sitemap.entry import priority_text
 
 
 @pytest.mark.parametrize(

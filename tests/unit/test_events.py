@@ -11,20 +11,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import events
-from shared.entries import CHANGEFREQS
 from shared.errors import Fault, InvalidError
-from shared.events import FIELDS, Event, NewerSchemaError, SchemaError
-from shared.locator import MAX_AHEAD_MS, MAX_VERSION
-from shared.members import EARLIEST_VERSION, MAX_ID, PAGE_TYPES, Rules
-from shared.urls import MAX_LENGTH
+from shared.events.event import (
+    FIELDS,
+    PLAIN_SCHEMA,
+    SCHEMA,
+    TYPES,
+    Event,
+    NewerSchemaError,
+    SchemaError,
+    parse,
+)
+from shared.events.event_fields import (
+    EARLIEST_VERSION,
+    MAX_AHEAD_MS,
+    MAX_ID,
+    MAX_VERSION,
+    PAGE_TYPES,
+    EventRules,
+)
+from shared.sitemap.entry import CHANGEFREQS
+from shared.sitemap.urls import MAX_LENGTH
 from tests.unit.extensions import NEWS
 from tests.unit.strategies import ROOT, lastmods, locs, priorities
 
 NOW = 1_795_256_430_000
 """2026-11-21T10:20:30Z, in milliseconds."""
 
-RULES = Rules(ROOT, frozenset({"pages", "posts", "news"}))
+RULES = EventRules(ROOT, frozenset({"pages", "posts", "news"}))
 ON_THE_DAY = replace(RULES, clock=lambda: NOW)
 LOC = "https://www.example.com/a"
 UPSERT = {"type": "upsert", "loc": LOC}
@@ -56,7 +70,7 @@ valid_events = st.builds(
 
 def faults(item: object, position: int | None = None) -> tuple[Fault, ...]:
     with pytest.raises(InvalidError) as caught:
-        events.parse(item, RULES, position)
+        parse(item, RULES, position)
     return caught.value.faults
 
 
@@ -68,11 +82,11 @@ def only_fault(**members: Any) -> Fault:
 @given(json_values | near_events | near_events.map(lambda item: {**UPSERT, **item}))
 def test_any_value_is_an_event_or_an_invalid_error(item: object) -> None:
     try:
-        event = events.parse(item, RULES, 7)
+        event = parse(item, RULES, 7)
     except InvalidError as error:
         named = [fault.item == 7 and fault.rule and fault.detail for fault in error.faults]
     else:
-        named = [event.type in events.TYPES, event == Event.load(event.dump())]
+        named = [event.type in TYPES, event == Event.load(event.dump())]
 
     assert named
     assert all(named)
@@ -82,7 +96,7 @@ def test_any_value_is_an_event_or_an_invalid_error(item: object) -> None:
 def test_a_valid_event_is_taken_as_it_is(event: Event) -> None:
     members = {name: value for name in FIELDS if (value := getattr(event, name)) is not None}
 
-    assert event == events.parse(json.loads(json.dumps(members)), RULES)
+    assert event == parse(json.loads(json.dumps(members)), RULES)
 
 
 @given(valid_events, st.text(max_size=9), st.text(max_size=9), st.text(max_size=9))
@@ -96,18 +110,18 @@ def test_the_inbox_gives_back_what_was_put_in(
 
 
 def test_members_with_their_default_take_no_room_in_the_inbox() -> None:
-    event = events.parse(UPSERT, RULES)
+    event = parse(UPSERT, RULES)
 
-    assert json.loads(event.dump()) == {"v": events.PLAIN_SCHEMA, **UPSERT}
+    assert json.loads(event.dump()) == {"v": PLAIN_SCHEMA, **UPSERT}
 
 
 def test_an_event_is_stored_in_the_oldest_form_that_can_hold_it() -> None:
     """RELIABILITY F21: older workers go on with what they know, and leave the rest to newer."""
-    plain = events.parse(UPSERT, RULES)
-    titled = events.parse(UPSERT | {"title": "About us"}, RULES)
+    plain = parse(UPSERT, RULES)
+    titled = parse(UPSERT | {"title": "About us"}, RULES)
 
     assert json.loads(plain.dump())["v"] == 1
-    assert json.loads(titled.dump())["v"] == events.SCHEMA == 2
+    assert json.loads(titled.dump())["v"] == SCHEMA == 2
 
 
 @pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
@@ -145,7 +159,7 @@ def test_the_name_of_an_unknown_member_is_repeated_in_part_only() -> None:
 def test_what_is_null_is_not_there() -> None:
     nothing = dict.fromkeys(FIELDS[2:]) | {"noindex": False}
 
-    assert events.parse(UPSERT, RULES) == events.parse({**UPSERT, **nothing}, RULES)
+    assert parse(UPSERT, RULES) == parse({**UPSERT, **nothing}, RULES)
 
 
 @pytest.mark.parametrize("value", ["Upsert", "", None, 1, ["upsert"], {"upsert": 1}, "sync"])
@@ -167,8 +181,8 @@ def test_a_delete_needs_a_loc_or_an_id() -> None:
     (fault,) = faults({"type": "delete"})
 
     assert fault.rule == "required"
-    assert events.parse({"type": "delete", "id": "7"}, RULES) == Event("delete", id="7")
-    assert events.parse({"type": "delete", "loc": LOC}, RULES) == Event("delete", LOC)
+    assert parse({"type": "delete", "id": "7"}, RULES) == Event("delete", id="7")
+    assert parse({"type": "delete", "loc": LOC}, RULES) == Event("delete", LOC)
 
 
 def test_2047_characters_are_the_longest_loc() -> None:
@@ -176,7 +190,7 @@ def test_2047_characters_are_the_longest_loc() -> None:
     fault = only_fault(loc=longest + "a")
 
     assert len(longest) == 2_047
-    assert longest == events.parse({**UPSERT, "loc": longest}, RULES).loc
+    assert longest == parse({**UPSERT, "loc": longest}, RULES).loc
     assert (fault.field, fault.rule) == ("loc", "PROTOCOL L2")
 
 
@@ -201,7 +215,7 @@ def test_a_member_that_is_text_takes_nothing_else(name: str, value: object) -> N
     ],
 )
 def test_a_version_is_milliseconds_or_a_moment(value: object, version: int) -> None:
-    assert version == events.parse({**UPSERT, "version": value}, ON_THE_DAY).version
+    assert version == parse({**UPSERT, "version": value}, ON_THE_DAY).version
 
 
 @pytest.mark.parametrize(
@@ -222,7 +236,7 @@ def test_a_version_in_another_unit_or_far_ahead_is_refused_by_name(
 ) -> None:
     """RELIABILITY T37: it would hold its page against every later event."""
     with pytest.raises(InvalidError) as refused:
-        events.parse({**UPSERT, "version": value}, ON_THE_DAY)
+        parse({**UPSERT, "version": value}, ON_THE_DAY)
 
     (fault,) = refused.value.faults
     assert fault.field == fault.rule == "version"
@@ -235,7 +249,7 @@ def test_a_year_or_a_month_alone_is_taken_as_no_lastmod_with_a_warning(value: st
     """PROTOCOL M1: legal W3C, and no lastmod of the schema; the page is changed all the same."""
     warnings: list[Fault] = []
 
-    assert events.parse({**UPSERT, "lastmod": value}, RULES, warnings=warnings).lastmod is None
+    assert parse({**UPSERT, "lastmod": value}, RULES, warnings=warnings).lastmod is None
     assert [(each.field, each.rule) for each in warnings] == [("lastmod", "PROTOCOL M1")]
     assert f"left out: {value} names no day" in warnings[0].detail
 
@@ -255,7 +269,7 @@ def test_what_is_like_a_month_and_none_is_refused(value: str) -> None:
 def test_a_lastmod_in_the_future_is_taken_with_a_warning(lastmod: str, warned: bool) -> None:
     """PROTOCOL M5: it will not be listed, and whoever sent it is told."""
     warnings: list[Fault] = []
-    events.parse({**UPSERT, "lastmod": lastmod}, ON_THE_DAY, 3, warnings)
+    parse({**UPSERT, "lastmod": lastmod}, ON_THE_DAY, 3, warnings)
     told = [Fault("lastmod", "PROTOCOL M5", f"left out: {lastmod} lies in the future", 3)]
 
     assert warnings == (told if warned else [])
@@ -265,7 +279,7 @@ def test_a_version_that_only_counts_is_taken_with_a_warning() -> None:
     """It orders the events that have one; those without win."""
     warnings: list[Fault] = []
 
-    assert events.parse({**UPSERT, "version": 7}, RULES, warnings=warnings).version == 7
+    assert parse({**UPSERT, "version": 7}, RULES, warnings=warnings).version == 7
     assert [(each.field, each.rule) for each in warnings] == [("version", "version")]
     assert "7 is before every event without one" in warnings[0].detail
 
@@ -291,7 +305,7 @@ def test_what_names_no_moment_that_can_be_kept_is_no_version(value: object) -> N
     ids=lambda value: type(value).__name__,
 )
 def test_an_id_is_a_text_or_an_integer(value: object, ident: str) -> None:
-    assert ident == events.parse({**UPSERT, "id": value}, RULES).id
+    assert ident == parse({**UPSERT, "id": value}, RULES).id
 
 
 @pytest.mark.parametrize(
@@ -311,7 +325,7 @@ def test_a_section_that_is_not_configured_is_refused_and_the_configured_ones_nam
 
 
 def test_lastmod_is_stored_in_its_published_form() -> None:
-    event = events.parse({**UPSERT, "lastmod": "2026-11-21T10:20+01:00"}, RULES)
+    event = parse({**UPSERT, "lastmod": "2026-11-21T10:20+01:00"}, RULES)
 
     assert event.lastmod == "2026-11-21T09:20:00Z"
 
@@ -326,7 +340,7 @@ def test_lastmod_is_stored_in_its_published_form() -> None:
     ],
 )
 def test_a_canonical_of_this_site_is_compared_in_the_form_of_loc(value: str, stored: str) -> None:
-    assert stored == events.parse({**UPSERT, "canonical": value}, RULES).canonical
+    assert stored == parse({**UPSERT, "canonical": value}, RULES).canonical
 
 
 def test_a_relative_canonical_is_refused_rather_than_taken_for_another_page() -> None:
@@ -334,8 +348,8 @@ def test_a_relative_canonical_is_refused_rather_than_taken_for_another_page() ->
 
 
 def test_an_event_of_a_newer_schema_is_told_from_garbage() -> None:
-    with pytest.raises(NewerSchemaError, match=f"reads {events.SCHEMA}"):
-        Event.load(json.dumps({"v": events.SCHEMA + 1, "what": "ever"}).encode())
+    with pytest.raises(NewerSchemaError, match=f"reads {SCHEMA}"):
+        Event.load(json.dumps({"v": SCHEMA + 1, "what": "ever"}).encode())
 
 
 @pytest.mark.parametrize(
@@ -370,10 +384,10 @@ def test_any_bytes_are_an_event_or_a_schema_error(stored: bytes) -> None:
 NEWS_RULES = replace(RULES, news=frozenset({"news"}))
 
 
-def warned(rules: Rules, **members: Any) -> list[tuple[str, str]]:
+def warned(rules: EventRules, **members: Any) -> list[tuple[str, str]]:
     """Field and rule of each warning about an event that is taken."""
     found: list[Fault] = []
-    events.parse({**UPSERT, **members}, rules, 7, found)
+    parse({**UPSERT, **members}, rules, 7, found)
     assert all(fault.item == 7 and fault.detail for fault in found)
     return [(fault.field, fault.rule) for fault in found]
 
@@ -382,7 +396,7 @@ def test_a_group_needs_a_language_and_excludes_alternates() -> None:
     """PROTOCOL H1, H2."""
     links = [{"hreflang": "en", "href": LOC}]
 
-    assert events.parse({**UPSERT, "group": 7, "lang": "en-gb"}, RULES).group == "7"
+    assert parse({**UPSERT, "group": 7, "lang": "en-gb"}, RULES).group == "7"
     assert only_fault(group="g").field == "lang"
     assert only_fault(group="g", lang=[]).field == "lang"
     assert only_fault(group="g", lang="en", alternates=links).field == "group"
@@ -404,7 +418,7 @@ def test_a_page_is_the_version_for_one_language_or_several(
     value: object, codes: tuple[str, ...]
 ) -> None:
     """PROTOCOL H4, H8: one page may be that for `en` and for everybody else."""
-    assert events.parse({**UPSERT, "lang": value}, RULES).lang == codes
+    assert parse({**UPSERT, "lang": value}, RULES).lang == codes
 
 
 @pytest.mark.parametrize("value", ["gr", "", 1, ["en", 1], {}, ["en"] * 33])
@@ -415,13 +429,11 @@ def test_what_is_no_language_is_a_fault(value: object) -> None:
 
 
 def test_title_and_first_publication_are_kept_for_feeds() -> None:
-    event = events.parse(
-        {**UPSERT, "title": " A\ntitle ", "published": "2026-11-21T10:20+01:00"}, RULES
-    )
+    event = parse({**UPSERT, "title": " A\ntitle ", "published": "2026-11-21T10:20+01:00"}, RULES)
 
     assert (event.title, event.published) == ("A title", "2026-11-21T09:20:00Z")
     assert event == Event.load(event.dump())
-    assert events.parse({**UPSERT, "title": "t" * 500}, RULES).title == "t" * 500
+    assert parse({**UPSERT, "title": "t" * 500}, RULES).title == "t" * 500
     assert only_fault(title="t" * 501).field == "title"
     assert only_fault(published="2026").rule == "PROTOCOL M1"
     assert warned(RULES, title="a\x00b") == [("title", "PROTOCOL F4")]
@@ -433,18 +445,18 @@ def test_news_need_a_section_for_news() -> None:
 
     assert (fault.field, fault.rule) == ("news", "PROTOCOL W11")
     assert "news = true" in fault.detail
-    assert events.parse({**UPSERT, "news": NEWS}, NEWS_RULES).news == NEWS
+    assert parse({**UPSERT, "news": NEWS}, NEWS_RULES).news == NEWS
 
 
 def test_a_page_in_a_news_section_needs_its_news() -> None:
     """PROTOCOL W1."""
     page = {**UPSERT, "section": "news"}
     with pytest.raises(InvalidError) as caught:
-        events.parse(page, NEWS_RULES)
+        parse(page, NEWS_RULES)
 
     assert [(f.field, f.rule) for f in caught.value.faults] == [("news", "PROTOCOL W1")]
     for sound in ({"news": NEWS}, {"noindex": True}, {"type": "delete"}, {"section": "posts"}):
-        assert events.parse({**page, **sound}, NEWS_RULES)
+        assert parse({**page, **sound}, NEWS_RULES)
 
 
 def test_urls_that_an_engine_does_not_read_are_warned_about_where_it_is_named() -> None:
@@ -467,6 +479,6 @@ def test_urls_that_an_engine_does_not_read_are_warned_about_where_it_is_named() 
 def test_warnings_of_an_event_with_faults_are_not_given() -> None:
     found: list[Fault] = []
     with pytest.raises(InvalidError):
-        events.parse({**UPSERT, "title": "a\x00", "priority": 2}, RULES, None, found)
+        parse({**UPSERT, "title": "a\x00", "priority": 2}, RULES, None, found)
 
     assert found == []

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from shared.errors import UrlError
-from shared.urls import Base, canonical
-from worker.examining.barred import AGENTS, Barrier
+from shared.sitemap.urls import Base, canonical
+from worker.checks.robots_check import AGENTS, RobotsCheck
 
 ORIGIN = "https://www.example.com"
 BASE = Base.parse(ORIGIN)
@@ -51,7 +51,7 @@ def test_what_protego_forbids_is_suspected(robots: str, texts: list[str]) -> Non
             continue
     protego = Protego.parse(robots)
     forbidden = {loc for loc in locs if not all(protego.can_fetch(loc, a) for a in AGENTS)}
-    barrier = Barrier(robots.encode(), "robots.txt")
+    barrier = RobotsCheck(robots.encode(), "robots.txt")
 
     suspects = barrier.suspects(locs, len(ORIGIN))
 
@@ -62,16 +62,16 @@ def test_what_protego_forbids_is_suspected(robots: str, texts: list[str]) -> Non
 def test_only_rules_that_are_meant_for_these_crawlers_cost_anything() -> None:
     """A robots.txt that shuts others out, as most do, leaves every page unsuspected."""
     text = b"User-agent: AhrefsBot\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /x/"
-    barrier = Barrier(text, "robots.txt")
+    barrier = RobotsCheck(text, "robots.txt")
 
     assert barrier.suspects([f"{ORIGIN}/a", f"{ORIGIN}/x/a"], len(ORIGIN)) == [f"{ORIGIN}/x/a"]
-    assert Barrier(text[:50], "robots.txt").forbids_nothing
+    assert RobotsCheck(text[:50], "robots.txt").forbids_nothing
 
 
 @pytest.mark.parametrize("stars", [5, 50])
 def test_no_rule_takes_long_to_look_for(stars: int) -> None:
     """By processor time, which a busy machine does not lengthen: backtracking would take years."""
-    barrier = Barrier(b"User-agent: *\nDisallow: /" + b"*a" * stars + b"*!", "robots.txt")
+    barrier = RobotsCheck(b"User-agent: *\nDisallow: /" + b"*a" * stars + b"*!", "robots.txt")
     began = time.process_time()
 
     assert barrier.suspects([f"{ORIGIN}/" + "a" * 2_000] * 100, len(ORIGIN)) == []

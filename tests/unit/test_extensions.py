@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared import events, fragments
-from shared.entries import Entry
 from shared.errors import InvalidError
-from shared.events import Event, SchemaError
-from shared.extensions import alternates, elements, images, news, videos
-from shared.extensions.elements import Element
-from shared.extensions.report import Report
-from shared.members import Rules
+from shared.events.event import Event, SchemaError, parse
+from shared.events.event_fields import EventRules
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.extensions import alternates, elements, images, news, videos
+from shared.sitemap.extensions.elements import Element
+from shared.sitemap.extensions.report import ValueReport
 from tests.unit.extensions import (
     IMAGE,
     LOC,
@@ -35,7 +35,7 @@ from tests.unit.extensions import (
 )
 from tests.unit.strategies import ROOT
 
-RULES = Rules(ROOT, frozenset({"pages", "news"}), news=frozenset({"news"}), deprecated=True)
+RULES = EventRules(ROOT, frozenset({"pages", "news"}), news=frozenset({"news"}), deprecated=True)
 UPSERT = {"type": "upsert", "loc": LOC}
 schema = lru_cache(official)
 
@@ -107,7 +107,7 @@ def test_any_json_gives_valid_xml_or_faults_and_survives_the_inbox(
     """PROTOCOL F4: whatever characters and values a sender gives."""
     assert corpus
     try:
-        event = events.parse({**UPSERT, **item}, RULES, 0, [])
+        event = parse({**UPSERT, **item}, RULES, 0, [])
     except InvalidError:
         return
     entry = Entry(LOC, None, None, None, event.images, event.videos, event.news, event.alternates)
@@ -121,7 +121,7 @@ def test_any_json_gives_valid_xml_or_faults_and_survives_the_inbox(
 @pytest.mark.parametrize("value", [1, "x", True, [1], ["x"], [[]], {"x": 1}, [{"x": 1}], [None]])
 def test_values_of_a_wrong_shape_are_faults_with_their_path(extension: str, value: Any) -> None:
     with pytest.raises(InvalidError) as caught:
-        events.parse({**UPSERT, extension: value}, RULES)
+        parse({**UPSERT, extension: value}, RULES)
 
     assert all(fault.field.startswith(extension) for fault in caught.value.faults)
 
@@ -140,7 +140,7 @@ def test_unknown_members_are_refused_and_the_known_ones_named(
     members: dict[str, Any], known: str
 ) -> None:
     with pytest.raises(InvalidError) as caught:
-        events.parse({**UPSERT, **members}, RULES)
+        parse({**UPSERT, **members}, RULES)
 
     (fault,) = caught.value.faults
     assert fault.rule == "unknown-field"
@@ -198,7 +198,7 @@ def test_extensions_that_were_never_accepted_do_not_come_out_of_the_inbox(
 @settings(max_examples=20)
 @given(full_entries)
 def test_a_canonical_value_is_its_own_canonical_form(entry: Entry) -> None:
-    report = Report()
+    report = ValueReport()
 
     assert images.take(list(entry.images), report, deprecated=True) == entry.images
     assert videos.take(list(entry.videos), report, loc=None, deprecated=True) == entry.videos
@@ -210,19 +210,19 @@ def test_an_event_that_is_too_large_for_a_file_is_a_fault() -> None:
     """PROTOCOL F7: the bytes of one entry, at the exact boundary."""
     size = len(fragments.render(Entry(LOC, images=(IMAGE,))))
 
-    def rules(most: int) -> Rules:
-        return Rules(ROOT, frozenset({"pages"}), most_bytes=most)
+    def rules(most: int) -> EventRules:
+        return EventRules(ROOT, frozenset({"pages"}), most_bytes=most)
 
-    assert events.parse({**UPSERT, "images": [IMAGE]}, rules(size)).images == (IMAGE,)
+    assert parse({**UPSERT, "images": [IMAGE]}, rules(size)).images == (IMAGE,)
     with pytest.raises(InvalidError) as caught:
-        events.parse({**UPSERT, "images": [IMAGE]}, rules(size - 1))
+        parse({**UPSERT, "images": [IMAGE]}, rules(size - 1))
     assert [(f.field, f.rule) for f in caught.value.faults] == [("images", "PROTOCOL F7")]
 
 
 def test_no_event_takes_more_than_a_mebibyte() -> None:
     """PROTOCOL F7: ours, for any file could hold it."""
     image = {"loc": "https://cdn.example.net/" + "a" * 2_000}
-    rules = Rules(ROOT, frozenset({"pages"}), most_bytes=52_428_800)
+    rules = EventRules(ROOT, frozenset({"pages"}), most_bytes=52_428_800)
 
     with pytest.raises(InvalidError, match="at most 1048576 are allowed"):
-        events.parse({**UPSERT, "images": [image] * 600}, rules)
+        parse({**UPSERT, "images": [image] * 600}, rules)

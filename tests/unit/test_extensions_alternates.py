@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.extensions import alternates
-from shared.extensions.languages import hreflang
-from shared.extensions.report import Report, ValueRefusedError
+from shared.sitemap.extensions import alternates
+from shared.sitemap.extensions.languages import hreflang
+from shared.sitemap.extensions.report import ValueRefusedError, ValueReport
 from tests.unit.extensions import LOC
 
 DE = "https://www.example.de/a"
 
 
-def take(*pairs: tuple[Any, Any]) -> tuple[alternates.Alternates, Report]:
-    report = Report()
+def take(*pairs: tuple[Any, Any]) -> tuple[alternates.Alternates, ValueReport]:
+    report = ValueReport()
     given = [{"hreflang": code, "href": href} for code, href in pairs]
     return alternates.take(given, report, loc=LOC), report
 
@@ -129,14 +129,14 @@ def test_an_alternate_may_be_on_any_host_and_is_absolute() -> None:
 )
 def test_an_alternate_has_a_code_and_an_address(item: dict[str, Any]) -> None:
     """PROTOCOL H1."""
-    report = Report()
+    report = ValueReport()
     alternates.take([item], report, loc=LOC)
 
     assert [rule for _, rule, _ in report.faults] == ["PROTOCOL H1"]
 
 
 def test_1000_alternates_are_the_most() -> None:
-    report = Report()
+    report = ValueReport()
     alternates.take([{}] * 1_001, report)
 
     assert [(field, rule) for field, rule, _ in report.faults] == [("alternates", "length")]
@@ -144,6 +144,9 @@ def test_1000_alternates_are_the_most() -> None:
 
 def test_the_lists_of_codes_are_not_loaded_before_one_is_asked_for() -> None:
     """They take 0.1 s, and a command line starts often."""
-    code = "import sys, shared.events, shared.settings; sys.exit('pycountry' in sys.modules)"
+    code = (
+        "import sys, shared.events.event, shared.config.settings;"
+        " sys.exit('pycountry' in sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from shared.extensions import images, news
-from shared.extensions.report import Report
+from shared.sitemap.extensions import images, news
+from shared.sitemap.extensions.report import ValueReport
 from tests.unit.extensions import IMAGE, NEWS
 
 
-def take(article: Any, *, deprecated: bool = False) -> tuple[Any, Report]:
-    report = Report()
+def take(article: Any, *, deprecated: bool = False) -> tuple[Any, ValueReport]:
+    report = ValueReport()
     return news.take(article, report, deprecated=deprecated), report
 
 
@@ -26,7 +26,7 @@ def with_publication(**members: Any) -> dict[str, Any]:
 
 def test_1000_images_are_the_most() -> None:
     """PROTOCOL I1."""
-    report = Report()
+    report = ValueReport()
     assert len(images.take([IMAGE] * 1_000, report, deprecated=False)) == 1_000
     assert report.faults == []
 
@@ -38,7 +38,7 @@ def test_1000_images_are_the_most() -> None:
 @pytest.mark.parametrize("image", [{}, {"loc": None}, {"loc": "/a.jpg"}, {"loc": ["a"]}])
 def test_an_image_has_exactly_one_absolute_address(image: dict[str, Any]) -> None:
     """PROTOCOL I1."""
-    report = Report()
+    report = ValueReport()
     images.take([image], report, deprecated=False)
 
     assert [field for field, _, _ in report.faults] == ["images[0].loc"]
@@ -47,7 +47,7 @@ def test_an_image_has_exactly_one_absolute_address(image: dict[str, Any]) -> Non
 def test_an_image_may_be_on_any_host_and_is_listed_in_canonical_form() -> None:
     """PROTOCOL I3."""
     given = [{"loc": "HTTPS://B\u00fccher.example:443/\u00e9 b.jpg#top"}]
-    (image,) = images.take(given, Report(), deprecated=False)
+    (image,) = images.take(given, ValueReport(), deprecated=False)
 
     assert image == {"loc": "https://xn--bcher-kva.example/%C3%A9%20b.jpg"}
     assert images.render((image,)) == (
@@ -63,7 +63,7 @@ OLD_IMAGE = {"caption": "C", "geo_location": "Berlin", "title": "T", "license": 
 def test_deprecated_tags_of_images_are_named_and_left_out_unless_wanted(name: str) -> None:
     """PROTOCOL I2."""
     given = {**IMAGE, name: OLD_IMAGE[name]}
-    report = Report()
+    report = ValueReport()
 
     assert images.take([given], report, deprecated=False) == (IMAGE,)
     ((field, rule, detail),) = report.warnings

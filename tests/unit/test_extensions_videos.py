@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from shared.extensions import videos
-from shared.extensions.report import Report
+from shared.sitemap.extensions import videos
+from shared.sitemap.extensions.report import ValueReport
 from tests.unit.extensions import LOC, VIDEO
 
 URL = "https://cdn.example.net/v.mp4"
 
 
-def take(video: dict[str, Any], *, deprecated: bool = False) -> tuple[Any, Report]:
-    report = Report()
+def take(video: dict[str, Any], *, deprecated: bool = False) -> tuple[Any, ValueReport]:
+    report = ValueReport()
     found = videos.take([video], report, loc=LOC, deprecated=deprecated)
     return (found[0] if found else None), report
 
@@ -295,7 +295,7 @@ def test_32_tags_are_the_most() -> None:
 
 def test_1000_videos_are_the_most() -> None:
     """PROTOCOL V11: our own cap. V10, whether a video belongs to its page, no program can see."""
-    report = Report()
+    report = ValueReport()
     most = videos.take([VIDEO] * 1_000, report, loc=LOC, deprecated=False)
     assert (len(most), report.faults) == (1_000, [])
 
@@ -305,7 +305,7 @@ def test_1000_videos_are_the_most() -> None:
 
 
 def test_every_fault_of_every_video_is_found_at_once() -> None:
-    report = Report()
+    report = ValueReport()
     videos.take([{**VIDEO, "duration": 0, "rating": 9}, {}, 7], report, loc=LOC, deprecated=False)
 
     assert [field for field, _, _ in report.faults] == [
@@ -315,7 +315,7 @@ def test_every_fault_of_every_video_is_found_at_once() -> None:
 
 
 def test_a_warning_that_repeats_itself_is_said_once() -> None:
-    report = Report()
+    report = ValueReport()
     old = {**VIDEO, "category": "Cooking"}
     videos.take([old] * 50, report, loc=LOC, deprecated=False)
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shared import feeds, w3c
 from shared.errors import SitemapdError
-from shared.extensions.members import TITLE
-from shared.feeds import ATOM, NAMES, RSS, Channel, Item
+from shared.events.extension_fields import TITLE
+from shared.sitemap import feed_writer, w3c_dates
+from shared.sitemap.feed_writer import ATOM, NAMES, RSS, FeedChannel, FeedItem
 from tests import feeds as reader
 from tests.unit.strategies import MARKED, locs, moments
 
 HOME = "https://www.example.com/"
-CHANNEL = Channel("Example & <Sons>", HOME, {name: HOME + name for name in NAMES})
+CHANNEL = FeedChannel("Example & <Sons>", HOME, {name: HOME + name for name in NAMES})
 NOW_MS = 1_795_256_430_000
 """2026-11-21T10:20:30Z."""
 
@@ -33,27 +33,27 @@ titles = (st.text(max_size=40) | st.lists(st.sampled_from([*MARKED, "]]>"])).map
     _title
 )
 items = st.builds(
-    lambda moment, rest, title: Item(w3c.epoch_ms(moment) + rest, b"12345", title),
+    lambda moment, rest, title: FeedItem(w3c_dates.epoch_ms(moment) + rest, b"12345", title),
     moments, st.integers(0, 999), titles,
 )  # fmt: skip
 
 
-def expected(listed: feeds.Listed) -> list[reader.Read]:
+def expected(listed: feed_writer.Listed) -> list[reader.Read]:
     return [
-        reader.Read(loc, item.title or loc, w3c.from_epoch_s(item.updated_ms // 1000))
+        reader.Read(loc, item.title or loc, w3c_dates.from_epoch_s(item.updated_ms // 1000))
         for loc, item in listed
     ]
 
 
 @given(st.dictionaries(locs, items, min_size=1, max_size=8), titles)
 def test_any_pages_give_valid_feeds_that_read_back_the_same(
-    pages: dict[str, Item], title: str
+    pages: dict[str, FeedItem], title: str
 ) -> None:
     """RFC 4287 by its schema, RSS 2.0 by the rules in tests/feeds.py."""
     channel = CHANNEL._replace(title=title or "www.example.com", hub="https://hub.example/?a=1&b=2")
-    listed = feeds.newest(pages, 100)
+    listed = feed_writer.newest(pages, 100)
 
-    atom, rss = (feeds.render(name, channel, listed) for name in NAMES)
+    atom, rss = (feed_writer.render(name, channel, listed) for name in NAMES)
 
     assert reader.atom(atom) == expected(listed)
     assert reader.rss(rss) == expected(listed)
@@ -61,8 +61,8 @@ def test_any_pages_give_valid_feeds_that_read_back_the_same(
 
 
 @given(items)
-def test_an_item_is_stored_as_it_is(item: Item) -> None:
-    assert Item.unpack(item.pack()) == item
+def test_an_item_is_stored_as_it_is(item: FeedItem) -> None:
+    assert FeedItem.unpack(item.pack()) == item
 
 
 @given(st.binary(max_size=40))
@@ -70,21 +70,21 @@ def test_an_item_is_stored_as_it_is(item: Item) -> None:
 @example(b"\x7f" * 13)
 def test_what_the_store_damaged_is_none_or_can_be_listed(stored: bytes) -> None:
     """RELIABILITY T14."""
-    item = Item.unpack(stored)
+    item = FeedItem.unpack(stored)
 
     assert item is None or item.pack() == stored
     if item is not None:
-        assert reader.atom(feeds.render(ATOM, CHANNEL, [(HOME, item)]))
+        assert reader.atom(feed_writer.render(ATOM, CHANNEL, [(HOME, item)]))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_another_reader_understands_them(name: str) -> None:
     pages = {
-        f"{HOME}a?x=1&y=2": Item(NOW_MS, b"12345", "Fish & Chips: café"),
-        f"{HOME}b": Item(NOW_MS - 86_400_000, b"12345"),
+        f"{HOME}a?x=1&y=2": FeedItem(NOW_MS, b"12345", "Fish & Chips: café"),
+        f"{HOME}b": FeedItem(NOW_MS - 86_400_000, b"12345"),
     }
 
-    read = feedparser.parse(feeds.render(name, CHANNEL, feeds.newest(pages, 10)))
+    read = feedparser.parse(feed_writer.render(name, CHANNEL, feed_writer.newest(pages, 10)))
 
     assert not read.bozo
     assert read.version == {ATOM: "atom10", RSS: "rss20"}[name]
@@ -101,9 +101,9 @@ def test_another_reader_understands_them(name: str) -> None:
 
 
 def test_the_newest_come_first_and_no_more_than_asked_for() -> None:
-    pages = {f"{HOME}{n}": Item(n // 2, b"12345") for n in range(6)}
+    pages = {f"{HOME}{n}": FeedItem(n // 2, b"12345") for n in range(6)}
 
-    assert [loc[-1] for loc, _ in feeds.newest(pages, 4)] == ["5", "4", "3", "2"]
+    assert [loc[-1] for loc, _ in feed_writer.newest(pages, 4)] == ["5", "4", "3", "2"]
 
 
 @pytest.mark.parametrize(
@@ -121,17 +121,17 @@ def test_a_page_changed_when_its_lastmod_says_or_its_event_and_never_in_the_futu
     lastmod: str | None, version_ms: int, found: str
 ) -> None:
     """PROTOCOL M2, M5."""
-    updated = feeds.updated_ms(lastmod, version_ms, NOW_MS)
+    updated = feed_writer.updated_ms(lastmod, version_ms, NOW_MS)
 
-    assert w3c.from_epoch_s(updated // 1000) == found
+    assert w3c_dates.from_epoch_s(updated // 1000) == found
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_ours_is_told_from_any_other_feed(name: str) -> None:
-    ours = feeds.render(name, CHANNEL, [(HOME, Item(0, b"12345"))])
+    ours = feed_writer.render(name, CHANNEL, [(HOME, FeedItem(0, b"12345"))])
 
-    assert feeds.is_ours(name, ours)
-    assert feeds.is_ours(name, ours[:60])
-    assert not feeds.is_ours(name, b"")
-    assert not feeds.is_ours(name, ours.replace(b"sitemapd", b"another"))
-    assert not feeds.is_ours(name, b'<?xml version="1.0"?>\n' + ours)
+    assert feed_writer.is_ours(name, ours)
+    assert feed_writer.is_ours(name, ours[:60])
+    assert not feed_writer.is_ours(name, b"")
+    assert not feed_writer.is_ours(name, ours.replace(b"sitemapd", b"another"))
+    assert not feed_writer.is_ours(name, b'<?xml version="1.0"?>\n' + ours)

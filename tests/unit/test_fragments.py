@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared import fragments, urls
-from shared.entries import Entry
-from shared.extensions.alternates import Alternates
-from shared.shards import Limits
-from shared.sites import SMALLEST_SHARD
-from shared.xml import escape
+from shared.config.site import SMALLEST_SHARD
+from shared.sitemap import fragments, urls
+from shared.sitemap.entry import Entry
+from shared.sitemap.extensions.alternates import Alternates
+from shared.sitemap.shards import Limits
+from shared.sitemap.xml_text import escape
 from tests.unit.strategies import ROOT, alternate_sets, entries, extended_entries, locs
 
 SCHEMA = Path(__file__).parents[1] / "schema" / "urlset.rng"

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from deploy.commands.connect import CLIENTS
-from shared.connections import LEAST_SECRET
-from webhook.body import MAX_ITEMS
+from shared.config.cms_connections import LEAST_SECRET
+from webhook.request.strict_json import MAX_ITEMS
 from webhook.sources.guides import RUN, RUN_ALWAYS, Guide
 from webhook.sources.registry import REGISTRY
 

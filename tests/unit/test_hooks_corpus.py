@@ -11,8 +11,8 @@ import pytest
 
 from tests.corpus import CORPUS
 from tests.unit.decided import Site
-from tests.unit.delivering import Config, config, delivered, signed
-from webhook.sources.taking import Taken
+from tests.unit.delivering import AdapterContext, config, delivered, signed
+from webhook.sources.event_builder import BuiltEvents
 
 CAPTURED = CORPUS / "webhooks"
 
@@ -30,13 +30,13 @@ def captured(folder: str) -> Iterator[dict[str, Any]]:
 class Replay:
     """A site that is told everything, and what was listed after each thing the editor did."""
 
-    def __init__(self, where: Config) -> None:
+    def __init__(self, where: AdapterContext) -> None:
         self.where, self.site = where, Site()
         self.listed: dict[str, set[str]] = {}
         self.resyncs: set[str] = set()
         self.ignored: dict[str, set[str]] = {}
 
-    def deliver(self, record: dict[str, Any], body: bytes, **headers: str) -> Taken:
+    def deliver(self, record: dict[str, Any], body: bytes, **headers: str) -> BuiltEvents:
         label, at = record["label"], record["received_at"]
         hook = signed(self.where.name, body, headers, at=at)
         taken = delivered(hook, self.where, at)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.unit.delivering import NOW, SITE, config, delivered, said, signed
-from webhook.sources.contract import Config
-from webhook.sources.taking import Taken
+from webhook.sources.adapter import AdapterContext
+from webhook.sources.event_builder import BuiltEvents
 
 
-def taken(where: Config, body: Any, **headers: str) -> Taken:
+def taken(where: AdapterContext, body: Any, **headers: str) -> BuiltEvents:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return delivered(signed(where.name, body, named), where)
 
@@ -31,7 +31,7 @@ class TestContentful:
     def publication(self, **fields: Any) -> dict[str, Any]:
         return {"sys": self.SYS, "fields": fields}
 
-    def sent(self, topic: str, body: Any) -> Taken:
+    def sent(self, topic: str, body: Any) -> BuiltEvents:
         # The topic is not among the headers that these deliveries sign.
         hook = signed("contentful", body, {"x-contentful-topic": "ContentManagement." + topic})
         return delivered(hook, self.WHERE)
@@ -200,7 +200,7 @@ class TestDatoCms:
             "meta": {"updated_at": "2026-11-20T11:00:00.1+01:00", "status": "published", **meta},
         }  # fmt: skip
 
-    def call(self, event: str, entity: Any, model: str = "blog_post", **rest: Any) -> Taken:
+    def call(self, event: str, entity: Any, model: str = "blog_post", **rest: Any) -> BuiltEvents:
         body = {
             "entity_type": "item", "event_type": event, "entity": entity, "webhook_call_id": "7",
             "event_triggered_at": "2026-11-21T10:20:00Z", **rest,

@@ -12,7 +12,7 @@ from tests.unit.delivering import NOW, SITE, TOKEN, config, delivered, keys, sai
 from tests.unit.test_hooks_headless import taken
 from webhook.problems import RefusedError
 from webhook.sources import cloudevents, woocommerce
-from webhook.sources.contract import Hook
+from webhook.sources.adapter import Delivery
 from webhook.sources.registry import REGISTRY
 
 PERSONAL = {"author": {"email": "e@x.example"}, "customer": "Jane Doe", "email": "e@x.example"}
@@ -123,7 +123,7 @@ class TestWooCommerce:
         ("application/x-www-form-urlencoded", b"", False),
     ])  # fmt: skip
     def test_its_greeting_is_known(self, kind, body, ping):
-        assert woocommerce.is_ping(Hook("POST", "/", {"content-type": kind}, body)) is ping
+        assert woocommerce.is_ping(Delivery("POST", "/", {"content-type": kind}, body)) is ping
 
 
 class TestGhost:

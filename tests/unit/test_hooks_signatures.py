@@ -24,8 +24,8 @@ from tests.unit.delivering import (
 )
 from webhook.auth import TOLERANCE_S
 from webhook.problems import RefusedError, UnauthorizedError
-from webhook.sources import contentful, drupal, ghost, github, proof, sanity
-from webhook.sources.contract import Hook, Keys
+from webhook.sources import contentful, drupal, ghost, github, sanity, signatures
+from webhook.sources.adapter import Delivery, SenderSecrets
 from webhook.sources.registry import REGISTRY
 
 BODY = {"type": "delete", "id": 1}
@@ -51,7 +51,7 @@ DAMAGES = {
 }
 
 
-def refusal(hook: Hook, known: Keys, name: str = "") -> tuple[str, str]:
+def refusal(hook: Delivery, known: SenderSecrets, name: str = "") -> tuple[str, str]:
     with pytest.raises(RefusedError) as caught:
         REGISTRY[name or hook.path.removeprefix(PATH)].verify(hook, known, NOW)
     return caught.value.code, caught.value.reason
@@ -80,7 +80,7 @@ class TestEverySource:
         assert refusal(signed(name, BODY), known)[0] == "unauthorized"
 
     def test_nothing_at_all_does_not(self, name):
-        bare = Hook("POST", PATH + name, {"content-type": "application/json"}, b"{}")
+        bare = Delivery("POST", PATH + name, {"content-type": "application/json"}, b"{}")
 
         assert refusal(bare, keys(name))[0] == "unauthorized"
 
@@ -111,7 +111,7 @@ def meaning(value: str) -> object:
     scheme, _, rest = value.partition("=")
     if scheme in {"sha1", "sha256", "SHA1", "SHA256"}:
         return scheme, rest.lower()
-    return bytes.fromhex(value) if proof.hexed(value) is not None else value
+    return bytes.fromhex(value) if signatures.hexed(value) is not None else value
 
 
 @pytest.mark.parametrize("name", DIGESTED)
@@ -159,7 +159,7 @@ class TestVectors:
     def test_github(self):
         """docs.github.com, Validating webhook deliveries."""
         digest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-        hook = Hook("POST", "/", {"x-hub-signature-256": f"sha256={digest}"}, b"Hello, World!")
+        hook = Delivery("POST", "/", {"x-hub-signature-256": f"sha256={digest}"}, b"Hello, World!")
 
         github.verify(hook, keys("github", "It's a Secret to Everybody"), NOW)
 
@@ -167,7 +167,7 @@ class TestVectors:
     def test_sanity(self, space):
         """@sanity/webhook, test/signature.test.ts."""
         said = f"t=1633519811129,{space}v1=tLa470fx7qkLLEcMOcEUFuBbRSkGujyskxrNXcoh0N0"
-        hook = Hook("POST", "/", {"sanity-webhook-signature": said}, b'{"_id":"resume"}')
+        hook = Delivery("POST", "/", {"sanity-webhook-signature": said}, b'{"_id":"resume"}')
 
         assert (
             sanity.verify(hook, keys("sanity", "test"), 1_633_519_811).moment == 1_633_519_811_129
@@ -189,14 +189,14 @@ class TestVectors:
             ),
             "x-contentful-timestamp": "1795256430000",
         }
-        hook = Hook("POST", "/v1/sites/demo/hooks/contentful", headers, body)
+        hook = Delivery("POST", "/v1/sites/demo/hooks/contentful", headers, body)
 
         contentful.verify(hook, keys("contentful", "a" * 64), NOW)
 
     def test_another_one_of_sanity(self):
         said = "t=1633518820676,v1=e7C9h2sfbFfc4V7TEz7PSOp4IoNzl0UdVsBV-1wgdeA"
         body = b'{"title":"GROQ-Hooks are neat"}'
-        hook = Hook("POST", "/", {"sanity-webhook-signature": said}, body)
+        hook = Delivery("POST", "/", {"sanity-webhook-signature": said}, body)
 
         sanity.verify(hook, keys("sanity", "try-me"), 1_633_518_820)
 
@@ -217,7 +217,7 @@ def test_contentful_signs_the_headers_it_names_the_path_and_the_query():
         "x-contentful-signature": hmac.digest(SECRET.encode(), content, "sha256").hex(),
         "x-contentful-idempotency-key": "once",
     }
-    hook = Hook("POST", PATH + "contentful", headers, b"{}", "a=1")
+    hook = Delivery("POST", PATH + "contentful", headers, b"{}", "a=1")
 
     assert contentful.verify(hook, keys("contentful"), NOW).delivery == "once"
     for changed in (
@@ -237,14 +237,14 @@ def test_contentful_without_its_time_among_what_is_signed_is_not_believed():
         "x-contentful-timestamp": t,
         "x-contentful-signature": hmac.digest(SECRET.encode(), content, "sha256").hex(),
     }
-    hook = Hook("POST", PATH + "contentful", headers, b"{}")
+    hook = Delivery("POST", PATH + "contentful", headers, b"{}")
 
     assert refusal(hook, keys("contentful")) == ("unauthorized", "timestamp-unsigned")
 
 
 def test_ghost_without_a_signed_time_could_be_replayed_for_ever():
     digest = hmac.digest(SECRET.encode(), b"{}", "sha256").hex()
-    hook = Hook("POST", PATH + "ghost", {"x-ghost-signature": f"sha256={digest}"}, b"{}")
+    hook = Delivery("POST", PATH + "ghost", {"x-ghost-signature": f"sha256={digest}"}, b"{}")
 
     assert refusal(hook, keys("ghost")) == ("unauthorized", "timestamp-malformed")
     assert ghost.verify(signed("ghost", {}), keys("ghost"), NOW).moment == int(NOW * 1000)
@@ -253,7 +253,7 @@ def test_ghost_without_a_signed_time_could_be_replayed_for_ever():
 @pytest.mark.parametrize("how", ["sha1", "sha256"])
 def test_drupal_names_its_digest(how):
     digest = hmac.digest(SECRET.encode(), b"{}", how).hex()
-    hook = Hook("POST", "/", {"x-hub-signature": f"{how}={digest}"}, b"{}")
+    hook = Delivery("POST", "/", {"x-hub-signature": f"{how}={digest}"}, b"{}")
 
     drupal.verify(hook, keys("drupal"), NOW)
     with pytest.raises(UnauthorizedError):
@@ -273,7 +273,7 @@ def test_any_headers_are_refused(name, values, body):
     given_ = dict(zip(template, values, strict=False))
     given_.setdefault("authorization", values[0])
 
-    code, _ = refusal(Hook("POST", PATH + name, given_, body), keys(name))
+    code, _ = refusal(Delivery("POST", PATH + name, given_, body), keys(name))
     assert code == "unauthorized"
 
 

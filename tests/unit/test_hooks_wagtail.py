@@ -16,7 +16,7 @@ from tests.unit.decided import Site
 from tests.unit.delivering import PATH, WHSEC, config, delivered
 from tests.unit.test_hooks_corpus import CAPTURED, captured
 from webhook.sources import wagtail
-from webhook.sources.contract import Hook
+from webhook.sources.adapter import Delivery
 
 SIGNALS = (
     "page_published", "page_unpublished", "page_slug_changed", "post_page_move", "post_delete"
@@ -76,7 +76,7 @@ class Project:
         Page.rows, Page.objects = {}, Manager()  # type: ignore[attr-defined]
         self.receivers: dict[str, list[Any]] = {name: [] for name in SIGNALS}
         self.committing: list[Any] = []
-        self.sent: list[Hook] = []
+        self.sent: list[Delivery] = []
         self._modules = {
             "django.conf": SimpleNamespace(settings=SimpleNamespace(SITEMAPD=("http://x", WHSEC))),
             "django.db": SimpleNamespace(transaction=SimpleNamespace(on_commit=self._on_commit)),
@@ -106,7 +106,7 @@ class Project:
         assert timeout <= 5
         given = {name.lower(): value for name, value in request.header_items()}
         assert isinstance(request.data, bytes)
-        self.sent.append(Hook("POST", PATH + "wagtail", given, request.data))
+        self.sent.append(Delivery("POST", PATH + "wagtail", given, request.data))
 
     def tell(self, signal: str, said: dict[str, Any]) -> None:
         for receiver in self.receivers.get(signal, ()):
@@ -121,7 +121,7 @@ class Project:
                 page.full_url = page.full_url.replace(before, said["full_url"], 1)
         Page.rows[said["id"]] = Page(said)
 
-    def commit(self) -> list[Hook]:
+    def commit(self) -> list[Delivery]:
         for call in self.committing:
             call()
         made, self.sent, self.committing = self.sent, [], []

@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 import pytest
 from lxml import etree
 
-from shared import urls, w3c
 from shared.errors import Fault, InvalidError
-from shared.events import Event, parse
-from shared.extensions import alternates, images, news, videos
-from shared.extensions.languages import hreflang
-from shared.members import Rules
-from shared.urls import Base
+from shared.events.event import Event, parse
+from shared.events.event_fields import EventRules
+from shared.sitemap import urls, w3c_dates
+from shared.sitemap.extensions import alternates, images, news, videos
+from shared.sitemap.extensions.languages import hreflang
+from shared.sitemap.urls import Base
 from tests.unit.extensions import LOC, NAMESPACES
 from tests.unit.sources import Put
-from worker.pruning import salvage
-from worker.sources import Note, Record, read
-from worker.translating import Said, Translator
+from worker.reconcile.event_mapping import EventMapper, Said
+from worker.reconcile.field_salvage import salvage
+from worker.sources import Note, SourceRecord, read
 
 FILES = {
     "image-01-suzuka.xml": 1_079, "video-01-suzuka.xml": 77 * 5 + 41 + 36 + 27,
@@ -40,19 +40,19 @@ LINKS = {(images.NAMESPACE, "loc")} | {
 DATES = {(videos.NAMESPACE, "publication_date"), (news.NAMESPACE, "publication_date")}
 
 
-def pages(source: str) -> list[Record]:
-    return [item for item in read(source) if isinstance(item, Record)]
+def pages(source: str) -> list[SourceRecord]:
+    return [item for item in read(source) if isinstance(item, SourceRecord)]
 
 
-def members_of(record: Record) -> dict[str, Any]:
+def members_of(record: SourceRecord) -> dict[str, Any]:
     names = ("loc", "images", "videos", "news", "alternates")
     return {"type": "upsert"} | {n: v for n in names if (v := getattr(record, n))}
 
 
-def rules(loc: str) -> Rules:
+def rules(loc: str) -> EventRules:
     parts = urlsplit(loc)
     base = Base.parse(f"{parts.scheme}://{parts.netloc}/")
-    return Rules(base, frozenset({"pages", "news"}), news=frozenset({"news"}))
+    return EventRules(base, frozenset({"pages", "news"}), news=frozenset({"news"}))
 
 
 def leaves(value: Any) -> list[str]:
@@ -77,7 +77,7 @@ def published(node: Any) -> str | None:
     if key in LINKS:
         return urls.absolute(text)
     if key in DATES:
-        return w3c.canonical(text)
+        return w3c_dates.canonical(text)
     if key == (alternates.NAMESPACE, "link"):
         return hreflang(node.get("hreflang")) + " " + urls.absolute(node.get("href"))
     return text if key in TEXTS else None
@@ -102,10 +102,10 @@ def test_each_current_field_of_a_real_file_comes_out_in_its_event(corpus: Path, 
         assert sorted(said) == sorted(came(event))
 
 
-def one(put: Put, xml: str) -> tuple[Record, list[Note]]:
+def one(put: Put, xml: str) -> tuple[SourceRecord, list[Note]]:
     root = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {NAMESPACES}>'
     items = list(read(put(f"{root}<url><loc>{LOC}</loc>{xml}</url></urlset>")))
-    (record,) = [item for item in items if isinstance(item, Record)]
+    (record,) = [item for item in items if isinstance(item, SourceRecord)]
     return record, [item for item in items if isinstance(item, Note)]
 
 
@@ -194,9 +194,9 @@ def test_the_least_part_that_is_wrong_is_left_out_and_the_page_comes(
     assert gone in said
 
 
-def told(record: Record, **sections: Any) -> tuple[Event | None, list[tuple[str, str]]]:
+def told(record: SourceRecord, **sections: Any) -> tuple[Event | None, list[tuple[str, str]]]:
     said: list[Said] = []
-    event = Translator(rules(LOC), **sections).event(record, None, said.append)
+    event = EventMapper(rules(LOC), **sections).event(record, None, said.append)
     return event, [(each.rule, each.detail) for each in said]
 
 
@@ -204,7 +204,7 @@ def test_the_first_thousand_of_too_many_items_are_kept_and_that_is_said() -> Non
     """PROTOCOL I1, V11, V2: and as many tags as may be."""
     many = [{"loc": f"https://c.example/{n}"} for n in range(1_001)]
     tagged = {**VIDEO, "tags": [f"t{n}" for n in range(33)]}
-    event, said = told(Record(LOC, "s.xml#1", images=many, videos=[VIDEO, tagged]))
+    event, said = told(SourceRecord(LOC, "s.xml#1", images=many, videos=[VIDEO, tagged]))
 
     assert event is not None
     assert event.images == tuple(many[:1_000])
@@ -227,7 +227,7 @@ def test_the_first_thousand_of_too_many_items_are_kept_and_that_is_said() -> Non
     ],
 )
 def test_a_report_names_the_member_that_is_at_fault(members: dict[str, Any], said: str) -> None:
-    ((_, detail),) = told(Record(**{"loc": LOC, "where": "s.xml#1", **members}))[1]
+    ((_, detail),) = told(SourceRecord(**{"loc": LOC, "where": "s.xml#1", **members}))[1]
 
     assert detail.startswith(said)
 
@@ -235,7 +235,7 @@ def test_a_report_names_the_member_that_is_at_fault(members: dict[str, Any], sai
 def test_an_import_says_the_warnings_that_the_same_event_gets_at_the_door() -> None:
     article = {
         "publication": {"name": "N (online)", "language": "en"}, "title": "T - N (online)",
-        "publication_date": w3c.from_epoch_s(int(time.time())), "keywords": "old",
+        "publication_date": w3c_dates.from_epoch_s(int(time.time())), "keywords": "old",
     }  # fmt: skip
     members = {
         "news": article, "alternates": [{"hreflang": "de", "href": "https://www.example.com/de"}],
@@ -243,7 +243,7 @@ def test_an_import_says_the_warnings_that_the_same_event_gets_at_the_door() -> N
     }  # fmt: skip
     warnings: list[Fault] = []
     parse({"type": "upsert", "loc": LOC, **members}, rules(LOC), warnings=warnings)
-    _, said = told(Record(LOC, "s.xml#1", **members))
+    _, said = told(SourceRecord(LOC, "s.xml#1", **members))
 
     door = {
         (each.rule.removeprefix("PROTOCOL "), f"{each.field}: {each.detail}") for each in warnings

@@ -6,16 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import fragments
-from shared.entries import Entry
-from shared.locator import (
+from shared.domain.page_record import (
     BUCKETS,
-    MAX_AHEAD_MS,
     MAX_SECTIONS,
-    MAX_VERSION,
     PLACE_BYTES,
     Claim,
-    Located,
+    PageRecord,
     Place,
     bucket_of,
     digest_of,
@@ -23,6 +19,9 @@ from shared.locator import (
     owner_of,
     stamp,
 )
+from shared.events.event_fields import MAX_AHEAD_MS, MAX_VERSION
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
 from tests.unit.strategies import locs
 
 MAX_SHARD = (1 << 20) - 1
@@ -39,7 +38,7 @@ places = st.builds(
 )
 lengths = st.just(0) | st.integers(0, (1 << 24) - 1)
 located = st.builds(
-    Located,
+    PageRecord,
     st.none() | places,
     lengths,
     st.integers(0, (1 << 64) - 1),
@@ -51,10 +50,10 @@ times = st.integers(0, LATEST_MS)
 
 
 @given(located)
-def test_unpacking_undoes_packing(page: Located) -> None:
+def test_unpacking_undoes_packing(page: PageRecord) -> None:
     stored = page.pack()
 
-    assert page == Located.unpack(stored)
+    assert page == PageRecord.unpack(stored)
     assert stored[PLACE_BYTES:] == page.tail()
     assert len(stored) == (38 if page.group else 22 + len(page.owner))
 
@@ -65,26 +64,26 @@ def test_a_place_takes_six_bytes(place: Place) -> None:
 
 
 @given(located)
-def test_whether_a_page_is_listed_is_told_from_its_record_alone(page: Located) -> None:
-    assert page.live == (page.length > 0) == Located.was_live(page.pack())
+def test_whether_a_page_is_listed_is_told_from_its_record_alone(page: PageRecord) -> None:
+    assert page.live == (page.length > 0) == PageRecord.was_live(page.pack())
 
 
 def test_an_unknown_page_was_not_listed() -> None:
-    assert not Located.was_live(b"")
-    assert not Located.lists(b"", bytes(5), None)
-    assert not Located.lists(b"", b"", 0)
+    assert not PageRecord.was_live(b"")
+    assert not PageRecord.lists(b"", bytes(5), None)
+    assert not PageRecord.lists(b"", b"", 0)
 
 
 @given(located, st.binary(min_size=5, max_size=5), st.integers(0, 255))
 def test_a_record_lists_a_content_in_a_section_as_its_members_say(
-    page: Located, other: bytes, section: int
+    page: PageRecord, other: bytes, section: int
 ) -> None:
     stored, place = page.pack(), page.place
     for digest in (page.digest, other):
         for asked in {section, place.section if place else section}:
             here = place is not None and place.section == asked
             if place is not None or not page.live:  # a listed page has a place
-                assert Located.lists(stored, digest, asked) == (
+                assert PageRecord.lists(stored, digest, asked) == (
                     page.live and here and digest == page.digest
                 )
 
@@ -130,7 +129,7 @@ def test_source_kind_id_and_locale_are_kept_apart() -> None:
 @given(st.integers(0, MAX_VERSION), times, st.integers(0, 1 << 40))
 def test_a_stamp_fits_into_its_eight_bytes(version: int, arrived: int, sequence: int) -> None:
     for given_version in (None, version):
-        Located(None, 1, stamp(given_version, arrived, sequence), bytes(5), b"").pack()
+        PageRecord(None, 1, stamp(given_version, arrived, sequence), bytes(5), b"").pack()
 
 
 @given(st.integers(0, MAX_VERSION), st.integers(0, MAX_VERSION), times, times)
@@ -189,6 +188,6 @@ def test_events_with_and_without_versions_share_one_clock(version: int, wins: bo
 @given(locs)
 def test_the_length_of_every_fragment_fits_into_its_three_bytes(loc: str) -> None:
     fragment = fragments.render(Entry(loc))
-    page = Located(Place(1, 1, 0), len(fragment), 1, fragments.digest(fragment), b"")
+    page = PageRecord(Place(1, 1, 0), len(fragment), 1, fragments.digest(fragment), b"")
 
-    assert Located.lists(page.pack(), fragments.digest(fragment), 1)
+    assert PageRecord.lists(page.pack(), fragments.digest(fragment), 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from shared import telemetry
+from shared import logs
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
@@ -63,9 +63,9 @@ def test_decisions_are_logged_at_debug(
 ) -> None:
     before = structlog.get_config()
     try:
-        telemetry.configure(json_lines=True, level=level)
-        telemetry.logger("test").debug("decided", site="demo", reason="new page")
-        telemetry.drain()
+        logs.configure(json_lines=True, level=level)
+        logs.logger("test").debug("decided", site="demo", reason="new page")
+        logs.drain()
     finally:
         structlog.configure(**before)
 
@@ -80,11 +80,11 @@ def test_t36_a_line_for_a_terminal_holds_nothing_that_a_terminal_obeys(
 ) -> None:
     before = structlog.get_config()
     try:
-        telemetry.configure(json_lines=False)
-        log = telemetry.logger("test")
+        logs.configure(json_lines=False)
+        log = logs.logger("test")
         log.info("[/red] decided", site=value, reasons=[value], **{value: "name"})
         log.error("decision failed", exc_info=ValueError(value))
-        telemetry.drain()
+        logs.drain()
     finally:
         structlog.configure(**before)
     said = capfd.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.login_link import where
-from shared.console import Console
+from shared.config.console import Console
 from shared.errors import ConfigError
 
 HERE = "http://127.0.0.1:8080"

@@ -11,7 +11,13 @@ import structlog
 from structlog.testing import capture_logs
 
 from shared.errors import SourceError, StoreDownError, StoreError
-from shared.store.loops import Report, Reported, Trouble, failing, troubles
+from shared.store.operations.loop_health import (
+    LoopReport,
+    LoopTrouble,
+    ReportedLoops,
+    failing,
+    troubles,
+)
 from worker import loops
 from worker.loops import DOWN_S, FIRST_S, HANG_S, LONGEST_S, Loop
 
@@ -117,7 +123,7 @@ def test_a_trouble_says_where_since_when_how_often_and_why(loop: Loop) -> None:
 
     assert (told.loop, told.site, told.part) == ("notify", "demo", "indexnow")
     assert (told.state, told.times, told.reason) == ("failing", 3, "KeyError: 'posts-2026-12'")
-    assert str(Reported("w1", told)) == (
+    assert str(ReportedLoops("w1", told)) == (
         "notify (indexnow) of w1 is failing, 3 times: KeyError: 'posts-2026-12'"
     )
 
@@ -230,13 +236,13 @@ def test_a_loop_goes_on_at_once_when_asked_and_takes_its_leave_when_stopped() ->
 
 
 def test_what_is_in_trouble_is_told_of_every_worker_the_oldest_first() -> None:
-    def trouble(since: float) -> Trouble:
-        return Trouble(
+    def trouble(since: float) -> LoopTrouble:
+        return LoopTrouble(
             loop="tidy", site="", part="", state="failing", since=since, times=1, reason="bad"
         )
 
     reports = {
-        name: Report(succeeded={}, troubles=(trouble(since),))
+        name: LoopReport(succeeded={}, troubles=(trouble(since),))
         for name, since in (("w1", 20.0), ("w2", 10.0))
     }
     found = troubles(reports)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kombu.utils.url import parse_url
 
-from shared import messages
+from shared import task_names
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from shared import messages
 def test_kombu_reads_the_address_of_the_state_as_its_broker(
     redis_url: str, transport: str, host: str | None, path: str
 ) -> None:
-    parsed = parse_url(messages.broker_url(redis_url))
+    parsed = parse_url(task_names.broker_url(redis_url))
 
     assert (transport, host) == (parsed["transport"], parsed["hostname"])
     assert path == parsed["virtual_host"]
@@ -27,17 +27,17 @@ def test_kombu_reads_the_address_of_the_state_as_its_broker(
 
 def test_every_task_has_its_own_name_under_the_application() -> None:
     names = {
-        messages.WAKE, messages.SWEEP, messages.TIDY, messages.REFRESH, messages.RECONCILE,
-        messages.NOTIFY,
+        task_names.WAKE, task_names.SWEEP, task_names.TIDY, task_names.REFRESH,
+        task_names.RECONCILE, task_names.NOTIFY,
     }  # fmt: skip
 
     assert len(names) == 6
-    assert all(name.startswith(f"{messages.APP}.") for name in names)
+    assert all(name.startswith(f"{task_names.APP}.") for name in names)
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1.0, 10.0])
 def test_a_broker_that_does_not_answer_is_given_up_within_the_timeout(timeout: float) -> None:
-    options = messages.broker_options(timeout)
+    options = task_names.broker_options(timeout)
 
     assert options["socket_timeout"] == timeout
     assert 0 < options["socket_connect_timeout"] <= timeout

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from shared.metrics.counted import Buckets, counted, waited
-from shared.metrics.declared import ANSWER_BOUNDS_MS, METRICS, Metric
-from shared.store.stats import BOUNDS_MS, Waits
+from shared.metrics.counter_samples import HistogramBuckets, counted, waited
+from shared.metrics.declarations import ANSWER_BOUNDS_MS, METRICS, Metric
+from shared.store.counting.counters import BOUNDS_MS, WaitHistogram
 
 UNITS = ("seconds", "bytes")
 
@@ -49,9 +49,9 @@ def test_a_histogram_adds_its_classes_up() -> None:
     counts = [0] * (len(BOUNDS_MS) + 1)
     counts[0], counts[3], counts[-1] = 2, 5, 1
 
-    sample = waited("demo", Waits(tuple(counts), 3_600_123))
+    sample = waited("demo", WaitHistogram(tuple(counts), 3_600_123))
 
-    assert isinstance(sample.value, Buckets)
+    assert isinstance(sample.value, HistogramBuckets)
     upto = dict(sample.value.upto)
     assert upto[str(BOUNDS_MS[0] / 1000)] == upto[str(BOUNDS_MS[2] / 1000)] == 2
     assert upto[str(BOUNDS_MS[3] / 1000)] == upto[str(BOUNDS_MS[-1] / 1000)] == 7
@@ -66,7 +66,7 @@ def test_answers_are_counted_by_outcome_and_class() -> None:
     samples = {sample.labels: sample.value for sample in counted("demo", stored, {})}
 
     found = samples["demo", "accepted"]
-    assert isinstance(found, Buckets)
+    assert isinstance(found, HistogramBuckets)
     assert found.upto[0] == ("0.001", 3)
     assert found.upto[-1] == ("+Inf", 4)
     assert found.total_s == pytest.approx(9e-6)

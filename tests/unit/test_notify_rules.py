@@ -11,27 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.store.notices import Breaker
-from worker.notify.addresses import is_open, is_private
-from worker.notify.contract import (
+from shared.store.notify.notification_queue import Breaker
+from worker.http.addresses import is_open, is_private
+from worker.http.exchange import OutboundAnswer, excerpt
+from worker.notify.backoff import LONGEST_S, MOST_REFUSALS, rest_after
+from worker.notify.engine import (
     LONGEST_WAIT_S,
-    Answer,
-    Outcome,
-    Verdict,
+    AnswerVerdict,
+    NotificationOutcome,
     by_status,
-    excerpt,
     fields,
     retry_after,
 )
-from worker.notify.pacing import LONGEST_S, MOST_REFUSALS, rest_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-RETRIED = {Verdict.FAILED, Verdict.BUSY}
+RETRIED = {AnswerVerdict.FAILED, AnswerVerdict.BUSY}
 
 
-def answer(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
+def answer(status: int = 200, body: bytes = b"", **headers: str) -> OutboundAnswer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status, named, body)
+    return OutboundAnswer(status, named, body)
 
 
 @given(st.integers(100, 599), st.binary(max_size=300))
@@ -79,8 +78,8 @@ def test_nested_brackets_are_no_members() -> None:
 
 
 OUTCOMES = st.builds(
-    Outcome,
-    st.sampled_from([v for v in Verdict if v not in {Verdict.DONE, Verdict.PENDING}]),
+    NotificationOutcome,
+    st.sampled_from(sorted({*AnswerVerdict} - {AnswerVerdict.DONE, AnswerVerdict.PENDING})),
     st.text(string.printable), st.integers(0, 599),
     st.none() | st.floats(0, LONGEST_WAIT_S),
 )  # fmt: skip
@@ -92,26 +91,26 @@ BEFORE = st.none() | st.builds(
 
 @given(OUTCOMES, BEFORE, st.integers(0, 10**13), st.floats(0, 1))
 def test_nobody_is_asked_sooner_than_it_said(
-    outcome: Outcome, before: Breaker | None, now: int, jitter: float
+    outcome: NotificationOutcome, before: Breaker | None, now: int, jitter: float
 ) -> None:
     rest = rest_after(outcome, before, now, jitter)
 
-    assert rest.bury is (outcome.verdict in {Verdict.REFUSED, Verdict.FORBIDDEN})
+    assert rest.bury is (outcome.verdict in {AnswerVerdict.REFUSED, AnswerVerdict.FORBIDDEN})
     assert rest.breaker is not None
     if outcome.verdict in RETRIED:
         assert rest.at == rest.breaker.until >= now + int((outcome.wait or 0) * 1000)
         assert now + 59_000 < rest.at <= now + int(max(LONGEST_S, LONGEST_WAIT_S) * 1500)
     assert rest.breaker.paused is (
-        outcome.verdict is Verdict.FORBIDDEN
+        outcome.verdict is AnswerVerdict.FORBIDDEN
         or (
-            outcome.verdict is Verdict.REFUSED
+            outcome.verdict is AnswerVerdict.REFUSED
             and (before.refusals if before else 0) + 1 >= MOST_REFUSALS
         )
     )
 
 
 def test_jitter_spreads_what_failed_together() -> None:
-    failed = Outcome(Verdict.FAILED)
+    failed = NotificationOutcome(AnswerVerdict.FAILED)
 
     assert {rest_after(failed, None, 0, jitter).at for jitter in (0.0, 0.5, 1.0)} == {
         60_000, 75_000, 90_000,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from deploy import example
+from deploy.local import first_config
+from shared.config.notify import engines
+from shared.config.notify.engines import secret_of
+from shared.config.notify.tables import KNOWN_HOSTS, NotifySettings
 from shared.errors import CredentialError
-from shared.notify import engines
-from shared.notify.engines import secret_of
-from shared.notify.tables import KNOWN_HOSTS, Notify
 from tests.unit.configured import CANARY, Load, faults, with_site
 
 KEY = "0123456789abcdef"
@@ -140,12 +140,13 @@ def test_every_default_endpoint_is_known_and_over_tls() -> None:
     found = [
         field.default
         for model in (
-            engines.Bing, engines.Yandex, engines.SearchConsole, engines.GoogleIndexing,
+            engines.BingSettings, engines.YandexSettings, engines.SearchConsoleSettings,
+            engines.GoogleIndexingSettings,
         )
         for name, field in model.model_fields.items()
         if "endpoint" in name
     ]  # fmt: skip
-    found += engines.IndexNow.model_fields["endpoints"].default
+    found += engines.IndexNowSettings.model_fields["endpoints"].default
 
     assert len(found) == 7
     for url in found:
@@ -171,18 +172,18 @@ def test_credentials_that_are_missing_are_named(given: str) -> None:
 
 def test_every_field_of_every_engine_is_in_the_first_configuration(tmp_path: Path) -> None:
     """And what is shown there is taken as it stands."""
-    path = example.write(tmp_path, "https://www.example.com")
+    path = first_config.write(tmp_path, "https://www.example.com")
     lines = path.read_text().splitlines()
     shown = [line.removeprefix("# ") for line in lines if not line.startswith("#  ")]
     at = next(n for n, line in enumerate(shown) if line == "[sites.demo.notify]")
     given = tomllib.loads("\n".join(shown[at : shown.index("", at)]))
     tables = given["sites"]["demo"]["notify"]
 
-    assert set(tables) == set(Notify.model_fields)
-    common = set(engines.Engine.model_fields)
-    for name, field in Notify.model_fields.items():
+    assert set(tables) == set(NotifySettings.model_fields)
+    common = set(engines.EngineSettings.model_fields)
+    for name, field in NotifySettings.model_fields.items():
         if name != "hosts":
             (model,) = [m for m in field.annotation.__args__ if m is not type(None)]  # type: ignore[union-attr]
             assert set(model.model_fields) - common <= set(tables[name]), name
     assert common <= set(tables["indexnow"])
-    Notify.model_validate(tables)
+    NotifySettings.model_validate(tables)

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from shared.events import Event
-from shared.known import Arrival
-from shared.patch import Decision, is_current
-from shared.w3c import FARTHEST_ZONE_MS, epoch_ms
+from shared.domain.batch_state import Arrival
+from shared.domain.decide import Decision, is_current
+from shared.events.event import Event
+from shared.sitemap.w3c_dates import FARTHEST_ZONE_MS, epoch_ms
 from tests.unit.decided import NOW, PREFIX, Site, gone, up
 
 HISTORIES = {

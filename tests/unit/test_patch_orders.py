@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.events import Event
+from shared.events.event import Event
 from tests.unit.decided import NOW, PREFIX, SECTIONS, Site, gone, up
 
 NAMES = ["a", "b", "c"]

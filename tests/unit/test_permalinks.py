@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import UrlError
-from shared.permalinks import PermalinkError, check, lookup, pattern, render
-from shared.urls import Base, canonical
+from shared.events.permalinks import PermalinkError, check, lookup, pattern, render
+from shared.sitemap.urls import Base, canonical
 
 FIELDS = {
     "slug": "a-b",

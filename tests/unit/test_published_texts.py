@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared import fragments
-from shared.entries import Entry
-from shared.extensions import images, news, videos
-from shared.extensions.report import Report
+from shared.sitemap import fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.extensions import images, news, videos
+from shared.sitemap.extensions.report import ValueReport
 from tests.unit.extensions import (
     LOC,
     VIDEO,
@@ -40,7 +40,7 @@ def schema() -> etree.RelaxNG:
 
 def taken(kind: Any, value: Any, **more: Any) -> Any:
     """The canonical value that a site publishes, without what is deprecated; None for faults."""
-    report = Report()
+    report = ValueReport()
     return sound(kind.take(value, report, deprecated=False, **more), report)
 
 
@@ -82,7 +82,7 @@ def test_every_character_of_unicode_is_published_or_taken_out_with_a_warning() -
     """PROTOCOL F4, RELIABILITY T14: another parser reads what was sent, without what XML cannot."""
     gone = 0
     for chunk in chunks():
-        report = Report()
+        report = ValueReport()
         (video,) = videos.take(
             [{**VIDEO, "description": f"a{chunk}b"}], report, loc=LOC, deprecated=False
         )

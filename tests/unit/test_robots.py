@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from shared.errors import RobotsError
-from shared.robots import MAX_BYTES, edit
+from shared.sitemap.robots import MAX_BYTES, edit
 from tests.corpus import CORPUS
 
 ONE = "https://www.example.com/sitemap.xml"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.events import Event
-from shared.routing import Family, Routing, family_of
+from shared.domain.routing import Family, Routing, family_of
+from shared.events.event import Event
 
 LOC = "https://www.example.com/blog/a"
 ARRIVED = 1_795_256_400_000

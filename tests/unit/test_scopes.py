@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.scopes import WHOLE, Scope
+from shared.events.resync_scope import WHOLE, Scope
 
 POSTS, SHOP = Scope(section="posts"), Scope(section="shop")
 BLOG, YEAR = Scope(prefix="https://a.example/blog/"), Scope(prefix="https://a.example/blog/2026")

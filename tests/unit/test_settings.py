@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from shared import settings
-from shared.credentials import Secret
+from shared.config import settings
+from shared.config.credentials import Secret
+from shared.config.settings import Settings
+from shared.config.site import SMALLEST_SHARD
 from shared.errors import ConfigError
-from shared.settings import Settings
-from shared.shards import Limits
-from shared.sites import SMALLEST_SHARD
+from shared.sitemap.shards import Limits
 from tests.unit.configured import CANARY, SITE, Load, faults, with_site
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared import fragments, shards
-from shared.shards import Limits, Shard, ShardState
+from shared.sitemap import fragments, shards
+from shared.sitemap.shards import Limits, Shard, ShardState
 
 families = st.from_regex(shards.SECTION, fullmatch=True).filter(
     lambda name: name not in shards.RESERVED and not shards.NUMBERED.search(name)

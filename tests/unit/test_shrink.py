@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.shrink import Peak, Rule
+from shared.domain.shrink_guard import Peak, ShrinkRule
 
 NOW = 1_800_000_000
 NONE = Peak(0, 0)
@@ -21,7 +21,7 @@ instants = st.integers(0, 2 * NOW)
 def test_held_is_what_leaves_less_than_the_rest_and_drops_the_least(
     share: float, before: int, after: int, least: int
 ) -> None:
-    verdict = Rule.of(share, 10, least).judge(before, NONE, after, NOW)
+    verdict = ShrinkRule.of(share, 10, least).judge(before, NONE, after, NOW)
 
     percent = round(share * 100)
     leaves_less = after * 100 < (100 - percent) * before  # in whole numbers, which do not round
@@ -30,7 +30,7 @@ def test_held_is_what_leaves_less_than_the_rest_and_drops_the_least(
 
 @pytest.mark.parametrize("share", [0.1, 0.29, 0.3, 0.5, 0.7, 0.9])
 def test_the_share_itself_may_go_and_one_page_more_may_not(share: float) -> None:
-    rule, before = Rule.of(share, 10, 1), 1000
+    rule, before = ShrinkRule.of(share, 10, 1), 1000
     most = int(Fraction(str(share)) * before)
 
     assert not rule.judge(before, NONE, before - most, NOW).holds
@@ -38,7 +38,7 @@ def test_the_share_itself_may_go_and_one_page_more_may_not(share: float) -> None
 
 
 def test_fewer_pages_than_the_least_may_always_go() -> None:
-    rule = Rule.of(0.5, 10, 50)
+    rule = ShrinkRule.of(0.5, 10, 50)
 
     assert not rule.judge(49, NONE, 0, NOW).holds
     assert rule.judge(50, NONE, 0, NOW).holds
@@ -49,11 +49,11 @@ def test_fewer_pages_than_the_least_may_always_go() -> None:
 def test_a_share_of_one_lets_everything_go(
     published: int, peak: int, after: int, since: int, now: int
 ) -> None:
-    assert not Rule.of(1, 10, 1).judge(published, Peak(peak, since), after, now).holds
+    assert not ShrinkRule.of(1, 10, 1).judge(published, Peak(peak, since), after, now).holds
 
 
 def test_a_drip_is_measured_against_the_first_of_the_window() -> None:
-    rule, published, peak = Rule.of(0.5, 10, 50), 1000, NONE
+    rule, published, peak = ShrinkRule.of(0.5, 10, 50), 1000, NONE
     for step in range(1, 1000):
         verdict = rule.judge(published, peak, published - 1, NOW + step // 2)
         if verdict.holds:
@@ -65,7 +65,7 @@ def test_a_drip_is_measured_against_the_first_of_the_window() -> None:
 
 
 def test_the_window_passes_to_the_second() -> None:
-    rule, peak = Rule.of(0.5, 10, 50), Peak(1000, NOW)
+    rule, peak = ShrinkRule.of(0.5, 10, 50), Peak(1000, NOW)
 
     assert rule.judge(500, peak, 499, NOW + 599).holds
     after = rule.judge(500, peak, 499, NOW + 600)
@@ -74,7 +74,7 @@ def test_the_window_passes_to_the_second() -> None:
 
 
 def test_a_publish_that_lists_more_pages_begins_the_window_anew() -> None:
-    verdict = Rule.of(0.5, 10, 50).judge(100, Peak(100, NOW), 150, NOW + 60)
+    verdict = ShrinkRule.of(0.5, 10, 50).judge(100, Peak(100, NOW), 150, NOW + 60)
 
     assert (verdict.holds, verdict.peak) == (False, (150, NOW + 60))
 
@@ -83,13 +83,13 @@ def test_a_publish_that_lists_more_pages_begins_the_window_anew() -> None:
 def test_no_clock_lets_a_batch_of_everything_go(
     published: int, peak: int, since: int, now: int
 ) -> None:
-    assert Rule.of(0.5, 10, 50).judge(published, Peak(peak, since), 0, now).holds
+    assert ShrinkRule.of(0.5, 10, 50).judge(published, Peak(peak, since), 0, now).holds
 
 
 @given(st.integers(-(10**9), 10**9))
 def test_no_clock_makes_a_peak_count_for_more_than_two_windows(jump: int) -> None:
     """The first publish after a jump says when the window began by the new clock."""
-    rule, now = Rule.of(0.5, 10, 50), NOW + jump
+    rule, now = ShrinkRule.of(0.5, 10, 50), NOW + jump
     peak = rule.judge(900, Peak(1000, NOW), 899, now).peak
 
     assert abs(now - peak.since) < 600
@@ -99,7 +99,7 @@ def test_no_clock_makes_a_peak_count_for_more_than_two_windows(jump: int) -> Non
 
 @given(st.integers(0, 1000))
 def test_what_moved_elsewhere_is_not_dropped(moved: int) -> None:
-    rule = Rule.of(0.5, 10, 1)
+    rule = ShrinkRule.of(0.5, 10, 1)
     verdict = rule.judge(1000, NONE, 1000 - moved, NOW, moved=moved)
 
     assert not verdict.holds
@@ -110,7 +110,7 @@ def test_what_moved_elsewhere_is_not_dropped(moved: int) -> None:
 
 @given(st.integers(100, 1000), st.integers(0, 1000))
 def test_what_is_confirmed_is_what_the_next_is_measured_against(confirmed: int, after: int) -> None:
-    rule, peak = Rule.of(0.5, 10, 50), Peak(1000, NOW - 60)
+    rule, peak = ShrinkRule.of(0.5, 10, 50), Peak(1000, NOW - 60)
     verdict = rule.judge(1000, peak, after, NOW, confirmed=confirmed)
 
     assert verdict.holds == (after * 2 < confirmed and confirmed - after >= 50)

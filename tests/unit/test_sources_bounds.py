@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from worker.sources import Note, Record, Refusal, read
-from worker.sources.documents import EXPANSION_LIMIT
-from worker.sources.pieces import PIECE_LIMIT
+from worker.http.document import EXPANSION_LIMIT
+from worker.sources import Note, RecordRefusal, SourceRecord, read
+from worker.sources.xml.xml_splitter import PIECE_LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def entry(number: int) -> bytes:
 def counted(source: str) -> tuple[int, list[str]]:
     pages, rules = 0, []
     for item in read(source):
-        if isinstance(item, Record):
+        if isinstance(item, SourceRecord):
             pages += 1
         else:
             rules.append(item.rule)
@@ -85,7 +85,7 @@ def test_a_gzip_bomb_ends_at_the_bound_and_keeps_the_pages_before_it(tmp_path: P
     items = list(read(str(path)))
     grown = process.memory_info().rss - before
 
-    assert any(isinstance(item, Refusal) and item.rule == "F7" for item in items)
+    assert any(isinstance(item, RecordRefusal) and item.rule == "F7" for item in items)
     assert path.stat().st_size < MEBIBYTE
     assert grown < 30 * MEBIBYTE
 
@@ -111,8 +111,8 @@ def test_an_endless_entry_is_refused_in_bounded_memory(tmp_path: Path, filler: b
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert sum(isinstance(item, Record) for item in items) == 1
-    assert any(isinstance(item, Refusal) for item in items)
+    assert sum(isinstance(item, SourceRecord) for item in items) == 1
+    assert any(isinstance(item, RecordRefusal) for item in items)
     assert peak < 12 * PIECE_LIMIT
 
 
@@ -122,9 +122,9 @@ def test_pages_behind_an_entry_that_is_too_large_are_read(tmp_path: Path) -> Non
     path.write_bytes(HEAD + entry(1) + huge + entry(3) + b"</urlset>")
     first, refusal, third = read(str(path))
 
-    assert isinstance(first, Record)
-    assert isinstance(refusal, Refusal)
-    assert isinstance(third, Record)
+    assert isinstance(first, SourceRecord)
+    assert isinstance(refusal, RecordRefusal)
+    assert isinstance(third, SourceRecord)
     assert (refusal.where, third.where) == ("s.xml#2", "s.xml#3")
 
 
@@ -148,13 +148,13 @@ def test_a_reading_can_be_resumed_by_skipping_what_was_counted(tmp_path: Path) -
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64 * 1024])
 def test_where_chunks_end_makes_no_difference(size: int) -> None:
-    from worker.sources.pieces import Cutter, Items
+    from worker.sources.xml.xml_splitter import Items, XmlSplitter
 
     items = Items(b"url", frozenset({b""}), b"urn:n")
     own = b"<x:url/><s:url a='>' xmlns:s = 'urn:n'><loc/></s:url>\n"
     data = b"<!-- <url> -->" + entry(1) + b"<![CDATA[<url>]]>" + entry(2) + own + b"</urlset >\n"
     chunks = (data[at : at + size] for at in range(0, len(data), size))
-    pieces = list(Cutter(items, b"urlset", 1, 0).pieces(chunks))
+    pieces = list(XmlSplitter(items, b"urlset", 1, 0).pieces(chunks))
 
     assert [piece.kind for piece in pieces] == ["head", "entry", "entry", "entry", "tail"]
     assert data == b"".join(piece.data or b"" for piece in pieces)

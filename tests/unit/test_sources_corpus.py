@@ -12,7 +12,7 @@ import feedparser
 import pytest
 from usp.tree import sitemap_from_str
 
-from worker.sources import Note, Record, Refusal, read
+from worker.sources import Note, RecordRefusal, SourceRecord, read
 
 CORPUS = Path(
     os.environ.get("SITEMAPD_CORPUS")
@@ -46,8 +46,8 @@ INDEXES = [row for row in WHOLE if "index" in row["kind"]]
 def outcome(name: str) -> tuple[int, list[tuple[str, str]], list[tuple[str, str, int]]]:
     items = list(read(str(CORPUS / name)))
     return (
-        sum(isinstance(item, Record) for item in items),
-        [(item.where, item.rule) for item in items if isinstance(item, Refusal)],
+        sum(isinstance(item, SourceRecord) for item in items),
+        [(item.where, item.rule) for item in items if isinstance(item, RecordRefusal)],
         [(item.where, item.rule, item.count) for item in items if isinstance(item, Note)],
     )
 
@@ -75,7 +75,7 @@ def test_an_index_without_its_files_refuses_each_of_them(row: dict[str, str]) ->
 @pytest.mark.parametrize("row", COMPARABLE, ids=lambda row: row["file"])
 def test_an_independent_parser_finds_the_same_addresses(row: dict[str, str]) -> None:
     theirs = {page.url for page in sitemap_from_str(text_of(row["file"])).all_pages()}
-    ours = {item.loc for item in read(str(CORPUS / row["file"])) if isinstance(item, Record)}
+    ours = {item.loc for item in read(str(CORPUS / row["file"])) if isinstance(item, SourceRecord)}
 
     assert theirs == ours
 
@@ -83,7 +83,7 @@ def test_an_independent_parser_finds_the_same_addresses(row: dict[str, str]) -> 
 @pytest.mark.parametrize("row", [r for r in LISTS if "feed" in r["file"]], ids=lambda r: r["file"])
 def test_an_independent_feed_parser_finds_the_same_links(row: dict[str, str]) -> None:
     theirs = [entry.link for entry in feedparser.parse((CORPUS / row["file"]).read_bytes()).entries]
-    ours = [item.loc for item in read(str(CORPUS / row["file"])) if isinstance(item, Record)]
+    ours = [item.loc for item in read(str(CORPUS / row["file"])) if isinstance(item, SourceRecord)]
 
     assert theirs == ours
 
@@ -96,7 +96,7 @@ def test_a_doubled_start_tag_costs_itself_and_no_page() -> None:
 
 def test_the_fault_is_named_by_line_and_column() -> None:
     items = list(read(str(CORPUS / "malformed-01-debatesylhet-tag.xml")))
-    (refusal,) = [item for item in items if isinstance(item, Refusal)]
+    (refusal,) = [item for item in items if isinstance(item, RecordRefusal)]
 
     assert "(line 46, column 3)" in refusal.detail
 
@@ -106,7 +106,7 @@ def test_one_bare_ampersand_is_read_and_noted() -> None:
 
     assert (10, [], [(f"{name}#8", "F4", 1)]) == outcome(name)
     assert "https://www.tiktok.com/@debatesylhetbd?_r=1&_t=ZS-93uPgO1BlJ7" in {
-        item.loc for item in read(str(CORPUS / name)) if isinstance(item, Record)
+        item.loc for item in read(str(CORPUS / name)) if isinstance(item, SourceRecord)
     }
 
 
@@ -134,7 +134,7 @@ def test_a_false_encoding_declaration_is_noted_and_not_believed() -> None:
 def test_an_html_page_is_called_one() -> None:
     items = list(read(str(CORPUS / "malformed-06-html404-edenvolgye.xml")))
 
-    assert [i.detail for i in items if isinstance(i, Refusal)] == ["this is an HTML page"]
+    assert [i.detail for i in items if isinstance(i, RecordRefusal)] == ["this is an HTML page"]
     assert len(items) == 1
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_namespace_is_noted_once() -> None:
 
 def test_white_space_and_cdata_around_addresses_are_trimmed() -> None:
     for name in ("locws-01-ucsd-begin-101hosts.xml", "aioseo-01-robwillis-post-cdata.xml"):
-        locs = [item.loc for item in read(str(CORPUS / name)) if isinstance(item, Record)]
+        locs = [item.loc for item in read(str(CORPUS / name)) if isinstance(item, SourceRecord)]
 
         assert [loc.strip(" \t\r\n") for loc in locs] == locs
         assert not any("CDATA" in loc for loc in locs)
@@ -179,7 +179,7 @@ def test_elements_that_are_not_read_are_one_note_with_their_counts() -> None:
 def test_rss_dates_become_w3c_dates() -> None:
     first = next(read(str(CORPUS / "feed-02-koalite-rss.xml")))
 
-    assert isinstance(first, Record)
+    assert isinstance(first, SourceRecord)
     assert first.lastmod == "2025-12-19T09:19:56+00:00"
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.errors import SourceError
-from worker.sources import Record, Refusal, estimate, read
-from worker.sources.documents import EXPANSION_LIMIT
-from worker.sources.fetching import same_site
+from worker.http.document import EXPANSION_LIMIT
+from worker.http.source_fetch import same_site
+from worker.sources import RecordRefusal, SourceRecord, estimate, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,12 +86,12 @@ def test_an_index_is_followed_and_a_missing_child_refused(site: Site) -> None:
     )
     items = list(read(f"sitemap:{top}"))
 
-    assert [item.loc for item in items if isinstance(item, Record)] == [
+    assert [item.loc for item in items if isinstance(item, SourceRecord)] == [
         "https://a.example/1",
         "https://a.example/2",
         "https://a.example/3",
     ]
-    (refusal,) = [item for item in items if isinstance(item, Refusal)]
+    (refusal,) = [item for item in items if isinstance(item, RecordRefusal)]
     assert (f"{top}#3", "N4", "/missing.xml") == (refusal.where, refusal.rule, refusal.loc)
     assert "404" in refusal.detail
     assert estimate(top) is None
@@ -101,7 +101,7 @@ def test_an_index_that_lists_itself_is_read_once_more_and_refused(site: Site) ->
     top = site.put("/index.xml", index("/index.xml"))
     (refusal,) = read(top)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RecordRefusal)
     assert refusal.rule == "N1"
     assert site.asked == ["/index.xml", "/index.xml"]
 
@@ -114,7 +114,12 @@ def test_children_on_other_hosts_and_schemes_are_never_asked(site: Site) -> None
     )
     items = list(read(top))
 
-    assert [item.rule for item in items if isinstance(item, Refusal)] == ["N2", "N4", "N2", "N4"]
+    assert [item.rule for item in items if isinstance(item, RecordRefusal)] == [
+        "N2",
+        "N4",
+        "N2",
+        "N4",
+    ]
     assert site.asked == ["/index.xml", "/hop.xml"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shared.errors import SourceError
 from tests.unit.sources import NS, Put, split, urlset
-from worker.sources import Note, Record, Refusal, estimate, read
+from worker.sources import Note, RecordRefusal, SourceRecord, estimate, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +79,8 @@ def test_gzip_that_is_damaged_at_its_end_gives_all_that_decompresses(
     }
     items = list(read(f"{kind}:{put(spoil(gzip.compress(text[kind].encode())))}"))
 
-    assert [item.loc for item in items if isinstance(item, Record)] == ["https://a.example/1"]
-    (refusal,) = [item for item in items if isinstance(item, Refusal)]
+    assert [item.loc for item in items if isinstance(item, SourceRecord)] == ["https://a.example/1"]
+    (refusal,) = [item for item in items if isinstance(item, RecordRefusal)]
     assert refusal.rule == "F9"
     assert said in refusal.detail
 
@@ -118,7 +118,7 @@ def test_lines_end_with_any_of_the_three_ends(put: Put, end: str) -> None:
 
     for kind, content in {"sitemap": locs, "csv": ["loc", *locs], "ndjson": rows}.items():
         found = list(read(f"{kind}:{put(end.join(content))}"))
-        assert [item.loc for item in found if isinstance(item, Record)] == locs
+        assert [item.loc for item in found if isinstance(item, SourceRecord)] == locs
         assert found[-1].where.endswith(f"#{len(content) - (kind == 'csv')}")
 
 
@@ -147,9 +147,9 @@ def test_atom_links_without_or_with_alternate_rel_are_taken(put: Put) -> None:
     )
     first, second, third = read(put(feed))
 
-    assert Record("https://a.example/1", "s.xml#1", lastmod="2026-01-01T00:00:00Z") == first
-    assert Record("https://a.example/2", "s.xml#2") == second
-    assert isinstance(third, Refusal)
+    assert SourceRecord("https://a.example/1", "s.xml#1", lastmod="2026-01-01T00:00:00Z") == first
+    assert SourceRecord("https://a.example/2", "s.xml#2") == second
+    assert isinstance(third, RecordRefusal)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_rss_dates_are_taken_where_their_zone_is_known(
     )
     record = next(read(put(rss)))
 
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert ("https://a.example/1", expected) == (record.loc, record.lastmod)
 
 
@@ -220,7 +220,7 @@ def test_an_index_on_disk_finds_its_files_beside_it(put: Put, tmp_path: Path) ->
 def test_an_unknown_root_is_refused_by_its_name(put: Put) -> None:
     (refusal,) = read(put("<opml version='2.0'></opml>"))
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RecordRefusal)
     assert "opml" in refusal.detail
 
 
@@ -262,6 +262,6 @@ def test_any_bytes_give_items_or_a_source_error(
     except SourceError:
         return
 
-    assert all(isinstance(item, Record | Refusal | Note) for item in items)
-    assert all(item.loc for item in items if isinstance(item, Record))
+    assert all(isinstance(item, SourceRecord | RecordRefusal | Note) for item in items)
+    assert all(item.loc for item in items if isinstance(item, SourceRecord))
     assert items == list(read(source))

@@ -10,7 +10,7 @@ import pytest
 
 from shared.errors import SourceError
 from tests.unit.cms import Asked, Ghost, Reply, served
-from worker.sources import Access, Item, Record, Refusal, public, read
+from worker.sources import Item, RecordRefusal, SourceOptions, SourceRecord, public, read
 
 KEY = "22444f78447824223cefc48062"
 SITE = "https://blog.example.com/"
@@ -34,11 +34,11 @@ def row(path: str, **members: Any) -> dict[str, Any]:
 
 
 def pages(url: str, key: str = KEY) -> list[Item]:
-    return list(read(f"ghost:{url}", Access(key)))
+    return list(read(f"ghost:{url}", SourceOptions(key)))
 
 
 def locs(items: list[Item]) -> list[str]:
-    return [item.loc.removeprefix(SITE) for item in items if isinstance(item, Record)]
+    return [item.loc.removeprefix(SITE) for item in items if isinstance(item, SourceRecord)]
 
 
 def test_posts_pages_tags_authors_and_the_home_page_are_read(ghost: Ghost, url: str) -> None:
@@ -49,8 +49,8 @@ def test_posts_pages_tags_authors_and_the_home_page_are_read(ghost: Ghost, url: 
 
     assert locs(items) == [f"{url}/", "posts/", "pages/", "tags/", "authors/"]
     post, author = items[1], items[4]
-    assert isinstance(post, Record)
-    assert isinstance(author, Record)
+    assert isinstance(post, SourceRecord)
+    assert isinstance(author, SourceRecord)
     assert post.lastmod == "2026-05-01T10:00:00.000+00:00"
     assert post.extra == {"section": "posts"}
     assert "lastmod" not in post.silent
@@ -74,7 +74,7 @@ def test_what_is_not_to_be_listed_is_refused_by_name(ghost: Ghost, url: str) -> 
     found = pages(url)
 
     assert locs(found)[1:] == ["b/", "members/", "news/"]
-    said = [(item.where, item.rule) for item in found if isinstance(item, Refusal)]
+    said = [(item.where, item.rule) for item in found if isinstance(item, RecordRefusal)]
     assert said == [("posts#a", "L8"), ("posts#404", "L8"), ("tags#hash-x", "L8")]
 
 
@@ -87,7 +87,7 @@ def test_a_deletion_meanwhile_is_noticed(ghost: Ghost, url: str) -> None:
 
     ghost.instead = delete
 
-    (lost,) = [item for item in pages(url) if isinstance(item, Refusal)]
+    (lost,) = [item for item in pages(url) if isinstance(item, RecordRefusal)]
     assert lost.whole
     assert "245 of 250" in lost.detail
 

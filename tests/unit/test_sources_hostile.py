@@ -22,7 +22,7 @@ MOST_GROWN = 40 * MEBIBYTE
 """What any of these may cost; the smallest bomb here would come to 300 MiB."""
 READ = """
 import json, resource, sys
-from worker.sources import Record, Refusal, read
+from worker.sources import SourceRecord, RecordRefusal, read
 from shared.errors import SourceError
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -31,9 +31,9 @@ for path in sys.argv[2:]:
     before, pages, refused = peak(), [], []
     try:
         for item in read(path):
-            if isinstance(item, Record):
+            if isinstance(item, SourceRecord):
                 pages.append(repr(item)[:500])
-            elif isinstance(item, Refusal):
+            elif isinstance(item, RecordRefusal):
                 refused.append((item.rule, item.detail[:500]))
     except SourceError as error:
         refused.append(("source", str(error)[:500]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.sources import NS, Put, split, urlset
-from worker.sources import Note, Record, Refusal, read
+from worker.sources import Note, RecordRefusal, SourceRecord, read
 
 if TYPE_CHECKING:
     pass
@@ -18,7 +18,7 @@ def test_all_four_fields_are_read_as_they_stand(put: Put) -> None:
         "<loc>\n https://a.example/?x=1&amp;y=2 </loc><lastmod>2026-01</lastmod>"
         "<changefreq>Often</changefreq><priority>7</priority>"
     )
-    expected = Record(
+    expected = SourceRecord(
         loc="https://a.example/?x=1&y=2",
         where="s.xml#1",
         lastmod="2026-01",
@@ -91,7 +91,7 @@ def test_the_fault_is_placed_in_the_document_not_in_the_piece(put: Put) -> None:
     one_line = (
         f"<urlset {NS}><url><loc>https://a.example/</loc></url><url><loc></lok></url></urlset>"
     )
-    (refusal,) = [item for item in read(put(one_line)) if isinstance(item, Refusal)]
+    (refusal,) = [item for item in read(put(one_line)) if isinstance(item, RecordRefusal)]
 
     assert f"(line 1, column {one_line.index('</lok>') + 7})" in refusal.detail
 
@@ -136,7 +136,7 @@ def test_lastmods_that_contradict_each_other_are_none(put: Put) -> None:
     )
     record, note = read(put(urlset(entry)))
 
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert record.lastmod is None
     assert isinstance(note, Note)
 

@@ -16,17 +16,17 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from shared.errors import SourceError
-from worker.sources import Access, Item, Record, Refusal, public, read
+from worker.sources import Item, RecordRefusal, SourceOptions, SourceRecord, public, read
 
 SECRET = "ca/na@ry geheim"
 
 
 def rows_of(url: str, query: str, key: str = "") -> list[Item]:
-    return list(read(f"sql:{url}", Access(key, query)))
+    return list(read(f"sql:{url}", SourceOptions(key, query)))
 
 
-def records(items: list[Item]) -> list[Record]:
-    return [item for item in items if isinstance(item, Record)]
+def records(items: list[Item]) -> list[SourceRecord]:
+    return [item for item in items if isinstance(item, SourceRecord)]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_columns_are_named_like_the_members_of_an_event(database: str) -> None:
 
     record, note = rows_of(database, query)
 
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert record.loc == "https://a.example/1"
     assert (record.lastmod, record.priority) == ("2026-05-01", "0.5")
     assert record.extra == {"id": "1", "section": "posts"}
@@ -64,7 +64,7 @@ def test_rows_that_are_not_to_be_listed_are_refused(database: str) -> None:
     items = rows_of(database, query)
 
     assert [item.loc[-1] for item in records(items)] == ["1", "2"]
-    assert [item.rule for item in items if isinstance(item, Refusal)] == ["L8"]
+    assert [item.rule for item in items if isinstance(item, RecordRefusal)] == ["L8"]
 
 
 def test_a_row_without_an_address_is_refused_and_the_next_one_read(database: str) -> None:
@@ -106,7 +106,9 @@ def test_memory_does_not_grow_with_the_rows(database: str) -> None:
     peaks = []
     for count in (2_000, 2_000, 20_000):  # the first one loads the library
         tracemalloc.start()
-        assert sum(1 for _ in read(f"sql:{database}", Access("", query.format(count)))) == count
+        assert (
+            sum(1 for _ in read(f"sql:{database}", SourceOptions("", query.format(count)))) == count
+        )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
 

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from tests.unit.sources import NS, Put, split, urlset
-from worker.sources import Record, Refusal, read
+from worker.sources import RecordRefusal, SourceRecord, read
 
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 ONE = "<url><loc>https://a.example/1</loc></url>"
@@ -18,8 +18,8 @@ def wrapped(*content: str) -> str:
     return f"<urlset {NS}>{''.join(content)}</urlset>"
 
 
-def refusals(source: str) -> list[Refusal]:
-    return [item for item in read(source) if isinstance(item, Refusal)]
+def refusals(source: str) -> list[RecordRefusal]:
+    return [item for item in read(source) if isinstance(item, RecordRefusal)]
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_what_is_outside_of_url_is_refused_by_its_name(
     order = {"before": (stray, ONE, TWO), "between": (ONE, stray, TWO), "behind": (ONE, TWO, stray)}
     items = list(read(put(wrapped(*order[place]))))
 
-    assert [i.loc for i in items if isinstance(i, Record)] == [
+    assert [i.loc for i in items if isinstance(i, SourceRecord)] == [
         "https://a.example/1", "https://a.example/2",
     ]  # fmt: skip
-    (refusal,) = [item for item in items if isinstance(item, Refusal)]
+    (refusal,) = [item for item in items if isinstance(item, RecordRefusal)]
     assert (refusal.where, refusal.rule, refusal.loc) == ("s.xml", "F13", loc)
     assert shown in refusal.detail
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.errors import SourceError
-from worker.sources import Item, Note, Record, Refusal, read
+from worker.sources import Item, Note, RecordRefusal, SourceRecord, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def test_csv_columns_are_read_by_name(load: Load) -> None:
     record, note = load("csv", text)
 
     assert (
-        Record(
+        SourceRecord(
             "https://a.example/",
             "pages.csv#1",
             priority="0.5",
@@ -49,7 +49,9 @@ def test_csv_delimiters_are_known_by_the_header(load: Load, delimiter: str) -> N
     rows = [["loc", "lastmod"], ["https://a.example/", "2026-01-01"]]
     text = "\r\n".join(delimiter.join(row) for row in rows)
 
-    assert [Record("https://a.example/", "pages.csv#1", lastmod="2026-01-01")] == load("csv", text)
+    assert [SourceRecord("https://a.example/", "pages.csv#1", lastmod="2026-01-01")] == load(
+        "csv", text
+    )
 
 
 def test_csv_without_header_is_one_column_of_addresses(load: Load) -> None:
@@ -57,34 +59,34 @@ def test_csv_without_header_is_one_column_of_addresses(load: Load) -> None:
         "csv", 'https://a.example/;x\n"https://a.example/a,b"\nhttps://a,b\n'
     )
 
-    assert Record("https://a.example/;x", "pages.csv#1") == first
-    assert Record("https://a.example/a,b", "pages.csv#2") == second
-    assert isinstance(third, Refusal)
+    assert SourceRecord("https://a.example/;x", "pages.csv#1") == first
+    assert SourceRecord("https://a.example/a,b", "pages.csv#2") == second
+    assert isinstance(third, RecordRefusal)
 
 
 def test_a_csv_line_that_is_not_utf8_is_refused_by_its_number(load: Load) -> None:
     items = load("csv", b"loc\nhttps://a.example/1\n\xff\nhttps://a.example/2\n")
 
-    assert [Record, Refusal, Record] == [type(item) for item in items]
+    assert [SourceRecord, RecordRefusal, SourceRecord] == [type(item) for item in items]
     assert "line 3" in str(items[1])
 
 
 def test_csv_rows_without_loc_or_with_too_many_cells_are_refused(load: Load) -> None:
     items = load("csv", "loc,id\n,1\n\nhttps://a.example/,1,2\nhttps://a.example/\n")
 
-    assert [(item.where, item.rule) for item in items if isinstance(item, Refusal)] == [
+    assert [(item.where, item.rule) for item in items if isinstance(item, RecordRefusal)] == [
         ("pages.csv#1", "F13"),
         ("pages.csv#3", "csv"),
     ]
-    assert Record("https://a.example/", "pages.csv#4") == items[-1]
+    assert SourceRecord("https://a.example/", "pages.csv#4") == items[-1]
 
 
 def test_an_endless_quoted_field_is_refused_and_reading_goes_on(load: Load) -> None:
     filler = "x" * 1000 + "\n"
     items = load("csv", 'loc\n"https://a.example/\n' + filler * 200 + "https://a.example/2\n")
 
-    assert isinstance(items[0], Refusal)
-    assert Record("https://a.example/2", items[-1].where) == items[-1]
+    assert isinstance(items[0], RecordRefusal)
+    assert SourceRecord("https://a.example/2", items[-1].where) == items[-1]
 
 
 @pytest.mark.parametrize("content", [b"", b"name,url\n1,x\n", "loc\nx\n".encode("utf-16")])
@@ -102,7 +104,7 @@ def test_ndjson_objects_carry_the_fields_of_an_event(load: Load) -> None:
     record, old, note = load("ndjson", gzip.compress(line.encode()))
 
     assert (
-        Record(
+        SourceRecord(
             "https://a.example/",
             "pages.ndjson#1",
             priority="0.80",
@@ -111,7 +113,7 @@ def test_ndjson_objects_carry_the_fields_of_an_event(load: Load) -> None:
         )
         == record
     )
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert record.silent == {"lastmod", "changefreq", "news"}
     assert "rank=1" in str(note)
     assert "images.title has no effect" in str(old)
@@ -138,6 +140,6 @@ def test_a_bad_ndjson_line_is_refused_and_the_next_one_read(
 ) -> None:
     refusal, record = load("ndjson", line + '\n{"loc": "https://a.example/2"}')
 
-    assert isinstance(refusal, Refusal)
-    assert (Refusal, "pages.ndjson#1", rule) == (type(refusal), refusal.where, refusal.rule)
-    assert Record("https://a.example/2", "pages.ndjson#2") == record
+    assert isinstance(refusal, RecordRefusal)
+    assert (RecordRefusal, "pages.ndjson#1", rule) == (type(refusal), refusal.where, refusal.rule)
+    assert SourceRecord("https://a.example/2", "pages.ndjson#2") == record

@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import SourceError
 from tests.unit.cms import Asked, Reply, WordPress, served
-from worker.sources import Access, Item, Record, Refusal, read
+from worker.sources import Item, RecordRefusal, SourceOptions, SourceRecord, read
 
 HOME = "https://www.example.com/"
 KEY = "editor:canary geheim"
@@ -25,12 +25,12 @@ def url(wordpress: WordPress) -> Iterator[str]:
         yield address
 
 
-def pages(source: str, access: Access | None = None) -> list[Item]:
-    return list(read(f"wordpress:{source}", access or Access()))
+def pages(source: str, access: SourceOptions | None = None) -> list[Item]:
+    return list(read(f"wordpress:{source}", access or SourceOptions()))
 
 
 def locs(items: list[Item]) -> list[str]:
-    return [item.loc.removeprefix(HOME) for item in items if isinstance(item, Record)]
+    return [item.loc.removeprefix(HOME) for item in items if isinstance(item, SourceRecord)]
 
 
 def test_the_public_types_terms_and_the_home_page_are_read(wordpress: WordPress, url: str) -> None:
@@ -41,8 +41,8 @@ def test_the_public_types_terms_and_the_home_page_are_read(wordpress: WordPress,
 
     assert locs(items) == ["", "posts/7/", "pages/7/", "product/7/", "categories/7/", "tags/7/"]
     post, term = items[1], items[4]
-    assert isinstance(post, Record)
-    assert isinstance(term, Record)
+    assert isinstance(post, SourceRecord)
+    assert isinstance(term, SourceRecord)
     assert (post.where, post.lastmod) == ("posts#7", "2026-05-01T10:00:00Z")
     assert post.extra == {"section": "posts"}
     assert "lastmod" not in post.silent
@@ -95,7 +95,7 @@ def test_what_is_not_public_is_refused_by_name(wordpress: WordPress, url: str) -
     found = pages(f"{url}#posts")
 
     assert locs(found) == ["posts/3/"]
-    said = [(item.where, item.rule) for item in found if isinstance(item, Refusal)]
+    said = [(item.where, item.rule) for item in found if isinstance(item, RecordRefusal)]
     assert said == [("posts#1", "L8"), ("posts#2", "L8"), ("posts#4", "F13")]
 
 
@@ -147,8 +147,8 @@ def test_a_key_is_sent_and_never_shown(wordpress: WordPress, url: str) -> None:
     wordpress.instead["/wp/v2/posts"] = lambda _: Reply({}, 401)
 
     with pytest.raises(SourceError) as caught:
-        pages(url, Access(KEY))
+        pages(url, SourceOptions(KEY))
 
     assert {asked.headers["authorization"][:6] for asked in wordpress.asked} == {"Basic "}
     assert "geheim" not in str(caught.value)
-    assert "geheim" not in repr(Access(KEY))
+    assert "geheim" not in repr(SourceOptions(KEY))

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.store.stats import BOUNDS_MS, Waits, together
+from shared.store.counting.counters import BOUNDS_MS, WaitHistogram, together
 
 waits_ms = st.lists(st.integers(0, 2 * BOUNDS_MS[-1]), min_size=1, max_size=60)
 
 
-def counted(ms: list[int]) -> Waits:
-    """As commit.lua counts: a wait is in the first class whose bound it does not exceed."""
+def counted(ms: list[int]) -> WaitHistogram:
+    """As commit_publish.lua counts: a wait is in the first class whose bound it does not exceed."""
     classes = [0] * (len(BOUNDS_MS) + 1)
     for each in ms:
         classes[bisect_left(BOUNDS_MS, each)] += 1
-    return Waits(tuple(classes), sum(ms))
+    return WaitHistogram(tuple(classes), sum(ms))
 
 
 @given(waits_ms, st.floats(0.01, 1))

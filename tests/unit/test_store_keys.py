@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.locator import bucket_of, owner_of
-from shared.shards import SECTION, Shard
-from shared.store.contract import EVERYWHERE, PERMANENT, Keys
+from shared.domain.page_record import bucket_of, owner_of
+from shared.sitemap.shards import SECTION, Shard
+from shared.store.keys import EVERYWHERE, PERMANENT, Keys
 from webhook.auth import DELIVERY
 
 WORDS = sorted(

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import syndication
 from shared.errors import UnusableSourceError
-from shared.syndication import Item
-from tests.unit.delivering import SITE, Hook, config
+from shared.sitemap import feed_parser
+from shared.sitemap.feed_parser import ParsedItem
+from tests.unit.delivering import SITE, Delivery, config
 from webhook.sources import websub
-from webhook.sources.contract import Change, Ignored, Outcome, Resync
+from webhook.sources.adapter import IgnoredDelivery, Outcome, PageChange, ResyncAsked
 
 ATOM = '<feed xmlns="http://www.w3.org/2005/Atom">{}</feed>'
 RSS = '<rss version="2.0"><channel><title>t</title><link>https://x/</link>{}</channel></rss>'
@@ -21,12 +21,12 @@ GONE = (
 )
 
 
-def items(form: str, content: str) -> list[Item]:
-    return syndication.read(form.format(content).encode()).items
+def items(form: str, content: str) -> list[ParsedItem]:
+    return feed_parser.read(form.format(content).encode()).items
 
 
 def outcomes(form: str, content: str, **settings: object) -> list[Outcome]:
-    hook = Hook("POST", "", {}, form.format(content).encode())
+    hook = Delivery("POST", "", {}, form.format(content).encode())
     return list(websub.translate(hook, config("websub", **settings)))
 
 
@@ -40,7 +40,7 @@ def test_an_atom_entry_is_read():
 <published>2026-01-01T00:00:00Z</published><content type="xhtml"><title>inner</title></content>
 </entry>""")  # fmt: skip
 
-    assert found == Item(
+    assert found == ParsedItem(
         "https://x/a?b&c", "tag:1", "2026-11-21T10:00:00Z", "2026-01-01T00:00:00Z", "A <b>"
     )
 
@@ -50,7 +50,7 @@ def test_an_rss_item_is_read():
 <guid isPermaLink="false">7</guid><pubDate>Sat, 21 Nov 2026 11:00:00 +0100</pubDate>
 <media:title xmlns:media="urn:m">other</media:title></item>""")  # fmt: skip
 
-    assert found == Item("https://x/a", "7", "", "2026-11-21T11:00:00+01:00", "A")
+    assert found == ParsedItem("https://x/a", "7", "", "2026-11-21T11:00:00+01:00", "A")
 
 
 @pytest.mark.parametrize(("said", "link"), [("", "https://x/a"), ('isPermaLink="false"', "")])
@@ -71,7 +71,7 @@ def test_what_its_declaration_says_it_is_written_in_is_what_it_is_read_in(encodi
     text = f'<?xml version="1.0" encoding="{encoding}"?>'
     text += RSS.format("<item><link>https://x/ä</link></item>")
 
-    assert syndication.read(text.encode(encoding)).items[0].link == "https://x/ä"
+    assert feed_parser.read(text.encode(encoding)).items[0].link == "https://x/ä"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_its_declaration_says_it_is_written_in_is_what_it_is_read_in(encodi
 )  # fmt: skip
 def test_what_is_no_feed_is_said(content, said):
     with pytest.raises(UnusableSourceError, match=said):
-        syndication.read(content)
+        feed_parser.read(content)
 
 
 def test_entities_that_grow_are_never_declared():
@@ -96,7 +96,7 @@ def test_entities_that_grow_are_never_declared():
         f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(12)
     )
     with pytest.raises(UnusableSourceError, match="document type declaration"):
-        syndication.read(
+        feed_parser.read(
             f"{bomb}]><rss><channel><item><link>&m;</link></item></channel></rss>".encode()
         )
 
@@ -110,37 +110,37 @@ def test_a_text_is_kept_up_to_a_bound():
 def test_the_links_of_a_head_are_read_though_the_rest_is_missing():
     text = ATOM.format('<link rel="hub" href="https://h/"/><link rel="SELF" href="https://f"/>')
 
-    assert syndication.head(text.encode()[:-4]) == {"hub": ["https://h/"], "self": ["https://f"]}
-    assert syndication.head(b"nothing") == {}
+    assert feed_parser.head(text.encode()[:-4]) == {"hub": ["https://h/"], "self": ["https://f"]}
+    assert feed_parser.head(b"nothing") == {}
 
 
 @given(st.binary() | st.text().map(lambda text: ATOM.format(f"<entry>{text}</entry>").encode()))
 def test_any_bytes_are_a_feed_or_are_refused(content):
-    syndication.head(content)
+    feed_parser.head(content)
     try:
-        found = syndication.read(content)
+        found = feed_parser.read(content)
     except UnusableSourceError:
         return
     assert all(isinstance(text, str) for item in found.items for text in item[:5])
 
 
 def test_more_entries_than_anybody_reads_are_refused_where_they_begin_to_be_too_many():
-    assert len(items(RSS, "<item/>" * syndication.MOST)) == syndication.MOST
+    assert len(items(RSS, "<item/>" * feed_parser.MOST)) == feed_parser.MOST
     with pytest.raises(UnusableSourceError, match="more than 5000 entries"):
-        items(RSS, "<item/>" * syndication.MOST + "<item/>" * 145_000)
+        items(RSS, "<item/>" * feed_parser.MOST + "<item/>" * 145_000)
 
 
 class TestMeaning:
     def test_a_tombstone_is_a_delete_by_the_id_at_its_time(self):
         (found,) = outcomes(ATOM, GONE)
 
-        assert found == Change({"type": "delete", "id": "tag:1"}, moment=1_795_255_200_000)
+        assert found == PageChange({"type": "delete", "id": "tag:1"}, moment=1_795_255_200_000)
 
     def test_an_item_without_a_time_of_change_has_no_version(self):
         (found,) = outcomes(RSS, f"""<item><link>{SITE}/a</link>
 <pubDate>Sat, 21 Nov 2026 10:00:00 GMT</pubDate></item>""")  # fmt: skip
 
-        assert isinstance(found, Change)
+        assert isinstance(found, PageChange)
         assert found.item["lastmod"] == "2026-11-21T10:00:00+00:00"
         assert found.moment is None
 
@@ -151,7 +151,7 @@ class TestMeaning:
         )
         found = outcomes(ATOM, entries)
 
-        assert [change.item.get("id") for change in found if isinstance(change, Change)] == [
+        assert [change.item.get("id") for change in found if isinstance(change, PageChange)] == [
             None, None, "own",
         ]  # fmt: skip
 
@@ -165,10 +165,10 @@ class TestMeaning:
     def test_what_cannot_be_listed_is_named_and_deletes_nothing(self, entry, said):
         (found,) = outcomes(ATOM, f"<entry>{entry}</entry>")
 
-        assert isinstance(found, Ignored)
+        assert isinstance(found, IgnoredDelivery)
         assert said in found.reason
 
     def test_a_feed_that_cannot_be_read_says_that_something_changed(self):
         (found,) = outcomes("{}", "no feed")
 
-        assert isinstance(found, Resync)
+        assert isinstance(found, ResyncAsked)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import UrlError
-from shared.urls import MAX_LENGTH, Base, absolute, canonical
+from shared.sitemap.urls import MAX_LENGTH, Base, absolute, canonical
 
 ROOT = Base.parse("https://www.example.com")
 CATALOG = Base.parse("https://www.example.com/catalog/")

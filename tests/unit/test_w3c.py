@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from shared.errors import DateError
-from shared.w3c import canonical, epoch_ms, from_epoch_s
+from shared.sitemap.w3c_dates import canonical, epoch_ms, from_epoch_s
 from tests.corpus import CORPUS
 
 EMITTED = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.body import MAX_DEPTH, MAX_DIGITS, MAX_ITEMS, batch, lines
 from webhook.problems import RefusedError
+from webhook.request.strict_json import MAX_DEPTH, MAX_DIGITS, MAX_ITEMS, batch, lines
 
 
 def refusal(read, body: bytes) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from shared.events import FIELDS, TYPES
-from shared.settings import Settings
-from webhook import openapi
+from shared.config.settings import Settings
+from shared.events.event import FIELDS, TYPES
 from webhook.app import create_app
+from webhook.openapi.document import EVENT
+from webhook.openapi.document import document as openapi
 from webhook.problems import PROBLEMS, document
 
 
 def test_it_names_exactly_the_members_that_are_read():
-    assert set(FIELDS) == set(openapi.EVENT["properties"])
-    assert list(TYPES) == openapi.EVENT["properties"]["type"]["enum"]
+    assert set(FIELDS) == set(EVENT["properties"])
+    assert list(TYPES) == EVENT["properties"]["type"]["enum"]
 
 
 def test_it_describes_every_address_and_method():
@@ -25,7 +26,7 @@ def test_it_describes_every_address_and_method():
     }
     described = {
         (path, method)
-        for path, item in openapi.document()["paths"].items()
+        for path, item in openapi()["paths"].items()
         for method in item
         if method != "parameters"
     }
@@ -37,11 +38,11 @@ def test_it_is_valid():
     validator = pytest.importorskip(
         "openapi_spec_validator", reason="openapi-spec-validator is not installed"
     )
-    validator.validate(openapi.document())
+    validator.validate(openapi())
 
 
 def test_every_problem_has_the_members_that_are_described():
-    described = set(openapi.document()["components"]["schemas"]["Problem"]["properties"])
+    described = set(openapi()["components"]["schemas"]["Problem"]["properties"])
     for code in PROBLEMS:
         assert described - {"errors"} == set(document(code, "", "id"))
 

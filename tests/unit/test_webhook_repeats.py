@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 
-from webhook.repeats import MOST_KINDS, SINGLY, Repeats
+from webhook.log_throttle import MOST_KINDS, SINGLY, LogThrottle
 
 
 class Told:
@@ -20,7 +20,7 @@ class Told:
 
 def test_the_first_of_a_kind_have_a_line_each_and_the_others_none() -> None:
     told = Told()
-    repeats = Repeats(told, window_s=600)
+    repeats = LogThrottle(told, window_s=600)
 
     singly = [repeats.singly((401, "unauthorized")) for _ in range(1_000)]
     of_another = [repeats.singly((413, "too-large")) for _ in range(3)]
@@ -32,7 +32,7 @@ def test_the_first_of_a_kind_have_a_line_each_and_the_others_none() -> None:
 
 def test_the_others_are_told_together_though_nothing_more_comes() -> None:
     told = Told()
-    repeats = Repeats(told, window_s=0.2)
+    repeats = LogThrottle(told, window_s=0.2)
     for _ in range(2_000):
         repeats.singly("a")
 
@@ -42,7 +42,7 @@ def test_the_others_are_told_together_though_nothing_more_comes() -> None:
 
 
 def test_the_kinds_that_are_told_apart_are_bounded() -> None:
-    repeats = Repeats(Told(), window_s=600)
+    repeats = LogThrottle(Told(), window_s=600)
 
     lines = sum(repeats.singly(f"kind {n}") for n in range(10_000))
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.problems import RefusedError
+from webhook.request.request_body import media_type, read
 from webhook.sources.native import MEDIA_TYPES
-from webhook.wire import media_type, read
 
 
 class Drops:

@@ -1,1 +1,1 @@
-"""The console at /admin/: what the service does, for people (RELIABILITY T26-T30)."""
+"""The console for people at /admin/ (RELIABILITY T26-T30); its actions are in shared/admin."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from flask import Blueprint, Flask, Response
 from werkzeug.exceptions import HTTPException, NotFound
 
-from shared import telemetry
+from shared import logs
 from shared.errors import InvalidError, StoreError
-from webhook.answers import note
-from webhook.console import charts, words
+from webhook.console import charts, template_filters
 from webhook.console.assets import Assets
-from webhook.console.frame import Frame
-from webhook.console.guard import Guard
+from webhook.console.authorization import Authorization
 from webhook.console.login import Login
+from webhook.console.page_registry import PageRegistry
 from webhook.console.services import Services
 from webhook.console.views import VIEWS
 from webhook.problems import RETRY_AFTER_S
+from webhook.responses import note
 
-_LOG = telemetry.logger("console")
+_LOG = logs.logger("console")
 
 
 def install(app: Flask, services: Services) -> None:
@@ -25,8 +25,8 @@ def install(app: Flask, services: Services) -> None:
     if not services.settings.console.users:
         return
     blueprint = Blueprint("console", "webhook.console", template_folder="templates")
-    frame, assets = Frame(services, blueprint), Assets()
-    guard = Guard(frame)
+    frame, assets = PageRegistry(services, blueprint), Assets()
+    guard = Authorization(frame)
     guard.install(blueprint)
     login = Login(frame, guard)
     add = blueprint.add_url_rule
@@ -40,7 +40,7 @@ def install(app: Flask, services: Services) -> None:
     add("/<path:_anything>", "nothing", _nothing, methods=["GET"])
     blueprint.register_error_handler(Exception, lambda error: _refuse(frame, error))
     app.register_blueprint(blueprint, url_prefix="/admin")
-    app.jinja_env.filters.update(words.FILTERS)
+    app.jinja_env.filters.update(template_filters.FILTERS)
     app.jinja_env.globals.update(asset=assets.name, charts=charts)
 
 
@@ -48,7 +48,7 @@ def _nothing(_anything: str) -> Response:
     raise NotFound("There is no page at this address.")
 
 
-def _refuse(frame: Frame, error: Exception) -> Response:
+def _refuse(frame: PageRegistry, error: Exception) -> Response:
     """Any exception as a page; one that nobody foresaw is a fault, logged with its trace."""
     if isinstance(error, StoreError):
         note(reason=f"{type(error).__name__}: {error}")

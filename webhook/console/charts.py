@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from webhook.console import words
+from webhook.console import template_filters
 
 _WIDTH, _HEIGHT = 600, 120
 _NAMES = ("p50", "p95", "p99")
@@ -46,7 +46,7 @@ def latency(
     `ident` is its own on the page. A minute that is missing, as nothing happened, breaks the lines.
     `window` is from when to when is shown (s since 1970), by default from the first to the last.
     """
-    return _chart(points, Series(_NAMES, "ms", words.ms), title, ident, window)
+    return _chart(points, Series(_NAMES, "ms", template_filters.ms), title, ident, window)
 
 
 def counts(

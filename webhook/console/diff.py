@@ -22,25 +22,25 @@ _BETWEEN = re.compile(r">\s*(?=<(?!/)|</url>)")
 _MARKS = {"": Markup("{}"), "del": Markup("<del>{}</del>"), "ins": Markup("<ins>{}</ins>")}
 
 
-class Marked(NamedTuple):
+class MarkedDiff(NamedTuple):
     """A line before and after, None where it was not or is no more."""
 
     before: Markup | None
     after: Markup | None
 
 
-def marked(before: bytes | None, after: bytes | None) -> Marked:
+def marked(before: bytes | None, after: bytes | None) -> MarkedDiff:
     """Each element on a line of its own; what went in `<del>`, what came in `<ins>`."""
     old, new = _words(before), _words(after)
     if before is None or after is None:
-        return Marked(
+        return MarkedDiff(
             None if before is None else _piece(old, ""), None if after is None else _piece(new, "")
         )
     went, came = list[Markup](), list[Markup]()
     for same, gone, come in _parts(old, new):
         went.append(_piece(gone, "" if same else "del"))
         came.append(_piece(come, "" if same else "ins"))
-    return Marked(Markup("").join(went), Markup("").join(came))
+    return MarkedDiff(Markup("").join(went), Markup("").join(came))
 
 
 def _parts(

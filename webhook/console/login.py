@@ -9,12 +9,12 @@ import secrets
 from flask import Response, g, make_response, redirect, request, url_for
 from werkzeug.exceptions import TooManyRequests
 
-from shared.console import Console
-from shared.store.logins import TRIES_S
-from webhook.answers import note
-from webhook.console.access import HOME, inside
-from webhook.console.frame import Done, Frame, asked_for
-from webhook.console.guard import Guard
+from shared.config.console import Console
+from shared.store.operations.sessions import TRIES_S
+from webhook.console.authorization import Authorization
+from webhook.console.csrf import HOME, inside
+from webhook.console.page_registry import ActionDone, PageRegistry, asked_for
+from webhook.responses import note
 
 TRIES = 10
 """Logins that may be tried as one user within TRIES_S."""
@@ -26,7 +26,7 @@ _STRANGER = secrets.token_bytes(32)
 class Login:
     """The pages before the console."""
 
-    def __init__(self, frame: Frame, guard: Guard) -> None:
+    def __init__(self, frame: PageRegistry, guard: Authorization) -> None:
         self._frame, self._guard = frame, guard
         self._console: Console = frame.services.settings.console
         self._logins = frame.services.logins
@@ -69,7 +69,7 @@ class Login:
     def leave(self) -> Response:
         """End the session."""
         with self._frame.services.gate.passing():
-            self._frame.told("logout", Done("logged out"))
+            self._frame.told("logout", ActionDone("logged out"))
             self._logins.end(request.cookies.get(self._guard.cookie(), ""))
         answer = make_response(redirect(url_for("console.login"), 303))
         answer.delete_cookie(
@@ -102,7 +102,7 @@ class Login:
         seconds = int(self._console.session_hours * 3600)
         g.user, g.role = name, user.role
         note(user=name)
-        self._frame.told("login", Done(f"logged in {how}"))
+        self._frame.told("login", ActionDone(f"logged in {how}"))
         cookie = self._logins.begin(name, user.stamp, seconds)
         answer = make_response(redirect(inside(there), 303))
         answer.set_cookie(

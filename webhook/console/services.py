@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import redis
 
-from shared.admin.dead import DeadActions
+from shared.admin.dead_letters import DeadLetterActions
 from shared.admin.events import EventActions
 from shared.admin.queues import QueueActions
+from shared.admin.site_status import Inspector
 from shared.admin.timeline import Timelines
-from shared.inspector import Inspector
-from shared.settings import Settings
-from shared.sites import Site
-from shared.store.audit import Audit
-from shared.store.logins import Logins
-from shared.store.workers import Workers
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.store.operations.audit_log import AuditLog
+from shared.store.operations.sessions import Sessions
+from shared.store.operations.worker_registry import WorkerRegistry
 from webhook.tenants import Gate, Tenants
-from webhook.waker import Waker
+from webhook.wakeups import Wakeups
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class Services:
     client: redis.Redis
     tenants: Tenants
     gate: Gate
-    audit: Audit
-    logins: Logins
-    waker: Waker
+    audit: AuditLog
+    logins: Sessions
+    waker: Wakeups
 
     @classmethod
     def of(
-        cls, settings: Settings, client: redis.Redis, tenants: Tenants, gate: Gate, waker: Waker
+        cls, settings: Settings, client: redis.Redis, tenants: Tenants, gate: Gate, waker: Wakeups
     ) -> Services:  # fmt: skip
         """With the console's own logs on the same `client`."""
-        return cls(settings, client, tenants, gate, Audit(client), Logins(client), waker)
+        return cls(settings, client, tenants, gate, AuditLog(client), Sessions(client), waker)
 
     @property
     def sites(self) -> dict[str, Site]:
@@ -46,7 +46,7 @@ class Services:
 
     def idle(self, site: str) -> bool:
         """Whether no worker is alive that could work for `site`."""
-        return not any(worker.alive for worker in Workers(self.client, [site]).list())
+        return not any(worker.alive for worker in WorkerRegistry(self.client, [site]).list())
 
     def inspector(self, site: str) -> Inspector:
         """Who answers about a configured site."""
@@ -64,6 +64,6 @@ class Services:
         """The queues of a configured site."""
         return QueueActions(self.client, site, tuple(self.sites[site].notify.engines))
 
-    def dead(self, site: str) -> DeadActions:
+    def dead(self, site: str) -> DeadLetterActions:
         """The events of a configured site that failed."""
-        return DeadActions(self.client, site)
+        return DeadLetterActions(self.client, site)

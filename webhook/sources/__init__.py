@@ -1,1 +1,3 @@
-"""One small pure file per kind of sender: bytes and headers in, events or our error out."""
+"""Adapters, one pure module for each kind of sender: bytes and headers in, events or an error out;
+no framework and no Redis.
+"""

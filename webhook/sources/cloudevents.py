@@ -12,20 +12,28 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from shared import w3c
 from shared.errors import DateError, Fault, InvalidError
-from shared.members import MAX_ID, TYPES
-from webhook import body, wire
+from shared.events.event_fields import MAX_ID, TYPES
+from shared.sitemap import w3c_dates
 from webhook.problems import RefusedError
+from webhook.request import request_body, strict_json
 from webhook.sources import standard
-from webhook.sources.contract import Change, Config, Hook, Ignored, Keys, Outcome, Proof
+from webhook.sources.adapter import (
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    PageChange,
+    Proof,
+    SenderSecrets,
+)
 from webhook.sources.guides import RUN, Guide, documented
 
 NAME = "cloudevents"
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 CLOUD_TYPES = frozenset({STRUCTURED, BATCH})
-MEDIA_TYPES = wire.JSON | CLOUD_TYPES
+MEDIA_TYPES = request_body.JSON | CLOUD_TYPES
 
 GUIDE = Guide(
     title="CloudEvents 1.0",
@@ -64,10 +72,10 @@ class Cloud(NamedTuple):
 def carries(headers: Mapping[str, str]) -> bool:
     """Whether a request holds CloudEvents, in any of their forms."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in CLOUD_TYPES or wire.CLOUD_HEADER in headers
+    return kind in CLOUD_TYPES or request_body.CLOUD_HEADER in headers
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """As `standard.verify`; an event is known by its source and id where its sender says no id of
     the delivery, so that a repeated one is told with a token, too.
     """
@@ -78,15 +86,15 @@ def verify(hook: Hook, keys: Keys, now: float) -> Proof:
     return proved
 
 
-def read(hook: Hook) -> list[Cloud]:
+def read(hook: Delivery) -> list[Cloud]:
     """The CloudEvents of a request; RefusedError where it holds none."""
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in CLOUD_TYPES:
-        found = body.batch(hook.body)
+        found = strict_json.batch(hook.body)
         if kind == STRUCTURED and len(found) != 1:
             raise RefusedError("json", f"send several events as {BATCH}")
         return [Cloud(one if isinstance(one, dict) else {}, _data(one)) for one in found]
-    if wire.CLOUD_HEADER not in hook.headers:
+    if request_body.CLOUD_HEADER not in hook.headers:
         raise RefusedError("malformed", f"send {STRUCTURED}, {BATCH}, or the ce- headers")
     given = {
         name.removeprefix("ce-"): unquote(value)
@@ -95,7 +103,7 @@ def read(hook: Hook) -> list[Cloud]:
     }
     if not hook.body:
         return [Cloud(given, None)]
-    found = body.batch(hook.body)
+    found = strict_json.batch(hook.body)
     if len(found) != 1:
         raise RefusedError("json", f"send several events as {BATCH}")
     return [Cloud(given, found[0])]
@@ -105,10 +113,10 @@ def _data(one: object) -> object:
     return one.get("data") if isinstance(one, dict) else None
 
 
-def changes(events: list[Cloud]) -> list[Change]:
+def changes(events: list[Cloud]) -> list[PageChange]:
     """What they say; InvalidError names every fault of every event."""
     faults: list[Fault] = []
-    found: list[Change] = []
+    found: list[PageChange] = []
     for position, event in enumerate(events):
         wrong = list(_faults(event))
         faults += [Fault(field, "CloudEvents 1.0", why, position) for field, why in wrong]
@@ -146,7 +154,7 @@ def _last(kind: str) -> str:
     return re.split(r"[./:-]", kind)[-1].lower()
 
 
-def _change(event: Cloud) -> Change:
+def _change(event: Cloud) -> PageChange:
     said = event.attributes
     item = dict(event.data) if isinstance(event.data, dict) else {}
     last = _last(said["type"])
@@ -156,10 +164,10 @@ def _change(event: Cloud) -> Change:
     if item.get("id") is None and isinstance(subject, str) and 0 < len(subject) <= MAX_ID:
         item["id"] = subject
     try:
-        moment = w3c.epoch_ms(said["time"]) if isinstance(said.get("time"), str) else None
+        moment = w3c_dates.epoch_ms(said["time"]) if isinstance(said.get("time"), str) else None
     except DateError:
         moment = None
-    return Change(item, said["source"], "", moment)
+    return PageChange(item, said["source"], "", moment)
 
 
 def delivery(events: list[Cloud]) -> str | None:
@@ -171,10 +179,12 @@ def delivery(events: list[Cloud]) -> str | None:
     return f"{source} {ident}" if named else None
 
 
-def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
     """Its events, whatever is wrong with others of the same batch."""
     for event in read(hook):
         try:
             yield from map(standard.guarded, changes([event]))
         except InvalidError as error:
-            yield Ignored("; ".join(f"{fault.field}: {fault.detail}" for fault in error.faults))
+            yield IgnoredDelivery(
+                "; ".join(f"{fault.field}: {fault.detail}" for fault in error.faults)
+            )

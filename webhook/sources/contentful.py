@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.permalinks import check, lookup
+from shared.events.permalinks import check, lookup
 from webhook import auth
 from webhook.problems import UnauthorizedError
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import Fields, date, document, ident, mapping, text
+from webhook.sources.payload_fields import Fields, date, document, ident, mapping, text
 
 NAME = "contentful"
 MEDIA_TYPES = JSON | {"application/vnd.contentful.management.v1+json"}
@@ -44,33 +53,33 @@ GUIDE = Guide(
 _GONE = frozenset({"unpublish", "delete", "archive"})
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """Hex of HMAC-SHA256 over method, path, the headers it names, and body, each on a line."""
-    given = proof.hexed(proof.header(hook.headers, "x-contentful-signature"))
-    names = proof.header(hook.headers, "x-contentful-signed-headers").lower().split(",", 64)
-    moment = proof.moment(proof.header(hook.headers, "x-contentful-timestamp"))
+    given = signatures.hexed(signatures.header(hook.headers, "x-contentful-signature"))
+    names = signatures.header(hook.headers, "x-contentful-signed-headers").lower().split(",", 64)
+    moment = signatures.moment(signatures.header(hook.headers, "x-contentful-timestamp"))
     if "x-contentful-timestamp" not in names:
         raise UnauthorizedError("timestamp-unsigned")
     said = ";".join(f"{name}:{hook.headers.get(name, '').strip()}" for name in names)
     path = f"{hook.path}?{hook.query}" if hook.query else hook.path
     head = f"{hook.method}\n{path}\n{said}\n".encode("latin-1", "replace")
-    proof.signed(given, head + hook.body, keys.secrets, "sha256")
+    signatures.signed(given, head + hook.body, keys.secrets, "sha256")
     auth.check_age(moment / 1000, now)
     return Proof(hook.headers.get("x-contentful-idempotency-key"), moment)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """Each configured language of an entry that was published; all of one that went."""
     topic = hook.headers.get("x-contentful-topic", "")
     scope, _, action = topic.removeprefix("ContentManagement.").partition(".")
     if scope != "Entry" or action not in _GONE | {"publish"}:
-        yield Ignored(f"{topic[:64] or 'no topic'}: not about the publication of an entry")
+        yield IgnoredDelivery(f"{topic[:64] or 'no topic'}: not about the publication of an entry")
         return
     said = document(hook.body)
     number = ident(said, "sys.id")
     kind = text(said, "sys.contentType.sys.id")
     if number is None:
-        yield Ignored("an entry without an id")
+        yield IgnoredDelivery("an entry without an id")
         return
     fields = mapping(said.get("fields"))
     for locale in config.connection.locales:
@@ -83,10 +92,14 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         else:
             members = {"lastmod": date(said, "sys.updatedAt")}
             found |= {"locale": locale, "sys": mapping(said.get("sys"))}
-            yield from config.page(Page(kind, number, found, locale, members=members, owner=owner))
+            yield from config.page(
+                SentPage(kind, number, found, locale, members=members, owner=owner)
+            )
 
 
-def _has_no_page(found: Fields, fields: Fields, kind: str, locale: str, config: Config) -> bool:
+def _has_no_page(
+    found: Fields, fields: Fields, kind: str, locale: str, config: AdapterContext
+) -> bool:
     """A language without a slug, where others have one: nothing to report."""
     template = config.connection.template(kind, locale)
     needed = [part.path for part in check(template or "/") if not isinstance(part, str)]

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import Fields, date, document, ident, items, mapping, moment, text
+from webhook.sources.payload_fields import (
+    Fields,
+    date,
+    document,
+    ident,
+    items,
+    mapping,
+    moment,
+    text,
+)
 
 NAME = "datocms"
 MEDIA_TYPES = JSON
@@ -39,21 +57,21 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """HTTP basic: DatoCMS signs nothing. The call's id stands in the body."""
-    proof.password(hook.headers, keys.secrets)
+    signatures.password(hook.headers, keys.secrets)
     said = document(hook.body)
     number = ident(said, "webhook_call_id")
     return Proof(None if number is None else str(number), moment(said, "event_triggered_at"))
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A record in each of its languages."""
     said = document(hook.body)
     event, entity = text(said, "event_type"), mapping(said.get("entity"))
     number = ident(entity, "id")
     if text(said, "entity_type") != "item" or number is None:
-        yield Ignored("not about a record")
+        yield IgnoredDelivery("not about a record")
         return
     kind = _model(entity, items(said.get("related_entities")))
     fields, before = mapping(entity.get("attributes")), mapping(said.get("previous_entity"))
@@ -63,7 +81,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         event in {"create", "update"} and text(entity, "meta.status") == "published"
     )
     if not public and event not in {"unpublish", "delete"}:
-        yield Ignored(f"{event[:64] or 'no event'}: a draft")
+        yield IgnoredDelivery(f"{event[:64] or 'no event'}: a draft")
         return
     for locale, slug in (_slugs(mapping(before.get("attributes")), config) | slugs).items():
         if not public or locale not in slugs or not slug:
@@ -75,7 +93,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         }
         shown = {n: _of(v, locale) for n, v in fields.items()} | {"locale": locale}
         yield from config.page(
-            Page(kind, number, shown, locale, members=members, owner=("item", locale))
+            SentPage(kind, number, shown, locale, members=members, owner=("item", locale))
         )
 
 
@@ -88,7 +106,7 @@ def _model(entity: Fields, related: list[Fields]) -> str:
     return model
 
 
-def _slugs(fields: Fields, config: Config) -> dict[str, object]:
+def _slugs(fields: Fields, config: AdapterContext) -> dict[str, object]:
     """The slug in each language, empty where it has none; one without a name if it has no other."""
     slug = fields.get("slug")
     if isinstance(slug, dict):

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import RUN, Guide, documented, literal
-from webhook.sources.reading import EMPTY, Fields, date, document, ident, items, mapping, text
+from webhook.sources.payload_fields import (
+    EMPTY,
+    Fields,
+    date,
+    document,
+    ident,
+    items,
+    mapping,
+    text,
+)
 
 NAME = "directus"
 MEDIA_TYPES = JSON
@@ -65,24 +83,24 @@ _AS_PRINTED = (
 )
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """A header that the administrator sets: Directus signs nothing."""
-    proof.token(hook.headers, keys.secrets)
+    signatures.token(hook.headers, keys.secrets)
     return Proof()
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """Each item of an event; its key is a text or a number, whatever was touched how."""
     sent = document(hook.body)
     said = mapping(sent.get("trigger")) or sent
     event, kind = text(said, "event"), text(said, "collection")
     action = event.rpartition(".")[2]
     if ".items." not in f".{event}" or action not in {"create", "update", "delete"} or not kind:
-        yield Ignored(f"{event[:64] or 'no event'}: not about items")
+        yield IgnoredDelivery(f"{event[:64] or 'no event'}: not about items")
         return
     keys = _keys(said)
     if not keys:
-        yield Ignored("an event without keys")
+        yield IgnoredDelivery("an event without keys")
     read = sent.get("items")
     rows = {str(row.get("id")): row for row in items(read) or [mapping(read)] if "id" in row}
     refused = "" if rows else text(mapping(read), "code")
@@ -91,18 +109,20 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         if action == "delete":
             yield config.gone(kind, key)
         elif refused and row.get("status", "published") == "published":
-            yield Ignored(f"the step Read Data was refused, {refused[:64]}: {_AS_PRINTED}")
+            yield IgnoredDelivery(f"the step Read Data was refused, {refused[:64]}: {_AS_PRINTED}")
         elif row is EMPTY or not row:
-            yield Ignored("the item itself was not sent: add the step Read Data to the flow")
+            yield IgnoredDelivery(
+                "the item itself was not sent: add the step Read Data to the flow"
+            )
         elif "status" in row and row["status"] != "published":
             yield config.gone(kind, key)
         elif key not in rows and ("status" not in row or not _suffices(row, kind, config)):
             # A delta: what is not in it is unknown, and that may be the status.
-            yield Ignored("only what changed was sent: add the step Read Data to the flow")
+            yield IgnoredDelivery("only what changed was sent: add the step Read Data to the flow")
         else:
             lastmod = date(row, "date_updated") or date(row, "date_created")
             members = {"lastmod": lastmod, "published": date(row, "date_published")}
-            yield from config.page(Page(kind, key, {"id": key, **row}, members=members))
+            yield from config.page(SentPage(kind, key, {"id": key, **row}, members=members))
 
 
 def _keys(said: Fields) -> list[str]:
@@ -114,6 +134,6 @@ def _keys(said: Fields) -> list[str]:
     return list(dict.fromkeys(key for key in found if key not in {"undefined", "null"}))
 
 
-def _suffices(row: Fields, kind: str, config: Config) -> bool:
+def _suffices(row: Fields, kind: str, config: AdapterContext) -> bool:
     template = config.connection.template(kind)
     return template is not None and ident(row, "slug") is not None

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, documented
-from webhook.sources.reading import Fields, date, document, mapping, text
+from webhook.sources.payload_fields import Fields, date, document, mapping, text
 
 NAME = "drupal"
 MEDIA_TYPES = JSON | {"application/vnd.api+json", "application/hal+json"}
@@ -39,23 +48,25 @@ _PLAIN = {"node": "node", "taxonomy_term": "taxonomy/term"}
 _ACTIONS = frozenset({"create", "insert", "update", "delete"})
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`X-Hub-Signature-256`, or `X-Hub-Signature` with the older digest that it names."""
-    said = hook.headers.get("x-hub-signature-256") or proof.header(hook.headers, "x-hub-signature")
+    said = hook.headers.get("x-hub-signature-256") or signatures.header(
+        hook.headers, "x-hub-signature"
+    )
     how, _, digest = said.partition("=")
     known = how if how in {"sha1", "sha256"} else "sha256"
-    given = proof.hexed(digest) if how == known else None
-    proof.signed(given, hook.body, keys.secrets, known)
+    given = signatures.hexed(digest) if how == known else None
+    signatures.signed(given, hook.body, keys.secrets, known)
     return Proof(_header(hook, "delivery") or None)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A node in one language."""
     said = document(hook.body)
     event = _header(hook, "event") or text(said, "event")
     kind, _, action = event.removeprefix("entity:").partition(":")
     if kind not in _PLAIN or action not in _ACTIONS:
-        yield Ignored(f"{event[:64] or 'no event'}: not about a page")
+        yield IgnoredDelivery(f"{event[:64] or 'no event'}: not about a page")
         return
     entity = mapping(said.get("entity")) or mapping(said.get("data")) or said
     fields = _flat(entity)
@@ -64,18 +75,18 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
     locale = str(fields.get("langcode") or "")
     owner = (kind, locale)
     if not isinstance(number, str) or not number:
-        yield Ignored(f"a {kind} without a uuid")
+        yield IgnoredDelivery(f"a {kind} without a uuid")
     elif action == "delete" or fields.get("status") is not True:
         yield config.gone(bundle, number, owner)
     else:
         members = {"lastmod": date(fields, "changed"), "published": date(fields, "created")}
         default = "/{path.alias}" if text(fields, "path.alias") else f"/{_PLAIN[kind]}/{{nid}}"
-        yield from config.page(Page(
+        yield from config.page(SentPage(
             bundle, number, fields, locale, default=default, members=members, owner=owner,
         ))  # fmt: skip
 
 
-def _header(hook: Hook, name: str) -> str:
+def _header(hook: Delivery, name: str) -> str:
     """A header of the module, which called them otherwise before 8.x-1.0-alpha4."""
     found = hook.headers.get(f"x-drupal-{name}") or hook.headers.get(f"x-drupal-webhooks-{name}")
     return found or ""

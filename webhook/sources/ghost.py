@@ -10,10 +10,20 @@ from urllib.parse import urlsplit
 
 from webhook import auth
 from webhook.problems import UnauthorizedError
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    ResyncAsked,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import RUN, Guide, documented
-from webhook.sources.reading import Fields, date, document, ident, images, mapping, text
+from webhook.sources.payload_fields import Fields, date, document, ident, images, mapping, text
 
 NAME = "ghost"
 MEDIA_TYPES = JSON
@@ -44,20 +54,20 @@ GUIDE = Guide(
 _TAKEN_AWAY = (".unpublished", ".deleted")
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """`X-Ghost-Signature: sha256=hex, t=ms`, over the body and the time without a separator."""
-    said = proof.pairs(proof.header(hook.headers, "x-ghost-signature"))
+    said = signatures.pairs(signatures.header(hook.headers, "x-ghost-signature"))
     if "t" not in said:
         # Before 5.87 the time was not signed, and then it could be replayed for ever.
         raise UnauthorizedError("timestamp-malformed")
-    moment = proof.moment(said["t"])
-    digest = proof.hexed(said.get("sha256", ""))
-    proof.signed(digest, hook.body + said["t"].encode(), keys.secrets, "sha256")
+    moment = signatures.moment(said["t"])
+    digest = signatures.hexed(said.get("sha256", ""))
+    signatures.signed(digest, hook.body + said["t"].encode(), keys.secrets, "sha256")
     auth.check_age(moment / 1000, now)
     return Proof(None, moment)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A post, page or tag as it is now; `site.changed` says nothing of what changed."""
     said = document(hook.body)
     event = text(said, "event")
@@ -67,17 +77,19 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
             yield from _changed(kind, event, mapping(now), mapping(before), config)
             return
     if not said or event == "site.changed":
-        yield Resync("", "Ghost says that the site changed, not what: a bulk action does only that")
+        yield ResyncAsked(
+            "", "Ghost says that the site changed, not what: a bulk action does only that"
+        )
     else:
-        yield Ignored("not about a post, a page or a tag")
+        yield IgnoredDelivery("not about a post, a page or a tag")
 
 
 def _changed(
-    kind: str, event: str, now: Fields, before: Fields, config: Config
+    kind: str, event: str, now: Fields, before: Fields, config: AdapterContext
 ) -> Iterable[Outcome]:
     number = ident(now, "id") or ident(before, "id")
     if number is None:
-        yield Ignored(f"a {kind} without an id")
+        yield IgnoredDelivery(f"a {kind} without an id")
     elif kind == "tag":
         yield from _tag(number, event, now, config)
     elif not now or event.endswith(_TAKEN_AWAY) or not _is_public(now):
@@ -91,7 +103,7 @@ def _changed(
             "canonical": text(now, "canonical_url"),
             "images": images([text(now, "feature_image")]),
         }
-        yield from config.page(Page(kind, number, now, loc=text(now, "url"), members=members))
+        yield from config.page(SentPage(kind, number, now, loc=text(now, "url"), members=members))
 
 
 def _is_public(now: Fields) -> bool:
@@ -109,14 +121,14 @@ def _path(url: str) -> str:
         return ""
 
 
-def _tag(number: str | int, event: str, now: Fields, config: Config) -> Iterable[Outcome]:
+def _tag(number: str | int, event: str, now: Fields, config: AdapterContext) -> Iterable[Outcome]:
     """Only by a permalink: 5 sends a stale address, and neither tells when a tag gets empty."""
     if not now or event.endswith(_TAKEN_AWAY):
         yield config.gone("tag", number)
     elif config.connection.template("tag") is None:
-        yield Ignored('tags are listed only with a permalink: tag = "/tag/{slug}/"')
+        yield IgnoredDelivery('tags are listed only with a permalink: tag = "/tag/{slug}/"')
     elif text(now, "visibility") == "internal":
         yield config.gone("tag", number)
     else:
         members = {"lastmod": date(now, "updated_at"), "canonical": text(now, "canonical_url")}
-        yield from config.page(Page("tag", number, now, members=members))
+        yield from config.page(SentPage("tag", number, now, members=members))

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.permalinks import pattern
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from shared.events.permalinks import pattern
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    ResyncAsked,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import Fields, date, document, items, text, texts
+from webhook.sources.payload_fields import Fields, date, document, items, text, texts
 
 NAME = "github"
 MEDIA_TYPES = JSON
@@ -47,28 +57,28 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`X-Hub-Signature-256: sha256=hex` over the body."""
-    how, _, digest = proof.header(hook.headers, "x-hub-signature-256").partition("=")
-    given = proof.hexed(digest) if how == "sha256" else None
-    proof.signed(given, hook.body, keys.secrets, "sha256")
+    how, _, digest = signatures.header(hook.headers, "x-hub-signature-256").partition("=")
+    given = signatures.hexed(digest) if how == "sha256" else None
+    signatures.signed(given, hook.body, keys.secrets, "sha256")
     return Proof(hook.headers.get("x-github-delivery"))
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """What a push made of each file; who committed it is not read."""
     event = hook.headers.get("x-github-event", "")
     if event != "push":
-        yield Ignored(f"{event[:64] or 'no event'}: not a push")
+        yield IgnoredDelivery(f"{event[:64] or 'no event'}: not a push")
         return
     said = document(hook.body)
     branch = config.connection.branch or text(said, "repository.default_branch")
     if text(said, "ref") != f"refs/heads/{branch}":
-        yield Ignored("a push to another branch than the published one")
+        yield IgnoredDelivery("a push to another branch than the published one")
         return
     commits = items(said.get("commits"))
     if said.get("forced") is True or said.get("deleted") is True or len(commits) >= MOST_COMMITS:
-        yield Resync("", "a push that does not list all of its changes")
+        yield ResyncAsked("", "a push that does not list all of its changes")
         return
     found = 0
     for path, commit in _last(commits).items():
@@ -76,7 +86,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
             found += 1
             yield outcome
     if not found:
-        yield Ignored("no file that is a page: see the patterns in permalinks")
+        yield IgnoredDelivery("no file that is a page: see the patterns in permalinks")
 
 
 def _last(commits: list[Fields]) -> dict[str, Fields | None]:
@@ -90,7 +100,7 @@ def _last(commits: list[Fields]) -> dict[str, Fields | None]:
     return found
 
 
-def _file(path: str, commit: Fields | None, config: Config) -> Iterable[Outcome]:
+def _file(path: str, commit: Fields | None, config: AdapterContext) -> Iterable[Outcome]:
     for kind in config.connection.permalinks:
         match = pattern(kind).fullmatch(path)
         if match is None:
@@ -100,5 +110,7 @@ def _file(path: str, commit: Fields | None, config: Config) -> Iterable[Outcome]
         else:
             members = {"lastmod": date(commit, "timestamp")}
             fields = match.groupdict()
-            yield from config.page(Page(kind, path, fields, members=members, owner=("file", "")))
+            yield from config.page(
+                SentPage(kind, path, fields, members=members, owner=("file", ""))
+            )
         return

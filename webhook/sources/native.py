@@ -10,27 +10,33 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from shared.errors import Fault, InvalidError
-from shared.events import Event, parse
-from shared.members import Rules
-from webhook import body, wire
+from shared.events.event import Event, parse
+from shared.events.event_fields import EventRules
 from webhook.problems import MAX_FAULTS
+from webhook.request import request_body, strict_json
 from webhook.sources import cloudevents
-from webhook.sources.contract import Change, Hook
+from webhook.sources.adapter import Delivery, PageChange
 
-MEDIA_TYPES = wire.JSON | wire.NDJSON
+MEDIA_TYPES = request_body.JSON | request_body.NDJSON
 
 
-def events(content: bytes, media_type: str, rules: Rules) -> tuple[list[Event], list[Fault]]:
+def events(content: bytes, media_type: str, rules: EventRules) -> tuple[list[Event], list[Fault]]:
     """The events of one request, all of them valid, and what their sender should know.
 
     InvalidError names the faults of every item, up to MAX_FAULTS (RELIABILITY T10); RefusedError
     where the body is no strict JSON or holds too many items. Warnings are up to MAX_FAULTS too.
     """
-    items = body.lines(content) if media_type in wire.NDJSON else body.batch(content)
+    items = (
+        strict_json.lines(content)
+        if media_type in request_body.NDJSON
+        else strict_json.batch(content)
+    )
     return _events([(item, None) for item in items], rules, 0)
 
 
-def clouds(hook: Hook, rules: Rules, now_ms: int) -> tuple[list[Event], list[Fault], str | None]:
+def clouds(
+    hook: Delivery, rules: EventRules, now_ms: int
+) -> tuple[list[Event], list[Fault], str | None]:
     """The same for CloudEvents, and what makes a single one unique.
 
     Their ids are unique within their source; their time is the version of what has none.
@@ -42,7 +48,7 @@ def clouds(hook: Hook, rules: Rules, now_ms: int) -> tuple[list[Event], list[Fau
 
 
 def _events(
-    items: Iterable[tuple[object, Change | None]], rules: Rules, now_ms: int
+    items: Iterable[tuple[object, PageChange | None]], rules: EventRules, now_ms: int
 ) -> tuple[list[Event], list[Fault]]:
     taken: list[Event] = []
     faults: list[Fault] = []
@@ -61,7 +67,7 @@ def _events(
     return taken, warnings[:MAX_FAULTS]
 
 
-def _sent_by(event: Event, change: Change, now_ms: int) -> Event:
+def _sent_by(event: Event, change: PageChange, now_ms: int) -> Event:
     version = event.version
     if version is None and change.moment is not None:
         version = min(change.moment, now_ms)

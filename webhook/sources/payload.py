@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from webhook.sources import standard
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Outcome, Page
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    SentPage,
+)
 from webhook.sources.guides import RUN, Guide, documented, literal
-from webhook.sources.reading import Fields, date, document, ident, mapping, text
+from webhook.sources.payload_fields import Fields, date, document, ident, mapping, text
 from webhook.sources.standard import verify
 
 __all__ = ["CLIENT", "GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
@@ -91,17 +98,17 @@ GUIDE = Guide(
 )
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A document as it is for visitors, language by language; what is deleted goes in all."""
     said = document(hook.body)
     operation, doc = text(said, "operation"), mapping(said.get("doc"))
     kind, number = text(said, "collection"), ident(doc, "id")
     known = config.connection.locales
     if number is None or not kind or operation not in {"change", "delete"}:
-        yield Ignored("not what the hooks of `sitemapd connect payload` send")
+        yield IgnoredDelivery("not what the hooks of `sitemapd connect payload` send")
         return
     if operation == "change" and not known and isinstance(doc.get("slug"), Mapping):
-        yield Ignored(
+        yield IgnoredDelivery(
             f'{kind}: its slug differs by language: add locales = ["en", ...] to sources.{NAME}'
         )
         return
@@ -118,7 +125,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
             "title": text(here, "title"),
         }
         yield from config.page(
-            Page(kind, number, {**here, "locale": code}, locale, members=members)
+            SentPage(kind, number, {**here, "locale": code}, locale, members=members)
         )
 
 

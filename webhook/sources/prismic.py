@@ -6,9 +6,18 @@ from collections.abc import Iterable
 
 from webhook.auth import any_equal
 from webhook.problems import RefusedError, UnauthorizedError
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Proof, Resync
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    ResyncAsked,
+    SenderSecrets,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import document, text
+from webhook.sources.payload_fields import document, text
 
 NAME = "prismic"
 MEDIA_TYPES = JSON
@@ -33,7 +42,7 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`secret` in the body."""
     try:
         given = text(document(hook.body), "secret")
@@ -46,10 +55,10 @@ def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
     return Proof()
 
 
-def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
     """Every update asks for a comparison: a document may have come, changed or gone."""
     kind = text(document(hook.body), "type")
     if kind == "api-update":
-        yield Resync("", "Prismic names documents, not their addresses or what became of them")
+        yield ResyncAsked("", "Prismic names documents, not their addresses or what became of them")
     else:
-        yield Ignored(f"{kind[:64] or 'no type'}: not about documents")
+        yield IgnoredDelivery(f"{kind[:64] or 'no type'}: not about documents")

@@ -1,5 +1,5 @@
 """Every adapter. A new one is a module beside this one, a line here, and its name in
-shared/connections.py, which the configuration is checked against.
+shared/config/cms_connections.py, which the configuration is checked against.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from webhook.sources import (
     woocommerce,
     wordpress,
 )
-from webhook.sources.contract import Source
+from webhook.sources.adapter import Adapter
 
-_ALL: tuple[Source, ...] = (
+_ALL: tuple[Adapter, ...] = (
     cloudevents, contentful, datocms, directus, drupal, ghost, github, payload, prismic, sanity,
     shopify, storyblok, strapi, wagtail, webflow, websub, woocommerce, wordpress,
 )  # fmt: skip
 
-REGISTRY: Mapping[str, Source] = {source.NAME: source for source in _ALL}
+REGISTRY: Mapping[str, Adapter] = {source.NAME: source for source in _ALL}

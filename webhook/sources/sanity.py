@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from shared import w3c
 from shared.errors import DateError
+from shared.sitemap import w3c_dates
 from webhook import auth
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import date, document, ident, text
+from webhook.sources.payload_fields import date, document, ident, text
 
 NAME = "sanity"
 MEDIA_TYPES = JSON
@@ -45,29 +54,31 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """`sanity-webhook-signature: t=ms,v1=base64url`, over the time, a full stop and the body."""
-    said = proof.pairs(proof.header(hook.headers, "sanity-webhook-signature"))
-    moment = proof.moment(said.get("t", ""))
+    said = signatures.pairs(signatures.header(hook.headers, "sanity-webhook-signature"))
+    moment = signatures.moment(said.get("t", ""))
     content = said["t"].encode() + b"." + hook.body
-    proof.signed(proof.based(said.get("v1", "")), content, keys.secrets, "sha256")
+    signatures.signed(signatures.based(said.get("v1", "")), content, keys.secrets, "sha256")
     auth.check_age(moment / 1000, now)
     with suppress(DateError):
         # Deliveries come in any order; this is when the document changed.
-        moment = w3c.epoch_ms(hook.headers.get("sanity-transaction-time", ""))
+        moment = w3c_dates.epoch_ms(hook.headers.get("sanity-transaction-time", ""))
     return Proof(hook.headers.get("idempotency-key"), moment)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A document that is there, or is not any more: unpublishing deletes it."""
     said = document(hook.body)
     operation = hook.headers.get("sanity-operation") or text(said, "operation")
     number = ident(said, "_id") or hook.headers.get("sanity-document-id")
     kind, locale = text(said, "_type"), text(said, "locale")
     if operation not in {"create", "update", "delete"} or not number:
-        yield Ignored("no operation or no _id: is the projection the one of `sitemapd connect`?")
+        yield IgnoredDelivery(
+            "no operation or no _id: is the projection the one of `sitemapd connect`?"
+        )
     elif str(number).startswith(("drafts.", "versions.")):
-        yield Ignored("a draft")
+        yield IgnoredDelivery("a draft")
     elif operation == "delete":
         # Ids are unique in a data set, and what was deleted may have no language any more.
         yield config.gone(kind, number, owner=("document", ""))
@@ -82,5 +93,5 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
         fields = {**said, "locale": locale}
         loc = text(said, "url") or None
         yield from config.page(
-            Page(kind, number, fields, locale, loc, members=members, owner=("document", ""))
+            SentPage(kind, number, fields, locale, loc, members=members, owner=("document", ""))
         )

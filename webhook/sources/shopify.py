@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared import w3c
 from shared.errors import DateError
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from shared.sitemap import w3c_dates
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import date, document, ident, images, items, text
+from webhook.sources.payload_fields import date, document, ident, images, items, text
 
 NAME = "shopify"
 MEDIA_TYPES = JSON
@@ -40,34 +49,34 @@ GUIDE = Guide(
 _KINDS = {"products": "product", "collections": "collection"}
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`X-Shopify-Hmac-Sha256`: base64 over the body.
 
     The time it was triggered is not signed, but lets a repeated delivery lose against a later one;
     believed to be no later than now, it gives nobody more than the body does.
     """
-    given = proof.based(proof.header(hook.headers, "x-shopify-hmac-sha256"))
-    proof.signed(given, hook.body, keys.secrets, "sha256")
+    given = signatures.based(signatures.header(hook.headers, "x-shopify-hmac-sha256"))
+    signatures.signed(given, hook.body, keys.secrets, "sha256")
     try:
-        moment = w3c.epoch_ms(hook.headers.get("x-shopify-triggered-at", ""))
+        moment = w3c_dates.epoch_ms(hook.headers.get("x-shopify-triggered-at", ""))
     except DateError:
         return Proof(hook.headers.get("x-shopify-webhook-id"))
     return Proof(hook.headers.get("x-shopify-webhook-id"), moment)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A product or collection that is in the online shop, or is not."""
     topic = hook.headers.get("x-shopify-topic", "")
     family, _, action = topic.partition("/")
     kind = _KINDS.get(family)
     if kind is None or action not in {"create", "update", "delete"}:
         # Orders and customers are not even read.
-        yield Ignored(f"{topic[:64] or 'no topic'}: not about a product or a collection")
+        yield IgnoredDelivery(f"{topic[:64] or 'no topic'}: not about a product or a collection")
         return
     said = document(hook.body)
     number = ident(said, "id")
     if number is None:
-        yield Ignored(f"a {kind} without an id")
+        yield IgnoredDelivery(f"a {kind} without an id")
     elif action == "delete" or not _is_public(kind, text(said, "status"), said.get("published_at")):
         yield config.gone(kind, number)
     else:
@@ -79,7 +88,7 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
             "images": images([*shown, text(said, "image.src")]),
         }
         default = f"/{family}/{{handle}}"
-        yield from config.page(Page(kind, number, said, default=default, members=members))
+        yield from config.page(SentPage(kind, number, said, default=default, members=members))
 
 
 def _is_public(kind: str, status: str, published: object) -> bool:

@@ -8,17 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from shared.connections import standard_key
-from webhook import auth, body, wire
+from shared.config.cms_connections import standard_key
+from webhook import auth
 from webhook.auth import Credentials
-from webhook.sources.contract import Change, Hook, Ignored, Keys, Outcome, Proof
+from webhook.request import request_body, strict_json
+from webhook.sources.adapter import (
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    PageChange,
+    Proof,
+    SenderSecrets,
+)
 
-MEDIA_TYPES = wire.JSON | wire.NDJSON
+MEDIA_TYPES = request_body.JSON | request_body.NDJSON
 
 _PREVIEW = re.compile(r"[?&](?:p|page_id|preview|preview_id)=|__trashed(?:/|-|$)")
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """By the connection's own secrets, the site's, or one of its tokens.
 
     The signed time is that of the attempt, which is no version of anything.
@@ -28,22 +36,26 @@ def verify(hook: Hook, keys: Keys, now: float) -> Proof:
     return Proof(auth.verify(hook.headers, hook.body, known, now).delivery)
 
 
-def changes(hook: Hook) -> Iterable[Outcome]:
+def changes(hook: Delivery) -> Iterable[Outcome]:
     """Its events, with previews and trashed addresses turned into deletes by id."""
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
-    for item in body.lines(hook.body) if kind in wire.NDJSON else body.batch(hook.body):
+    for item in (
+        strict_json.lines(hook.body)
+        if kind in request_body.NDJSON
+        else strict_json.batch(hook.body)
+    ):
         if isinstance(item, dict):
-            yield guarded(Change(item))
+            yield guarded(PageChange(item))
         else:
-            yield Ignored("send an object with a type and a loc")
+            yield IgnoredDelivery("send an object with a type and a loc")
 
 
-def guarded(change: Change) -> Outcome:
+def guarded(change: PageChange) -> Outcome:
     """A change of a page that may be listed; a delete by id of one that may not."""
     item, loc = change.item, change.item.get("loc")
     if item.get("type") != "upsert" or not isinstance(loc, str) or not _PREVIEW.search(loc):
         return change
     if item.get("id") is None:
-        return Ignored("a preview or trashed address, and no id")
+        return IgnoredDelivery("a preview or trashed address, and no id")
     kept = {name: value for name, value in item.items() if name in {"id", "version"}}
     return change._replace(item={"type": "delete", **kept})

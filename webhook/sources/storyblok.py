@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    ResyncAsked,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, documented
-from webhook.sources.reading import document, ident, text
+from webhook.sources.payload_fields import document, ident, text
 
 NAME = "storyblok"
 MEDIA_TYPES = JSON
@@ -32,30 +42,30 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`webhook-signature`: hex of HMAC-SHA1 over the body; it is all that Storyblok has."""
-    given = proof.hexed(proof.header(hook.headers, "webhook-signature"))
-    proof.signed(given, hook.body, keys.secrets, "sha1")
+    given = signatures.hexed(signatures.header(hook.headers, "webhook-signature"))
+    signatures.signed(given, hook.body, keys.secrets, "sha1")
     return Proof()
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A story that was published or went; the text that names its editor is not read."""
     said = document(hook.body)
     action = text(said, "action").removeprefix("story.")
     number = ident(said, "story_id")
     if number is None:
-        yield Ignored(f"{action[:64] or 'no action'}: not about a story")
+        yield IgnoredDelivery(f"{action[:64] or 'no action'}: not about a story")
     elif action == "published":
         slug = text(said, "full_slug").strip("/")
         fields = {"full_slug": slug, "slug": slug.rpartition("/")[2]}
         # A story has one slug; its first folder is a language where folders are languages.
         yield from config.page(
-            Page("story", number, fields, slug, default="/{full_slug}", owner=("story", ""))
+            SentPage("story", number, fields, slug, default="/{full_slug}", owner=("story", ""))
         )
     elif action in {"unpublished", "deleted"}:
         yield config.gone("story", number)
     elif action == "moved":
-        yield Resync("", "a story moved: what of it is public is not said")
+        yield ResyncAsked("", "a story moved: what of it is public is not said")
     else:
-        yield Ignored(f"{action[:64]}: nothing that makes a page public")
+        yield IgnoredDelivery(f"{action[:64]}: nothing that makes a page public")

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook import auth
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import RUN, Guide, documented
-from webhook.sources.reading import date, document, ident, mapping, moment, text
+from webhook.sources.payload_fields import date, document, ident, mapping, moment, text
 
 NAME = "strapi"
 MEDIA_TYPES = JSON
@@ -43,27 +52,27 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """A header that the administrator sets: Strapi signs nothing.
 
     It sends five deliveries at a time, which overtake each other; `createdAt` is when each was
     begun. A clock that is further off than that of a sender who signs says nothing.
     """
-    proof.token(hook.headers, keys.secrets)
+    signatures.token(hook.headers, keys.secrets)
     begun = moment(document(hook.body), "createdAt")
     if begun is None or abs(begun / 1000 - now) > auth.TOLERANCE_S:
         return Proof()
     return Proof(None, begun)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """`publish`, `unpublish` and `delete`; of types without drafts `create` and `update`."""
     said = document(hook.body)
     event, entry = text(said, "event"), mapping(said.get("entry"))
     kind, locale = text(said, "model"), text(entry, "locale")
     number = ident(entry, "documentId")
     if not event.startswith("entry.") or not kind or number is None:
-        yield Ignored(f"{event[:64] or 'no event'}: not about an entry")
+        yield IgnoredDelivery(f"{event[:64] or 'no event'}: not about an entry")
         return
     public = text(entry, "publishedAt") != ""
     if event == "entry.publish" or (event in {"entry.create", "entry.update"} and public):
@@ -72,10 +81,10 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
             "published": date(entry, "publishedAt"),
             "canonical": text(entry, "canonicalUrl") or text(entry, "seo.canonicalURL"),
         }
-        yield from config.page(Page(kind, number, entry, locale, members=members))
+        yield from config.page(SentPage(kind, number, entry, locale, members=members))
     elif event in {"entry.unpublish", "entry.delete"}:
         # The draft's row tells where the page never was.
         fields = entry if public else None
         yield config.gone(kind, number, (kind, locale), fields=fields)
     else:
-        yield Ignored(f"{event[:64]}: a draft")
+        yield IgnoredDelivery(f"{event[:64]}: a draft")

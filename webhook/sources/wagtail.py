@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import Config, Hook, Outcome
+from webhook.sources.adapter import AdapterContext, Delivery, Outcome
 from webhook.sources.guides import RUN, Guide, literal
 from webhook.sources.standard import MEDIA_TYPES, verify
 
@@ -91,6 +91,6 @@ GUIDE = Guide(
 )
 
 
-def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
     """The client's events."""
     return standard.changes(hook)

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook import auth
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof, Resync
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    ResyncAsked,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.reading import Fields, date, document, ident, items, mapping, text
+from webhook.sources.payload_fields import Fields, date, document, ident, items, mapping, text
 
 NAME = "webflow"
 MEDIA_TYPES = JSON
@@ -40,37 +50,39 @@ GUIDE = Guide(
 )
 
 
-def verify(hook: Hook, keys: Keys, now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """`x-webflow-signature`: hex of HMAC-SHA256 over the time in ms, a colon and the body."""
-    moment = proof.moment(proof.header(hook.headers, "x-webflow-timestamp"))
-    given = proof.hexed(proof.header(hook.headers, "x-webflow-signature"))
+    moment = signatures.moment(signatures.header(hook.headers, "x-webflow-timestamp"))
+    given = signatures.hexed(signatures.header(hook.headers, "x-webflow-signature"))
     content = hook.headers["x-webflow-timestamp"].encode() + b":" + hook.body
-    proof.signed(given, content, keys.secrets, "sha256")
+    signatures.signed(given, content, keys.secrets, "sha256")
     auth.check_age(moment / 1000, now)
     return Proof(None, moment)
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """Items that were published or went; what is only created or changed is a draft."""
     said = document(hook.body)
     event, payload = text(said, "triggerType"), mapping(said.get("payload"))
     if event == "site_publish":
-        yield Resync("", "the site was published: its static pages are not named")
+        yield ResyncAsked("", "the site was published: its static pages are not named")
         return
     family, _, action = event.rpartition("_")
     if family != "collection_item" or action not in {"published", "unpublished", "deleted"}:
-        yield Ignored(f"{event[:64] or 'no trigger'}: nothing that makes an item public")
+        yield IgnoredDelivery(f"{event[:64] or 'no trigger'}: nothing that makes an item public")
         return
     for item in items(payload.get("items")) or [payload]:
         yield from _item(item, payload, public=action == "published", config=config)
 
 
-def _item(item: Fields, payload: Fields, *, public: bool, config: Config) -> Iterable[Outcome]:
+def _item(
+    item: Fields, payload: Fields, *, public: bool, config: AdapterContext
+) -> Iterable[Outcome]:
     number, locale = ident(item, "id") or ident(item, "_id"), text(item, "cmsLocaleId")
     kind = text(item, "collectionId") or text(payload, "collectionId")
     owner = ("item", locale)
     if number is None:
-        yield Ignored("an item without an id")
+        yield IgnoredDelivery("an item without an id")
     elif not public or item.get("isArchived") is True:
         # `isDraft` of a published item says that its next version is a draft.
         yield config.gone(kind, number, owner)
@@ -80,4 +92,4 @@ def _item(item: Fields, payload: Fields, *, public: bool, config: Config) -> Ite
             "title": text(item, "fieldData.name"),
         }
         fields = {**item, "slug": text(item, "fieldData.slug"), "locale": locale}
-        yield from config.page(Page(kind, number, fields, locale, members=members, owner=owner))
+        yield from config.page(SentPage(kind, number, fields, locale, members=members, owner=owner))

@@ -1,20 +1,29 @@
 """WebSub: a hub sends what changed in a feed that was subscribed to (WEBHOOKS 4).
 
 https://www.w3.org/TR/websub/, 7 and 8. Which feed it is about, and what it is signed with, follows
-from the address that is called (shared/notify/hubs.py).
+from the address that is called (shared/config/notify/hubs.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared import syndication, urls, w3c
+from shared.config.notify import hubs
 from shared.errors import DateError, UnusableSourceError, UrlError
-from shared.notify import hubs
-from shared.syndication import Item
+from shared.sitemap import feed_parser, urls, w3c_dates
+from shared.sitemap.feed_parser import ParsedItem
 from webhook.problems import UnauthorizedError
-from webhook.sources import proof
-from webhook.sources.contract import Change, Config, Hook, Ignored, Keys, Outcome, Proof, Resync
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    PageChange,
+    Proof,
+    ResyncAsked,
+    SenderSecrets,
+)
 from webhook.sources.guides import RUN_ALWAYS, Guide, documented
 
 NAME = "websub"
@@ -48,58 +57,58 @@ The hub calls {address}; another origin: callback = "https://...\"""",
 UNPROVEN = "not signed by a hub that was asked"
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`X-Hub-Signature: method=hex` over the body, with the hub.secret of the address called."""
-    how, _, digest = proof.header(hook.headers, "x-hub-signature").partition("=")
+    how, _, digest = signatures.header(hook.headers, "x-hub-signature").partition("=")
     if how not in hubs.METHODS:
         raise UnauthorizedError("signature-malformed")
     name = hubs.called(hook.query)
     known = [hubs.key(secret, name) for secret in keys.secrets]
-    proof.signed(proof.hexed(digest), hook.body, known, how)
+    signatures.signed(signatures.hexed(digest), hook.body, known, how)
     return Proof()
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """The entries as they are now; a feed that cannot be read still says that something changed."""
     known = config.connection
     topic = hubs.topic_of(hubs.called(hook.query), known.secrets(), known.topics) or ""
     try:
-        items = syndication.read(hook.body).items
+        items = feed_parser.read(hook.body).items
     except UnusableSourceError as error:
-        yield Resync("", f"a feed that cannot be read: {error}")
+        yield ResyncAsked("", f"a feed that cannot be read: {error}")
         return
     unsure = _shared_idents(items)
     for item in items:
         ident = "" if item.ident in unsure else item.ident
         yield _gone(topic, item) if item.gone else _page(topic, item, ident, config)
     if not items:
-        yield Ignored("a feed without entries")
+        yield IgnoredDelivery("a feed without entries")
 
 
-def _page(topic: str, item: Item, ident: str, config: Config) -> Outcome:
+def _page(topic: str, item: ParsedItem, ident: str, config: AdapterContext) -> Outcome:
     if not item.link:
-        return Ignored("an entry without a link")
+        return IgnoredDelivery("an entry without a link")
     try:
         urls.canonical(item.link, config.rules.base)
     except UrlError as error:
-        return Ignored(f"loc: {error}")
+        return IgnoredDelivery(f"loc: {error}")
     said = {
         "type": "upsert", "loc": item.link, "id": ident, "title": item.title,
         "lastmod": item.updated or item.published, "published": item.published,
         "section": config.connection.sections.get(topic, ""),
     }  # fmt: skip
     given = {name: value for name, value in said.items() if value}
-    return Change(given, topic, moment=_moment(item.updated))
+    return PageChange(given, topic, moment=_moment(item.updated))
 
 
-def _gone(topic: str, item: Item) -> Outcome:
+def _gone(topic: str, item: ParsedItem) -> Outcome:
     """A tombstone (RFC 6721): the id of the entry that was deleted, and when."""
     if not item.ident:
-        return Ignored("a deleted entry without its id")
-    return Change({"type": "delete", "id": item.ident}, topic, moment=_moment(item.updated))
+        return IgnoredDelivery("a deleted entry without its id")
+    return PageChange({"type": "delete", "id": item.ident}, topic, moment=_moment(item.updated))
 
 
-def _shared_idents(items: list[Item]) -> set[str]:
+def _shared_idents(items: list[ParsedItem]) -> set[str]:
     """Ids that one delivery gives to several pages: by such an id each would seem to have moved."""
     links: dict[str, str] = {}
     return {
@@ -111,6 +120,6 @@ def _shared_idents(items: list[Item]) -> set[str]:
 
 def _moment(updated: str) -> int | None:
     try:
-        return w3c.epoch_ms(updated) if len(updated) > len("2026-11-21") else None
+        return w3c_dates.epoch_ms(updated) if len(updated) > len("2026-11-21") else None
     except DateError:
         return None

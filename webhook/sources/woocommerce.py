@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from webhook.sources import proof
-from webhook.sources.contract import JSON, Config, Hook, Ignored, Keys, Outcome, Page, Proof
+from webhook.sources import signatures
+from webhook.sources.adapter import (
+    JSON,
+    AdapterContext,
+    Delivery,
+    IgnoredDelivery,
+    Outcome,
+    Proof,
+    SenderSecrets,
+    SentPage,
+)
 from webhook.sources.guides import Guide, documented
-from webhook.sources.reading import date, document, ident, images, items, text
+from webhook.sources.payload_fields import date, document, ident, images, items, text
 
 NAME = "woocommerce"
 _FORM = "application/x-www-form-urlencoded"
@@ -43,7 +52,7 @@ _PREVIEW = re.compile(r"[?&](?:p|post_type|preview)=|__trashed(?:/|-|$)")
 _TOPICS = frozenset({"created", "updated", "restored", "deleted"})
 
 
-def is_ping(hook: Hook) -> bool:
+def is_ping(hook: Delivery) -> bool:
     """The unsigned greeting it sends when a webhook is saved, and wants a 200 for.
 
     It says nothing and changes nothing, so anybody may send it, to any site.
@@ -52,26 +61,26 @@ def is_ping(hook: Hook) -> bool:
     return kind == _FORM and _PING.fullmatch(hook.body) is not None
 
 
-def verify(hook: Hook, keys: Keys, _now: float) -> Proof:
+def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """`X-WC-Webhook-Signature`: base64 of HMAC-SHA256 over the body."""
-    given = proof.based(proof.header(hook.headers, "x-wc-webhook-signature"))
-    proof.signed(given, hook.body, keys.secrets, "sha256")
+    given = signatures.based(signatures.header(hook.headers, "x-wc-webhook-signature"))
+    signatures.signed(given, hook.body, keys.secrets, "sha256")
     # The same for all that one webhook delivers within a second: told apart by their bodies.
     return Proof(hook.headers.get("x-wc-webhook-delivery-id"))
 
 
-def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """A product that is public, or is not; orders and customers are not even read."""
     topic = hook.headers.get("x-wc-webhook-topic", "")
     family, _, action = topic.partition(".")
     if family != "product" or action not in _TOPICS:
-        yield Ignored(f"{topic[:64] or 'no topic'}: not about a product")
+        yield IgnoredDelivery(f"{topic[:64] or 'no topic'}: not about a product")
         return
     said = document(hook.body)
     number = ident(said, "id")
     loc = text(said, "permalink")
     if number is None:
-        yield Ignored("a product without an id")
+        yield IgnoredDelivery("a product without an id")
     elif (
         action == "deleted"
         or text(said, "status") != "publish"
@@ -88,4 +97,4 @@ def translate(hook: Hook, config: Config) -> Iterable[Outcome]:
             "title": text(said, "name"),
             "images": images([text(image, "src") for image in items(said.get("images"))]),
         }
-        yield from config.page(Page("product", number, said, loc=loc or None, members=members))
+        yield from config.page(SentPage("product", number, said, loc=loc or None, members=members))

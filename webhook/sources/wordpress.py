@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.sources import standard
-from webhook.sources.contract import Config, Hook, Outcome
+from webhook.sources.adapter import AdapterContext, Delivery, Outcome
 from webhook.sources.guides import RUN_ALWAYS, Guide, documented
 from webhook.sources.standard import MEDIA_TYPES, verify
 
@@ -35,6 +35,6 @@ GUIDE = Guide(
 )
 
 
-def translate(hook: Hook, _config: Config) -> Iterable[Outcome]:
+def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
     """The plugin's events, with addresses that are never public left out."""
     return standard.changes(hook)

@@ -1,1 +1,3 @@
-"""Telling search engines of what was published."""
+"""Notification of search engines about published changes, and subscription to WebSub hubs; not the
+HTTP client (worker/http).
+"""

@@ -14,12 +14,12 @@ from contextlib import suppress
 
 import redis
 
-from shared.settings import Settings
+from shared.clock import now_ms
+from shared.config.settings import Settings
+from worker.http.exchange import Outbound
+from worker.http.http_guard import ask
 from worker.loops import Loop
-from worker.notify.contract import Outbound
-from worker.notify.outbound import ask
-from worker.notify.telling import Telling
-from worker.settling import now_ms
+from worker.notify.dispatcher import Dispatcher
 
 LOOK_S = 10.0
 AT_ONCE = 4
@@ -48,7 +48,9 @@ class Notifier:
         """
         self._quiet = quiet
         self._sites = {
-            name: Telling(client, name, site, owner, clock=clock, outbound=outbound, jitter=jitter)
+            name: Dispatcher(
+                client, name, site, owner, clock=clock, outbound=outbound, jitter=jitter
+            )
             for name, site in settings.sites.items()
             if site.notify.engines
         }
@@ -85,13 +87,13 @@ class Notifier:
         self._under_way = {key: of for key, of in self._under_way.items() if of in left}
         return bool(left) or any(not each.cancelled() and each.result() for each in done)
 
-    def _begin(self, site: Telling, engine: str) -> None:
+    def _begin(self, site: Dispatcher, engine: str) -> None:
         if (site.name, engine) not in self._under_way and not self._stopping.is_set():
             with suppress(RuntimeError):  # the pool was shut down meanwhile
                 telling = self._pool.submit(self._tell, site, engine)
                 self._under_way[site.name, engine] = telling
 
-    def _tell(self, site: Telling, engine: str) -> bool:
+    def _tell(self, site: Dispatcher, engine: str) -> bool:
         more = False
         if not self._stopping.is_set():
             with self.loop.at(site.name, engine):

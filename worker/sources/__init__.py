@@ -1,8 +1,5 @@
-"""Readers of existing sources of truth: sitemaps, feeds, text lists, CSV, NDJSON, CMSs, databases.
-
-Guarantees: pages come as the source states them, in a stable order (a consumer may count items,
-stop, and skip that many later), in memory that does not grow with the source; whatever gives no
-page is said. Not guaranteed: that a page is valid for any site, or named only once.
+"""Readers of sources: sitemaps, feeds, text lists, CSV, NDJSON, CMSs and databases; not what
+becomes of their pages (worker/reconcile).
 """
 
 from __future__ import annotations
@@ -12,22 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.errors import SourceError
-from worker.sources.access import NO_ACCESS, Access
-from worker.sources.documents import Body, open_file
-from worker.sources.fetching import name_without_query
+from worker.http.source_fetch import name_without_query
+from worker.sources.csv_pages import read_csv
 from worker.sources.ghost import read_ghost
 from worker.sources.ndjson import read_ndjson
-from worker.sources.records import Item, Note, Record, Refusal
+from worker.sources.records import Item, Note, RecordRefusal, SourceRecord
 from worker.sources.sitemaps import is_url, listed_files, read_sitemap
+from worker.sources.source_options import NO_ACCESS, SourceOptions
+from worker.sources.source_streams import SourceBody, open_file
 from worker.sources.sql import public_database, read_sql
-from worker.sources.tables import read_csv
 from worker.sources.wordpress import read_wordpress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "NO_ACCESS", "Access", "Item", "Note", "Record", "Refusal", "estimate", "public", "read",
+    "NO_ACCESS", "Item", "Note", "RecordRefusal", "SourceOptions", "SourceRecord", "estimate",
+    "public", "read",
 ]  # fmt: skip
 
 _PAGE = re.compile(rb"<(?:\w+:)?(?:url|item|entry)[\s>]")
@@ -35,12 +33,16 @@ _TABLES = {"csv": read_csv, "ndjson": read_ndjson}
 _SERVICES = {"wordpress": read_wordpress, "ghost": read_ghost, "sql": read_sql}
 
 
-def read(source: str, access: Access = NO_ACCESS) -> Iterator[Item]:
+def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
     """Every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `wordpress:URL`, `ghost:URL`
     or `sql:URL`; a bare one is a sitemap.
 
+    Guarantees: pages come as the source states them, in a stable order (a consumer may count items,
+    stop, and skip that many later), in memory that does not grow with the source; whatever gives no
+    page is said. Not guaranteed: that a page is valid for any site, or named only once.
     Raises SourceError, while iterating, only where the source itself cannot be read: missing, an
-    HTTP error, nothing readable in it. Any fault below that is a Refusal, and reading goes on.
+    HTTP error, nothing readable in it. Any fault below that is a RecordRefusal, and reading goes
+    on.
     """
     kind, address = _split(source)
     if kind == "sitemap":
@@ -80,7 +82,7 @@ def public(source: str) -> str:
 def _marks(path: Path) -> int:
     elements = lines = 0
     with open_file(path) as document:
-        for chunk in Body(document.file):
+        for chunk in SourceBody(document.file):
             elements += len(_PAGE.findall(chunk))
             lines += chunk.count(b"\n")
     return elements or lines

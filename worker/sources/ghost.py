@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from shared.errors import SourceError
-from worker.sources.access import Access
 from worker.sources.json_api import JsonApi, text
-from worker.sources.pages import check_loc
-from worker.sources.records import STATED, Item, Record, Refusal
+from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
+from worker.sources.source_options import SourceOptions
+from worker.sources.xml.entry_records import check_loc
 
 PER_PAGE = 100
 """As many as Ghost 6 gives at once."""
@@ -25,7 +25,7 @@ _COLLECTIONS = {
 _SILENT = STATED - {"lastmod"} | {"section"}
 
 
-def read_ghost(address: str, access: Access) -> Iterator[Item]:
+def read_ghost(address: str, access: SourceOptions) -> Iterator[Item]:
     """Every page of the site at `address`.
 
     The section of a page is the name of its collection. Raises SourceError without a key, and if a
@@ -35,7 +35,7 @@ def read_ghost(address: str, access: Access) -> Iterator[Item]:
         raise SourceError("Ghost asks for the key of its Content API")
     root = address if address.endswith("/") else f"{address}/"
     with JsonApi(root) as api:
-        yield Record(root, root, silent=_SILENT | STATED)
+        yield SourceRecord(root, root, silent=_SILENT | STATED)
         for name in _COLLECTIONS:
             yield from _collection(api, f"{root}ghost/api/content/{name}/", name, access.key)
 
@@ -59,7 +59,7 @@ def _collection(api: JsonApi, url: str, name: str, key: str) -> Iterator[Item]:
             raise SourceError(f"the {name} of Ghost end after {read} of {most}")
     if read < most:
         detail = f"it gave {read} of {most}: it changed while it was read"
-        yield Refusal(name, "changed", detail, whole=True)
+        yield RecordRefusal(name, "changed", detail, whole=True)
 
 
 def _parts(answer: Any, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -74,16 +74,16 @@ def _parts(answer: Any, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]
     return rows, paging
 
 
-def _page(row: dict[str, Any], name: str) -> Record | Refusal:
+def _page(row: dict[str, Any], name: str) -> SourceRecord | RecordRefusal:
     where, loc = f"{name}#{text(row.get('id'))}", text(row.get("url"))
     if text(row.get("visibility")) == "internal":
-        return Refusal(where, "L8", "the tag is internal", loc)
+        return RecordRefusal(where, "L8", "the tag is internal", loc)
     if loc.endswith("/404/"):
-        return Refusal(where, "L8", "the site has no route to it", loc)
+        return RecordRefusal(where, "L8", "the site has no route to it", loc)
     if text(row.get("canonical_url")) not in {"", loc}:
-        return Refusal(where, "L8", "the page names another canonical address", loc)
+        return RecordRefusal(where, "L8", "the page names another canonical address", loc)
     lastmod = text(row.get("updated_at")) or None
     silent = _SILENT if lastmod else _SILENT | {"lastmod"}
-    return check_loc(loc, where) or Record(
+    return check_loc(loc, where) or SourceRecord(
         loc, where, lastmod, extra={"section": name}, silent=silent
     )

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
 from shared.errors import SourceError
-from worker.sources.documents import Body
-from worker.sources.fetching import client, fetch, name_without_query
+from worker.http.source_fetch import client, fetch, name_without_query
+from worker.sources.source_streams import SourceBody
 
 
-class Answer(NamedTuple):
+class JsonAnswer(NamedTuple):
     """One answer: the value, and the headers it came with."""
 
     value: Any
@@ -44,17 +44,17 @@ class JsonApi(AbstractContextManager["JsonApi"]):
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def get(self, url: str, **parameters: str | int) -> Answer:
+    def get(self, url: str, **parameters: str | int) -> JsonAnswer:
         """What is at `url`. Raises SourceError for anything but complete JSON."""
         asked = f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}" if parameters else url
         name = name_without_query(url)
         with fetch(self._http, asked, within=self._url, name=name_without_query) as document:
-            body = Body(document.file)
+            body = SourceBody(document.file)
             data = b"".join(body)
             if body.fault:
                 raise SourceError(f"{name}: {body.fault[1]}")
             try:
-                return Answer(json.loads(data), document.headers)
+                return JsonAnswer(json.loads(data), document.headers)
             except (ValueError, RecursionError):
                 # The content stays unsaid: what an error page holds is not for logs.
                 raise SourceError(f"{name} answers no JSON, or not all of it") from None

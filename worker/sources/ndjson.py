@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared.errors import SourceError
-from worker.sources.documents import LINE_LIMIT, Body, Document, Line, lines
-from worker.sources.extensions import XML_SPACE, remark
-from worker.sources.records import EXTENDED, Item, Record, Refusal, Tally
-from worker.sources.tables import EXTRAS, FIELDS, UTF16_BOMS, record
+from worker.http.document import Document
+from worker.sources.csv_pages import EXTRAS, FIELDS, UTF16_BOMS, record
+from worker.sources.records import EXTENDED, Item, RecordRefusal, SourceCounts, SourceRecord
+from worker.sources.source_streams import LINE_LIMIT, SourceBody, TextLine, lines
+from worker.sources.xml.extension_values import XML_SPACE, remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +28,8 @@ def read_ndjson(document: Document) -> Iterator[Item]:
     Raises SourceError for UTF-16. An object that says its page must not be listed (a delete,
     `noindex`, another canonical address: PROTOCOL L8) is refused.
     """
-    tally = Tally(document.name)
-    body = Body(document.file, bound=False)
+    tally = SourceCounts(document.name)
+    body = SourceBody(document.file, bound=False)
     for line in lines(body):
         where = f"{document.name}#{line.number}"
         if line.number == 1 and line.data is not None and line.data.startswith(UTF16_BOMS):
@@ -36,22 +37,24 @@ def read_ndjson(document: Document) -> Iterator[Item]:
         if line.data is None or line.data.strip():
             yield _page(line, where, tally)
     if body.fault:
-        yield Refusal(document.name, *body.fault)
+        yield RecordRefusal(document.name, *body.fault)
     yield from tally.notes()
 
 
-def _page(line: Line, where: str, tally: Tally) -> Record | Refusal:
+def _page(line: TextLine, where: str, tally: SourceCounts) -> SourceRecord | RecordRefusal:
     if line.data is None:
-        return Refusal(where, "ndjson", f"line {line.number} is longer than {LINE_LIMIT} bytes")
+        return RecordRefusal(
+            where, "ndjson", f"line {line.number} is longer than {LINE_LIMIT} bytes"
+        )
     try:
         values = _object(line.data)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        return Refusal(where, "ndjson", f"line {line.number}: {reason}")
+        return RecordRefusal(where, "ndjson", f"line {line.number}: {reason}")
     why = unlisted(values)
     if why:
         loc = values.get("loc")
-        return Refusal(where, "L8", why, loc if isinstance(loc, str) else None)
+        return RecordRefusal(where, "L8", why, loc if isinstance(loc, str) else None)
     for unread in values.keys() - _READ - _FLAGS:
         tally.drop(unread[:40])
     texts: dict[str, str] = {}
@@ -60,13 +63,13 @@ def _page(line: Line, where: str, tally: Tally) -> Record | Refusal:
         if value is None:
             continue
         if not isinstance(value, str):
-            return Refusal(
+            return RecordRefusal(
                 where, "ndjson", f"line {line.number}: {name} is neither text nor number"
             )
         texts[name] = value.strip(XML_SPACE)
     page = record(texts, where)
     stated = {name: values[name] for name in EXTENDED | _GROUPED if values.get(name)}
-    if isinstance(page, Refusal) or values.keys().isdisjoint(EXTENDED | _GROUPED):
+    if isinstance(page, RecordRefusal) or values.keys().isdisjoint(EXTENDED | _GROUPED):
         return page
     remark(stated, where, tally)
     grouped = {name: stated[name] for name in sorted(_GROUPED & stated.keys())}

@@ -15,7 +15,7 @@ STATED = frozenset({"lastmod"}) | HINTS | EXTENDED
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SourceRecord:
     """One page; texts are trimmed of XML white space, nothing else is changed or checked.
 
     `where` is the source's name and the entry's 1-based number in it (`posts.xml#17`); in text
@@ -41,7 +41,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RecordRefusal:
     """Something in the source that gives no page; `rule` is a PROTOCOL id or a short code.
 
     `loc` is the page's address as far as one is stated; of a `whole` document, that of the document
@@ -68,10 +68,10 @@ class Note:
     count: int = 1
 
 
-Item = Record | Refusal | Note
+Item = SourceRecord | RecordRefusal | Note
 
 
-class Tally:
+class SourceCounts:
     """Gathers the notes of one file, so that 50,000 equal faults are one line of a report."""
 
     def __init__(self, name: str) -> None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from shared.errors import SourceError, UnusableSourceError
-from worker.sources import pages
-from worker.sources.documents import CHUNK, GZIP_MAGIC, PROTOCOL_LIMIT, Body, Document, open_file
-from worker.sources.encodings import as_utf8
-from worker.sources.fetching import client, fetch
-from worker.sources.lists import addresses
-from worker.sources.markup import Entry, Markup
-from worker.sources.records import Item, Record, Refusal, Tally
-from worker.sources.roots import find_root, is_text_list
+from worker.http.document import CHUNK, Document
+from worker.http.source_fetch import client, fetch
+from worker.sources.records import Item, RecordRefusal, SourceCounts, SourceRecord
+from worker.sources.source_streams import GZIP_MAGIC, PROTOCOL_LIMIT, SourceBody, open_file
+from worker.sources.text_lists import addresses
+from worker.sources.xml import entry_records
+from worker.sources.xml.encodings import as_utf8
+from worker.sources.xml.format_detection import find_root, is_text_list
+from worker.sources.xml.xml_entries import XmlEntries, XmlEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,11 +31,11 @@ _NAMESPACES = {
     "rss": "",
     "feed": "http://www.w3.org/2005/Atom",
 }
-_PAGES: dict[str, Callable[[Entry, str, Tally], Record | Refusal]] = {
-    "urlset": pages.from_urlset,
-    "sitemapindex": pages.from_urlset,
-    "rss": pages.from_rss,
-    "feed": pages.from_atom,
+_PAGES: dict[str, Callable[[XmlEntry, str, SourceCounts], SourceRecord | RecordRefusal]] = {
+    "urlset": entry_records.from_urlset,
+    "sitemapindex": entry_records.from_urlset,
+    "rss": entry_records.from_rss,
+    "feed": entry_records.from_atom,
 }
 _INDEX_LOOK = 4 * 1024 * 1024  # bytes of an index looked at for an estimate: some 40,000 files
 _MOST = 50_000  # PROTOCOL F7, F8
@@ -59,7 +60,7 @@ def listed_files(path: Path) -> set[Path]:
     Raises SourceError where the file cannot be opened.
     """
     with open_file(path) as document:
-        head = _read_head(Body(document.file), _INDEX_LOOK)
+        head = _read_head(SourceBody(document.file), _INDEX_LOOK)
     if b"<sitemapindex" not in head[:CHUNK]:
         return set()
     locs = re.findall(rb"<loc>\s*(?:<!\[CDATA\[)?\s*([^\s<\]]+)", head)
@@ -109,22 +110,22 @@ class _Reader:
     ) -> None:
         self._document, self._http, self._nested = document, http, nested
         self._name = document.name
-        self._tally = Tally(self._name)
+        self._tally = SourceCounts(self._name)
 
     def items(self) -> Iterator[Item]:
-        body = Body(self._document.file)
+        body = SourceBody(self._document.file)
         head = _read_head(body)
         try:
             yield from self._content(head, body)
         except UnusableSourceError as error:
-            yield Refusal(self._name, error.rule, str(error))
+            yield RecordRefusal(self._name, error.rule, str(error))
         if body.fault:
-            yield Refusal(self._name, *body.fault)
+            yield RecordRefusal(self._name, *body.fault)
         elif body.size > PROTOCOL_LIMIT:
             self._tally.add("F7", f"{body.size} bytes, more than the {PROTOCOL_LIMIT} allowed")
         yield from self._tally.notes()
 
-    def _content(self, head: bytes, body: Body) -> Iterator[Item]:
+    def _content(self, head: bytes, body: SourceBody) -> Iterator[Item]:
         if head.startswith(GZIP_MAGIC):
             raise UnusableSourceError("F9", "compressed twice; nothing was read")
         if not head.strip():
@@ -140,14 +141,14 @@ class _Reader:
             self._note_count(count, "F7")
             return
         root = find_root(start, self._tally)
-        markup = Markup(self._name, root, self._tally)
+        markup = XmlEntries(self._name, root, self._tally)
         self._check_root(root.kind, markup)
         found = markup.entries(chain([start[root.start :]], chunks))
         is_index = root.kind == "sitemapindex"
         yield from self._index(found) if is_index else self._pages(found, root.kind)
         self._note_count(markup.count, "F8" if is_index else "F7")
 
-    def _check_root(self, kind: str, markup: Markup) -> None:
+    def _check_root(self, kind: str, markup: XmlEntries) -> None:
         element = markup.root_element()
         namespace = element.tag.rpartition("}")[0].removeprefix("{")
         if namespace != _NAMESPACES[kind]:
@@ -163,34 +164,34 @@ class _Reader:
         elif count > _MOST:
             self._tally.add(rule, f"{count} entries, more than the {_MOST} allowed")
 
-    def _pages(self, found: Iterator[Entry | Refusal], kind: str) -> Iterator[Item]:
+    def _pages(self, found: Iterator[XmlEntry | RecordRefusal], kind: str) -> Iterator[Item]:
         page = _PAGES[kind]
         for entry in found:
-            if isinstance(entry, Refusal):
+            if isinstance(entry, RecordRefusal):
                 yield entry
             else:
                 yield page(entry, f"{self._name}#{entry.number}", self._tally)
 
-    def _index(self, found: Iterator[Entry | Refusal]) -> Iterator[Item]:
+    def _index(self, found: Iterator[XmlEntry | RecordRefusal]) -> Iterator[Item]:
         if self._nested:
             raise UnusableSourceError("N1", "an index inside an index is not followed")
         seen: set[str] = set()
         for child in self._pages(found, "sitemapindex"):
-            if not isinstance(child, Record):
+            if not isinstance(child, SourceRecord):
                 yield child
             elif child.loc in seen:
-                yield Refusal(child.where, "N4", "listed twice; read once", child.loc)
+                yield RecordRefusal(child.where, "N4", "listed twice; read once", child.loc)
             else:
                 seen.add(child.loc)
                 yield from self._child(child)
 
-    def _child(self, child: Record) -> Iterator[Item]:
+    def _child(self, child: SourceRecord) -> Iterator[Item]:
         try:
             with self._open(child.loc) as document:
                 yield from _Reader(document, self._http, nested=True).items()
         except SourceError as error:
             rule = error.rule if isinstance(error, UnusableSourceError) else "N4"
-            yield Refusal(child.where, rule, str(error), child.loc, whole=True)
+            yield RecordRefusal(child.where, rule, str(error), child.loc, whole=True)
 
     def _open(self, loc: str) -> Document:
         place = self._document.place
@@ -208,7 +209,7 @@ class _Reader:
         return open_file(path)
 
 
-def _read_head(body: Body, least: int = CHUNK) -> bytes:
+def _read_head(body: SourceBody, least: int = CHUNK) -> bytes:
     """At least `least` bytes, or all there are: CHUNK is enough to decide what a document is."""
     head = b""
     for chunk in body:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from shared.errors import SourceError
-from worker.sources.access import Access
+from worker.sources.csv_pages import EXTRAS, FIELDS, record
 from worker.sources.ndjson import unlisted
-from worker.sources.records import Item, Refusal, Tally
-from worker.sources.tables import EXTRAS, FIELDS, record
+from worker.sources.records import Item, RecordRefusal, SourceCounts
+from worker.sources.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -28,7 +28,7 @@ _MISSING = (
 )
 
 
-def read_sql(address: str, access: Access) -> Iterator[Item]:
+def read_sql(address: str, access: SourceOptions) -> Iterator[Item]:
     """Every row of `access.query` in the database at `address`, an SQLAlchemy URL.
 
     `access.key` is its password, if the URL has none. The order is that of the query, which should
@@ -101,7 +101,7 @@ def _rows(url: URL, query: str, name: str) -> Iterator[Item]:
             if not found.returns_rows:
                 raise SourceError(f"{name}: the query gives no rows: it must be a SELECT")
             columns = [column.strip().lower() for column in found.keys()]  # noqa: SIM118
-            tally = Tally(name)
+            tally = SourceCounts(name)
             _check(columns, name, tally)
             for number, row in enumerate(found, 1):
                 yield _page(columns, row, f"{name}#{number}")
@@ -110,7 +110,7 @@ def _rows(url: URL, query: str, name: str) -> Iterator[Item]:
         engine.dispose()
 
 
-def _check(columns: list[str], name: str, tally: Tally) -> None:
+def _check(columns: list[str], name: str, tally: SourceCounts) -> None:
     if "loc" not in columns:
         raise SourceError(f"{name}: the query has no column loc; there are: {', '.join(columns)}")
     for column in sorted(set(columns) - FIELDS - EXTRAS - _FLAGS):
@@ -125,7 +125,7 @@ def _page(columns: list[str], row: Sequence[Any], where: str) -> Item:
         flags["noindex"] = bool(flags["noindex"])  # some databases say 0 and 1
     flags = {name: value for name, value in flags.items() if value is not None}
     why = unlisted({**flags, "loc": texts["loc"]})
-    return Refusal(where, "L8", why, texts["loc"]) if why else record(texts, where)
+    return RecordRefusal(where, "L8", why, texts["loc"]) if why else record(texts, where)
 
 
 def _text(value: object) -> str:

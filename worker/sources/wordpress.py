@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 from shared.errors import SourceError
-from worker.sources.access import Access
 from worker.sources.json_api import JsonApi, text
-from worker.sources.pages import check_loc
-from worker.sources.records import STATED, Item, Record, Refusal
+from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
+from worker.sources.source_options import SourceOptions
+from worker.sources.xml.entry_records import check_loc
 
 PER_PAGE = 100
 """As many as WordPress gives at once."""
@@ -27,7 +27,7 @@ _SILENT = STATED - {"lastmod"} | {"section"}
 _TOO_OFTEN = 100
 
 
-def read_wordpress(address: str, access: Access) -> Iterator[Item]:
+def read_wordpress(address: str, access: SourceOptions) -> Iterator[Item]:
     """Every page of the site at `address`, collection by collection, the oldest first.
 
     The section of a page is the name of its collection. Raises SourceError if one cannot be read
@@ -42,7 +42,7 @@ def read_wordpress(address: str, access: Access) -> Iterator[Item]:
         if not wanted:
             home = text(site.index.get("home")) or root
             # Of the home page itself no date is known.
-            yield Record(urljoin(f"{home}/", "."), home, silent=_SILENT | STATED)
+            yield SourceRecord(urljoin(f"{home}/", "."), home, silent=_SILENT | STATED)
         types = site.types()
         for name in wanted or [*types, "categories", "tags"]:
             if name in types:
@@ -94,9 +94,9 @@ class _Site:
             where, loc = f"{name}#{row['id']}", text(row.get("link"))
             content = row.get("content")
             if row.get("status", "publish") != "publish":
-                yield Refusal(where, "L8", f"its status is {row['status']}", loc)
+                yield RecordRefusal(where, "L8", f"its status is {row['status']}", loc)
             elif isinstance(content, dict) and content.get("protected"):
-                yield Refusal(where, "L8", "it is protected by a password", loc)
+                yield RecordRefusal(where, "L8", "it is protected by a password", loc)
             else:
                 changed = text(row.get("modified_gmt"))
                 yield _record(loc, where, name, f"{changed}Z" if changed else None)
@@ -147,8 +147,10 @@ class _Site:
         return rows, int(stated)
 
 
-def _record(loc: str, where: str, section: str, lastmod: str | None) -> Record | Refusal:
+def _record(
+    loc: str, where: str, section: str, lastmod: str | None
+) -> SourceRecord | RecordRefusal:
     silent = _SILENT if lastmod else _SILENT | {"lastmod"}
-    return check_loc(loc, where) or Record(
+    return check_loc(loc, where) or SourceRecord(
         loc, where, lastmod, extra={"section": section}, silent=silent
     )

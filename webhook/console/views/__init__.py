@@ -1,4 +1,6 @@
-"""The pages, a module each: `install` registers one in the frame."""
+"""The pages of the console, one module with `install` for each; not what several of them share
+(webhook/console).
+"""
 
 from __future__ import annotations
 

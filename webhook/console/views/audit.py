@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from webhook.console.frame import Frame, Shown, asked_for
+from webhook.console.page_registry import PageRegistry, Shown, asked_for
 
 ROWS = 50
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Audit."""
 
     def show() -> Shown:

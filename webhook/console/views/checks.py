@@ -8,12 +8,19 @@ from typing import Any, NamedTuple
 from flask import g
 from werkzeug.datastructures import MultiDict
 
-from shared import urls
+from shared.config.site import Site
 from shared.errors import UrlError
-from shared.sites import Site
-from shared.store.checks import ERROR, OK, Checks, Compared, Finding, Sample
-from webhook.console import asking, checked
-from webhook.console.frame import Done, Frame, Shown
+from shared.sitemap import urls
+from shared.store.operations.checks import (
+    ERROR,
+    OK,
+    CheckFinding,
+    CheckStore,
+    ComparisonSummary,
+    FindingSample,
+)
+from webhook.console import check_results, form_fields
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown
 
 SOME = 5
 """Samples that are shown at once; the others when somebody wants them."""
@@ -34,7 +41,7 @@ _DIFFERING = {
 }
 
 
-class Found(NamedTuple):
+class FindingRow(NamedTuple):
     """A page or file in a finding: its name, what is the matter, the address that shows it."""
 
     where: str
@@ -42,21 +49,21 @@ class Found(NamedTuple):
     href: str
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Checks, and the action `check`."""
     services = frame.services
 
     def show() -> Shown:
         name = frame.site()
-        site, checks = services.sites[name], Checks(services.client, name)
+        site, checks = services.sites[name], CheckStore(services.client, name)
         report, compared = checks.last()
-        findings, running, asked = checked.of_check(report), checks.progress(), checks.asked()
+        findings, running, asked = check_results.of_check(report), checks.progress(), checks.asked()
         values: dict[str, Any] = {
             "name": name, "report": report, "hours": services.settings.checks_hours,
-            "summary": checked.summary(findings),
-            "grade": checked.GRADES[findings[0].severity] if findings else "",
+            "summary": check_results.summary(findings),
+            "grade": check_results.GRADES[findings[0].severity] if findings else "",
             "cards": [_card(frame, name, each) for each in findings if each.severity != OK],
-            "right": checked.wrong(findings, OK), "running": running,
+            "right": check_results.wrong(findings, OK), "running": running,
             "doing": _DOING.get(running.what, running.what) if running else "",
             "asked": [
                 (who, at / 1000) for who, at in asked.items()
@@ -68,25 +75,29 @@ def install(frame: Frame) -> None:
         }  # fmt: skip
         return Shown("checks.html", values)
 
-    def ask(form: MultiDict[str, str]) -> Done:
-        name = asking.site_of(services, form)
-        Checks(services.client, name).ask(g.user)
+    def ask(form: MultiDict[str, str]) -> ActionDone:
+        name = form_fields.site_of(services, form)
+        CheckStore(services.client, name).ask(g.user)
         said = "no worker is alive" if services.idle(name) else "a worker begins within seconds"
-        return Done(f"asked for a check: {said}", name, back=frame.address("Checks", site=name))
+        return ActionDone(
+            f"asked for a check: {said}", name, back=frame.address("Checks", site=name)
+        )
 
     frame.page("Checks", "/checks", show, per_site=True, live=True)
     frame.action("check", "/checks/now", ask)
 
 
-def _card(frame: Frame, name: str, finding: Finding) -> dict[str, Any]:
+def _card(frame: PageRegistry, name: str, finding: CheckFinding) -> dict[str, Any]:
     """One finding on the page."""
     ours = finding.check != "extra-file"  # no page of the console is about a file of others
-    samples = [_found(frame, name, each) if ours else Found(*each, "") for each in finding.samples]
-    todo = checked.pieces(finding.todo)
+    samples = [
+        _found(frame, name, each) if ours else FindingRow(*each, "") for each in finding.samples
+    ]
+    todo = check_results.pieces(finding.todo)
     commands = [_filled(piece, frame, name, finding.samples) for piece, runs in todo if runs]
     return {
         "check": finding.check, "title": finding.check.replace("-", " ").capitalize(),
-        "grade": checked.GRADES[finding.severity], "severity": finding.severity,
+        "grade": check_results.GRADES[finding.severity], "severity": finding.severity,
         "found": finding.found, "means": finding.means, "todo": todo,
         "commands": list(dict.fromkeys(commands)),
         "samples": samples[:SOME], "others": samples[SOME:],
@@ -94,7 +105,9 @@ def _card(frame: Frame, name: str, finding: Finding) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _filled(line: str, frame: Frame, name: str, samples: Sequence[Sample]) -> tuple[str, ...]:
+def _filled(
+    line: str, frame: PageRegistry, name: str, samples: Sequence[FindingSample]
+) -> tuple[str, ...]:
     """A command of a finding for this site, and for its first sample."""
     sourced = bool(frame.services.sites[name].source.get_secret_value())
     words = {"SOURCE": "configured"} if sourced else {}
@@ -104,27 +117,29 @@ def _filled(line: str, frame: Frame, name: str, samples: Sequence[Sample]) -> tu
     return filled if filled[0] != "sitemapd" else (*filled, "--site", name)
 
 
-def _found(frame: Frame, name: str, sample: Sample) -> Found:
+def _found(frame: PageRegistry, name: str, sample: FindingSample) -> FindingRow:
     """A sample with the address of the page that shows it, empty if there is none."""
     site = frame.services.sites[name]
-    if file := checked.file_of(site, sample.where):
-        return Found(*sample, frame.address("Files", site=name, file=file))
+    if file := check_results.file_of(site, sample.where):
+        return FindingRow(*sample, frame.address("Files", site=name, file=file))
     try:
         urls.canonical(sample.where, site.base)
     except UrlError:
-        return Found(*sample, "")
-    return Found(*sample, frame.address("Page inspector", site=name, loc=sample.where))
+        return FindingRow(*sample, "")
+    return FindingRow(*sample, frame.address("Page inspector", site=name, loc=sample.where))
 
 
-def _differing(frame: Frame, name: str, compared: Compared | None) -> list[dict[str, Any]]:
+def _differing(
+    frame: PageRegistry, name: str, compared: ComparisonSummary | None
+) -> list[dict[str, Any]]:
     """The kinds of pages that a comparison found, with some of each."""
     rows = []
-    for what, count in checked.differing(compared):
-        named: Iterable[Sample] = compared.samples.get(what, ()) if compared else ()
+    for what, count in check_results.differing(compared):
+        named: Iterable[FindingSample] = compared.samples.get(what, ()) if compared else ()
         samples = [_found(frame, name, each) for each in named]
         rows.append(
             {
-                "check": what, "title": what.capitalize(), "grade": checked.GRADES[ERROR],
+                "check": what, "title": what.capitalize(), "grade": check_results.GRADES[ERROR],
                 "found": count, "means": _DIFFERING[what], "samples": samples[:SOME],
                 "others": samples[SOME:], "unnamed": max(0, count - len(samples)),
             }

@@ -10,9 +10,9 @@ from werkzeug.datastructures import MultiDict
 from shared.admin.curl import curl
 from shared.admin.timeline import Timeline
 from shared.errors import InvalidError
-from shared.events import Event, SchemaError
-from webhook.console import asking, diff
-from webhook.console.frame import Done, Frame, Shown, asked_for
+from shared.events.event import Event, SchemaError
+from webhook.console import diff, form_fields
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 STATES: Mapping[str, tuple[str, str, str]] = {
     "waiting": ("busy", "Waiting", "Accepted and safe; nothing is decided yet."),
@@ -29,7 +29,7 @@ STATES: Mapping[str, tuple[str, str, str]] = {
 _MAY_CHANGE = frozenset({"waiting", "in flight", "applied", "held"})
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page of an event, and the action `event replay`."""
     services = frame.services
 
@@ -42,20 +42,20 @@ def install(frame: Frame) -> None:
             return Shown("event.html", values | {"found": None, "problem": str(error)}, 404)
         return Shown("event.html", values | _values(frame, name, found))
 
-    def replay(form: MultiDict[str, str]) -> Done:
-        name, ident = asking.site_of(services, form), form.get("id", "")
+    def replay(form: MultiDict[str, str]) -> ActionDone:
+        name, ident = form_fields.site_of(services, form), form.get("id", "")
         actions, as_sent = services.events(name), bool(form.get("as_sent"))
         words = [ident, "--as-sent"] if as_sent else [ident]
         outcome = actions.replay(actions.stored([ident]), words, newest=not as_sent)
         services.waker.wake(name)
         back = frame.address("Event", site=name, id=outcome.ids[0])
-        return Done(outcome.said, name, outcome.subject, back=back)
+        return ActionDone(outcome.said, name, outcome.subject, back=back)
 
     frame.part("Events", "event", "/events/one", show, live=True)
     frame.action("event replay", "/events/replay", replay)
 
 
-def _values(frame: Frame, name: str, found: Timeline) -> dict[str, Any]:
+def _values(frame: PageRegistry, name: str, found: Timeline) -> dict[str, Any]:
     site, services = frame.services.sites[name], frame.services
     waits, steps = found.state in {"waiting", "in flight"}, {step.step for step in found.steps}
     return {

@@ -7,14 +7,14 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
-from shared import urls
-from shared.admin.events import KINDS, Wanted
+from shared.admin.events import KINDS, EventFilter
 from shared.admin.outcomes import is_id
 from shared.errors import InvalidError, UrlError
-from shared.store.queues import EVENTS
-from webhook.console import rows
-from webhook.console.frame import Frame, Shown, asked_for
-from webhook.console.rows import Row
+from shared.sitemap import urls
+from shared.store.operations.queues import EVENTS
+from webhook.console import table_rows
+from webhook.console.page_registry import PageRegistry, Shown, asked_for
+from webhook.console.table_rows import TableRow
 
 ROWS = 50
 LOOKED_AT = 5_000
@@ -28,14 +28,14 @@ SINCE = {
 _STEP = 500
 
 
-class Found(NamedTuple):
+class EventSearch(NamedTuple):
     """Rows, and from where on there may be more."""
 
-    rows: list[Row]
+    rows: list[TableRow]
     older: str
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Events."""
     services = frame.services
 
@@ -50,7 +50,7 @@ def install(frame: Frame) -> None:
             "oldest": None if waits.oldest_ms is None else waits.oldest_ms / 1000,
             "paused": queues.paused().get(EVENTS), "command": _command(name, asked),
         }  # fmt: skip
-        look: Callable[..., Found]
+        look: Callable[..., EventSearch]
         look = {FAILED: _failed, WAITING: _waiting}.get(asked["kind"], _happened)
         try:
             found = look(frame, name, asked, before)
@@ -68,7 +68,7 @@ def install(frame: Frame) -> None:
     frame.page("Events", "/events", show, per_site=True, live=True)
 
 
-def filters(frame: Frame, name: str) -> dict[str, str]:
+def filters(frame: PageRegistry, name: str) -> dict[str, str]:
     """What the address chooses: a URL as it is stored, or all that have a part of one."""
     asked = {key: asked_for(key) for key in ASKED}
     url = asked["url"]
@@ -87,40 +87,40 @@ def _command(name: str, asked: Mapping[str, str]) -> tuple[str, ...]:
     return ("sitemapd", "event", "list", *words, "--site", name)
 
 
-def _happened(frame: Frame, name: str, asked: Mapping[str, str], before: str) -> Found:
-    found = frame.services.events(name).look(Wanted.of(**asked), before, ROWS, LOOKED_AT)
-    return Found([rows.of_past(past) for past in found.found], found.older)
+def _happened(frame: PageRegistry, name: str, asked: Mapping[str, str], before: str) -> EventSearch:
+    found = frame.services.events(name).look(EventFilter.of(**asked), before, ROWS, LOOKED_AT)
+    return EventSearch([table_rows.of_past(past) for past in found.found], found.older)
 
 
-def _failed(frame: Frame, name: str, asked: Mapping[str, str], before: str) -> Found:
+def _failed(frame: PageRegistry, name: str, asked: Mapping[str, str], before: str) -> EventSearch:
     letters = frame.services.dead(name).latest(before=before if is_id(before) else "")
-    seen = ((letter.id, rows.of_letter(letter)) for letter in islice(letters, LOOKED_AT))
-    return _some(seen, Wanted.of(**{**asked, "kind": ""}))
+    seen = ((letter.id, table_rows.of_letter(letter)) for letter in islice(letters, LOOKED_AT))
+    return _some(seen, EventFilter.of(**{**asked, "kind": ""}))
 
 
-def _waiting(frame: Frame, name: str, asked: Mapping[str, str], before: str) -> Found:
+def _waiting(frame: PageRegistry, name: str, asked: Mapping[str, str], before: str) -> EventSearch:
     queues = frame.services.queues(name)
 
-    def oldest(after: str) -> Iterator[tuple[str, Row]]:
+    def oldest(after: str) -> Iterator[tuple[str, TableRow]]:
         for _ in range(LOOKED_AT // _STEP):
             some = queues.oldest(_STEP, after)
             for queued in some:
-                yield queued.received.id, rows.of_queued(queued)
+                yield queued.received.id, table_rows.of_queued(queued)
             if len(some) < _STEP:
                 return
             after = some[-1].received.id
 
     seen = oldest(before if is_id(before) else "")
-    return _some(seen, Wanted.of(**{**asked, "kind": ""}))
+    return _some(seen, EventFilter.of(**{**asked, "kind": ""}))
 
 
-def _some(seen: Iterable[tuple[str, Row]], wanted: Wanted) -> Found:
+def _some(seen: Iterable[tuple[str, TableRow]], wanted: EventFilter) -> EventSearch:
     """The first ROWS of what was `seen` that are `wanted`."""
-    found, last, count = list[Row](), "", 0
+    found, last, count = list[TableRow](), "", 0
     for ident, row in seen:
         if len(found) == ROWS:
-            return Found(found, last)
+            return EventSearch(found, last)
         last, count = ident, count + 1
         if wanted.fits(row.subject, row.why, int(row.at * 1000)):
             found.append(row)
-    return Found(found, last if count == LOOKED_AT else "")
+    return EventSearch(found, last if count == LOOKED_AT else "")

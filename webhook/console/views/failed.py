@@ -9,10 +9,10 @@ from typing import Any
 from flask import request
 from werkzeug.datastructures import MultiDict
 
-from shared.admin.dead import Choice, DeadActions, Group
+from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter, DeadLetterGroup
 from shared.admin.outcomes import is_id
-from webhook.console import asking, rows
-from webhook.console.frame import Done, Frame, Shown, asked_for
+from webhook.console import form_fields, table_rows
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 GROUPED = 5_000
 """How many of the newest letters the page puts into groups."""
@@ -22,7 +22,7 @@ MOST = 10_000
 VERBS = {"retry": "Try again", "discard": "Forget"}
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Failed with its actions, and the page before they do more than one."""
     services = frame.services
 
@@ -42,28 +42,30 @@ def install(frame: Frame) -> None:
         values = {
             "name": name, "verb": verb, "label": VERBS[verb], "fields": _fields(name, choice),
             "events": len(letters), "most": MOST, "choice": choice,
-            "sample": [rows.of_letter(letter) for letter in letters[: -SAMPLE - 1 : -1]],
+            "sample": [table_rows.of_letter(letter) for letter in letters[: -SAMPLE - 1 : -1]],
             "command": _commands(name, choice)[verb],
         }  # fmt: skip
         return Shown("failed_ask.html", values)
 
-    def retry(form: MultiDict[str, str]) -> Done:
-        name, choice = asking.site_of(services, form), _choice(form)
+    def retry(form: MultiDict[str, str]) -> ActionDone:
+        name, choice = form_fields.site_of(services, form), _choice(form)
         dead = services.dead(name)
-        asking.expect(form, len(dead.chosen(choice)))
+        form_fields.expect(form, len(dead.chosen(choice)))
         outcome = dead.retry(choice)
         services.waker.wake(name)
         back = frame.address("Failed", site=name)
         if choice.ids and outcome.ids:
             back = frame.address("Event", site=name, id=outcome.ids[0])
-        return Done(outcome.said, name, outcome.subject, back=back)
+        return ActionDone(outcome.said, name, outcome.subject, back=back)
 
-    def discard(form: MultiDict[str, str]) -> Done:
-        name, choice = asking.site_of(services, form), _choice(form)
+    def discard(form: MultiDict[str, str]) -> ActionDone:
+        name, choice = form_fields.site_of(services, form), _choice(form)
         dead = services.dead(name)
-        asking.expect(form, len(dead.chosen(choice)), exactly=True)
+        form_fields.expect(form, len(dead.chosen(choice)), exactly=True)
         outcome = dead.discard(choice)
-        return Done(outcome.said, name, outcome.subject, back=frame.address("Failed", site=name))
+        return ActionDone(
+            outcome.said, name, outcome.subject, back=frame.address("Failed", site=name)
+        )
 
     def save() -> tuple[str, Iterable[bytes]]:
         name = frame.site()
@@ -77,8 +79,8 @@ def install(frame: Frame) -> None:
     frame.action("dead discard", "/failed/discard", discard)
 
 
-def _group(name: str, group: Group) -> dict[str, Any]:
-    choice = Choice(error=group.error)
+def _group(name: str, group: DeadLetterGroup) -> dict[str, Any]:
+    choice = DeadLetterFilter(error=group.error)
     return {
         "group": group, "first": group.first_ms / 1000, "last": group.last_ms / 1000,
         "examples": list(zip(group.ids, group.examples, strict=True)),
@@ -86,7 +88,7 @@ def _group(name: str, group: Group) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _letters(frame: Frame, name: str, dead: DeadActions, error: str) -> dict[str, Any]:
+def _letters(frame: PageRegistry, name: str, dead: DeadLetterActions, error: str) -> dict[str, Any]:
     """The values of the page of one group."""
     before = asked_for("before")
     found = dead.latest(error, before if is_id(before) else "")
@@ -94,30 +96,30 @@ def _letters(frame: Frame, name: str, dead: DeadActions, error: str) -> dict[str
     here = {"site": name, "error": error}
     older = letters[ROWS - 1].id if len(letters) > ROWS else ""
     return {
-        "error": error, "commands": _commands(name, Choice(error=error)),
-        "letters": [(letter, rows.of_letter(letter)) for letter in letters[:ROWS]],
+        "error": error, "commands": _commands(name, DeadLetterFilter(error=error)),
+        "letters": [(letter, table_rows.of_letter(letter)) for letter in letters[:ROWS]],
         "older": frame.address("Failed", **here, before=older) if older else "",
         "newest": frame.address("Failed", **here) if before else "",
     }  # fmt: skip
 
 
-def _choice(given: Mapping[str, str]) -> Choice:
+def _choice(given: Mapping[str, str]) -> DeadLetterFilter:
     """What an address or a form chooses: one by its id, those with an error, or all."""
     if ident := given.get("id"):
-        return Choice((ident,))
+        return DeadLetterFilter((ident,))
     if (error := given.get("error")) is not None:
         # Forms send every line feed as CRLF (HTML, constructing the entry list).
-        return Choice(error=error.replace("\r\n", "\n"), most=MOST)
-    return Choice(everything=given.get("all") == "yes", most=MOST)
+        return DeadLetterFilter(error=error.replace("\r\n", "\n"), most=MOST)
+    return DeadLetterFilter(everything=given.get("all") == "yes", most=MOST)
 
 
-def _fields(name: str, choice: Choice) -> dict[str, str]:
+def _fields(name: str, choice: DeadLetterFilter) -> dict[str, str]:
     """The same again, for a form."""
     if choice.ids:
         return {"site": name, "id": choice.ids[0]}
     return {"site": name} | ({"all": "yes"} if choice.error is None else {"error": choice.error})
 
 
-def _commands(name: str, choice: Choice | None = None) -> dict[str, tuple[str, ...]]:
-    words = (choice or Choice(everything=True)).words()
+def _commands(name: str, choice: DeadLetterFilter | None = None) -> dict[str, tuple[str, ...]]:
+    words = (choice or DeadLetterFilter(everything=True)).words()
     return {verb: ("sitemapd", "dead", verb, *words, "--site", name) for verb in VERBS}

@@ -11,26 +11,26 @@ from werkzeug.datastructures import MultiDict
 
 from shared.admin.files import FileActions, FileRow
 from shared.admin.outcomes import is_id
-from shared.admin.restoring import Rollback, summary
+from shared.admin.rollback import Rollback, summary
 from shared.errors import Fault, InvalidError
-from shared.shards import Shard
-from shared.store.checks import Checks
-from shared.store.revisions import Revision, Revisions
-from webhook.console import asking, checked
+from shared.sitemap.shards import Shard
+from shared.store.operations.checks import CheckStore
+from shared.store.publishing.revisions import Revision, Revisions
+from webhook.console import check_results, form_fields
 from webhook.console.diff import marked
-from webhook.console.frame import Done, Frame, Shown, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 ROWS = 50
 REVISIONS = 20
 LINES = 40
 SOME = 5
 ON_FILES = {"served", "served-type", "served-validators", "missing-file", "different-file"}
-"""The checks (worker/examining/wording.py) whose samples are files."""
+"""The checks (worker/checks/catalog.py) whose samples are files."""
 
 _GRADES = {"current": "good", "dirty": "busy", "held": "warn", "gone": "quiet"}
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Files with a page for each file and revision, and the action `files_rollback`."""
 
     def show() -> Shown:
@@ -56,8 +56,8 @@ def install(frame: Frame) -> None:
         }  # fmt: skip
         return Shown("files.html", values)
 
-    def roll(form: MultiDict[str, str]) -> Done:
-        name = asking.site_of(frame.services, form)
+    def roll(form: MultiDict[str, str]) -> ActionDone:
+        name = form_fields.site_of(frame.services, form)
         file, to = form.get("subject", ""), form.get("to", "")
         shard, rolling = _files(frame, name).shard(file), _rollback(frame, name)
         plan = rolling.plan(shard, to)
@@ -65,7 +65,7 @@ def install(frame: Frame) -> None:
             detail = f"that is another outcome by now, {summary(plan)}: look again"
             raise InvalidError(Fault(file, "revision", detail))
         done = rolling.execute(shard, to, plan)
-        return Done(
+        return ActionDone(
             done.said, name, done.subject, back=frame.address("Files", site=name, file=file)
         )
 
@@ -73,7 +73,7 @@ def install(frame: Frame) -> None:
     frame.action("files rollback", "/files/rollback", roll)
 
 
-def _file(frame: Frame, name: str, file: str) -> Shown:
+def _file(frame: PageRegistry, name: str, file: str) -> Shown:
     """The page of one file, of what one publish changed there, or of taking that back."""
     files = _files(frame, name)
     try:
@@ -100,15 +100,15 @@ def _file(frame: Frame, name: str, file: str) -> Shown:
     return Shown("file.html", values)
 
 
-def _served(frame: Frame, name: str, rows: Sequence[FileRow]) -> dict[str, Any]:
+def _served(frame: PageRegistry, name: str, rows: Sequence[FileRow]) -> dict[str, Any]:
     """Whether files are handed out as they were published, by the last check."""
-    checks = Checks(frame.services.client, name)
+    checks = CheckStore(frame.services.client, name)
     report = checks.latest()
-    found = checked.served(report, checks.seen(), rows)
+    found = check_results.served(report, checks.seen(), rows)
     return {"served": found, "asked": report.ended_ms / 1000 if report and found else None}
 
 
-def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:
+def _revision(frame: PageRegistry, name: str, shard: Shard, at: str) -> dict[str, Any]:
     """What the page of a revision shows: some of its lines before and after."""
     revision = _kept(frame, name, shard, at)
     lines = revision.lines or ()
@@ -123,7 +123,7 @@ def _revision(frame: Frame, name: str, shard: Shard, at: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plan(frame: Frame, name: str, shard: Shard, to: str) -> dict[str, Any]:
+def _plan(frame: PageRegistry, name: str, shard: Shard, to: str) -> dict[str, Any]:
     """What the page of a rollback shows: what it would come to."""
     revision = _kept(frame, name, shard, to)
     try:
@@ -143,7 +143,7 @@ def _plan(frame: Frame, name: str, shard: Shard, to: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kept(frame: Frame, name: str, shard: Shard, at: str) -> Revision:
+def _kept(frame: PageRegistry, name: str, shard: Shard, at: str) -> Revision:
     """The revision of `shard` at this place; InvalidError if it is not kept."""
     found = Revisions(frame.services.client, name).get(at) if is_id(at) else []
     if not found or found[0].shard != shard:
@@ -156,13 +156,13 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
 
 
-def _checks(frame: Frame, name: str) -> Checks:
-    return Checks(frame.services.client, name)
+def _checks(frame: PageRegistry, name: str) -> CheckStore:
+    return CheckStore(frame.services.client, name)
 
 
-def _files(frame: Frame, name: str) -> FileActions:
+def _files(frame: PageRegistry, name: str) -> FileActions:
     return FileActions(frame.services.client, name, frame.services.sites[name])
 
 
-def _rollback(frame: Frame, name: str) -> Rollback:
+def _rollback(frame: PageRegistry, name: str) -> Rollback:
     return Rollback(frame.services.client, name, frame.services.sites[name])

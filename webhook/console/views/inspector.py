@@ -7,15 +7,15 @@ from typing import Any
 
 from flask import request
 
-from shared import urls
 from shared.errors import UrlError
-from webhook.console.frame import Frame, Shown, asked_for
+from shared.sitemap import urls
+from webhook.console.page_registry import PageRegistry, Shown, asked_for
 
 _AS_LISTED = ("lastmod", "changefreq", "priority")
 _NESTED = ("images", "videos", "news", "alternates")
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Page inspector."""
 
     def show() -> Shown:
@@ -39,7 +39,7 @@ def install(frame: Frame) -> None:
     frame.page("Page inspector", "/inspector", show)
 
 
-def _site_of(frame: Frame, loc: str, asked: str) -> tuple[str, str]:
+def _site_of(frame: PageRegistry, loc: str, asked: str) -> tuple[str, str]:
     """The site that `loc` can be on, or why it can be on none."""
     refused = ""
     for name in [asked] if asked else frame.services.sites:

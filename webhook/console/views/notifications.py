@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from itertools import islice, pairwise
 from typing import Any
@@ -10,12 +9,13 @@ from urllib.parse import urlsplit
 
 from werkzeug.datastructures import MultiDict
 
+from shared.clock import now_ms
 from shared.errors import Fault, InvalidError
-from shared.store import crawled
-from shared.store.notices import FATES, Breaker, Notices
-from shared.store.queues import NOTIFY, Queues
-from webhook.console import asking, words
-from webhook.console.frame import Done, Frame, Shown, asked_for
+from shared.store.notify.notification_queue import FATES, Breaker, NotificationQueue
+from shared.store.operations import crawl_report
+from shared.store.operations.queues import NOTIFY, Queues
+from webhook.console import form_fields, template_filters
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 ROWS = 50
 LETTERS = 9
@@ -23,16 +23,16 @@ LETTERS = 9
 SOME = 3
 
 _GRADES = {"done": "good", "pending": "good", "too many": "warn", "held back": "warn"}
-"""Of outcomes (worker/notify/contract.py); the others are failures."""
+"""Of outcomes (worker/notify/engine.py); the others are failures."""
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Notifications, and the action `notify replay`."""
     services = frame.services
 
     def show() -> Shown:
         name = frame.site()
-        notices, now = Notices(services.client, name), _now_ms()
+        notices, now = NotificationQueue(services.client, name), now_ms()
         configured = services.sites[name].notify.engines
         breakers = notices.breakers()
         at = min(_number(asked_for("page")), FATES // ROWS)
@@ -54,20 +54,24 @@ def install(frame: Frame) -> None:
         }  # fmt: skip
         return Shown("notifications.html", values)
 
-    def replay(form: MultiDict[str, str]) -> Done:
-        name, engine = asking.site_of(services, form), form.get("subject", "")
+    def replay(form: MultiDict[str, str]) -> ActionDone:
+        name, engine = form_fields.site_of(services, form), form.get("subject", "")
         if engine not in services.sites[name].notify.engines:
             raise InvalidError(Fault(engine[:80], "config", f"is not configured for {name}"))
-        count = Notices(services.client, name).replay([engine], _now_ms())
-        said = f"{words.plural(count, 'page')} told again, none left alone"
-        return Done(said, name, engine, back=frame.address("Notifications", site=name))
+        count = NotificationQueue(services.client, name).replay([engine], now_ms())
+        said = f"{template_filters.plural(count, 'page')} told again, none left alone"
+        return ActionDone(said, name, engine, back=frame.address("Notifications", site=name))
 
     frame.page("Notifications", "/notifications", show, per_site=True, live=True)
     frame.action("notify replay", "/notifications/replay", replay)
 
 
 def _engine(
-    notices: Notices, name: str, daily: int, breakers: Mapping[tuple[str, str], Breaker], now: int
+    notices: NotificationQueue,
+    name: str,
+    daily: int,
+    breakers: Mapping[tuple[str, str], Breaker],
+    now: int,
 ) -> dict[str, Any]:
     """One engine on the page."""
     mine = [(at, breaker) for (engine, at), breaker in breakers.items() if engine == name]
@@ -96,9 +100,9 @@ def host(endpoint: str) -> str:
         return "unknown"
 
 
-def crawl(frame: Frame, name: str) -> dict[str, Any] | None:
+def crawl(frame: PageRegistry, name: str) -> dict[str, Any] | None:
     """The last result of `sitemapd crawl` as rows of an engine and a kind; None if none is kept."""
-    report = crawled.load(frame.services.client, name)
+    report = crawl_report.load(frame.services.client, name)
     if report is None:
         return None
     bounds = _classes(report["bounds_s"])
@@ -115,7 +119,7 @@ def crawl(frame: Frame, name: str) -> dict[str, Any] | None:
 
 def _classes(bounds_s: Iterable[float]) -> list[str]:
     """What the columns of a histogram hold, in words."""
-    bounds = [words.span(bound) for bound in bounds_s]
+    bounds = [template_filters.span(bound) for bound in bounds_s]
     if not bounds:
         return []
     between = [f"{low} to {high}" for low, high in pairwise(bounds)]
@@ -129,7 +133,3 @@ def _said(classes: Iterable[str], counts: Iterable[int]) -> str:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

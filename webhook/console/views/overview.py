@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from werkzeug.datastructures import MultiDict
 
+from shared.admin.site_status import Inspector
 from shared.errors import Fault, InvalidError
-from shared.inspector import Inspector
-from shared.shards import Shard
-from shared.store.checks import ERROR, Checks, Compared, Report
-from shared.store.holds import Holds
-from shared.store.queues import DOOR, EVENTS, NOTIFY, PUBLISH
-from shared.store.resyncs import Resyncs
-from shared.store.stats import Stats
-from shared.store.workers import Workers
-from webhook.console import checked, pulse, words
-from webhook.console.frame import Done, Frame, Shown, asked_for
+from shared.sitemap.shards import Shard
+from shared.store.counting.counters import Counters
+from shared.store.operations.checks import ERROR, CheckReport, CheckStore, ComparisonSummary
+from shared.store.operations.queues import DOOR, EVENTS, NOTIFY, PUBLISH
+from shared.store.operations.resync_requests import ResyncRequests
+from shared.store.operations.worker_registry import WorkerRegistry
+from shared.store.publishing.shrink_holds import ShrinkHolds
+from webhook.console import check_results, hourly_charts, template_filters
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 from webhook.console.views import workers
 
 SITES = 50
@@ -51,7 +51,7 @@ class Concern(NamedTuple):
     see: str = ""
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Overview, and the action `confirm`."""
     services = frame.services
 
@@ -60,7 +60,7 @@ def install(frame: Frame) -> None:
         asked, last = asked_for("page"), max(len(names) - 1, 0) // SITES
         at = min(int(asked), last) if asked.isascii() and asked.isdigit() else 0
         shown = names[at * SITES : (at + 1) * SITES]
-        found = Workers(services.client, shown).list()
+        found = WorkerRegistry(services.client, shown).list()
         values = {
             "cards": [_card(frame, name) for name in shown],
             "workers": [(worker.name, *workers.state(worker)) for worker in found],
@@ -71,11 +71,11 @@ def install(frame: Frame) -> None:
         }  # fmt: skip
         return Shown("overview.html", values)
 
-    def confirm(form: MultiDict[str, str]) -> Done:
+    def confirm(form: MultiDict[str, str]) -> ActionDone:
         name, asked = form.get("site", ""), form.get("subject", "")
         if name not in services.sites:
             raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
-        holds = Holds(services.client, name)
+        holds = ShrinkHolds(services.client, name)
         found = [
             (shard, hold) for shard, hold in holds.held().items()
             if str(shard) == asked and str(hold.urls) == form.get("urls")
@@ -86,30 +86,32 @@ def install(frame: Frame) -> None:
         ((shard, hold),) = found
         holds.confirm({shard: hold.urls})
         said = f"{shard} may shrink from {hold.reference:,} to {hold.urls:,} pages"
-        return Done(said, name, asked)
+        return ActionDone(said, name, asked)
 
     frame.page("Overview", "/", show, live=True)
     frame.action("confirm", "/confirm", confirm)
 
 
-def _card(frame: Frame, name: str) -> Mapping[str, Any]:
+def _card(frame: PageRegistry, name: str) -> Mapping[str, Any]:
     """One site on the page."""
     client, sourced = frame.services.client, bool(frame.services.sites[name].source)
     status = _settled(frame.services.inspector(name))
-    report, against = Checks(client, name).last()
+    report, against = CheckStore(client, name).last()
     found = [*concerns(name, status, sourced=sourced), *doubts(report, against)]
     grade = min((concern.grade for concern in found), default="")  # bad before warn
     busy = status["waiting_events"] or status["dirty_files"]
     state = {"bad": "Needs you", "warn": "Look here"}.get(
         grade, "Working" if busy else "Up to date"
     )
-    last = max(Resyncs(client, name).last_ms() if sourced else 0, against.at_ms if against else 0)
+    last = max(
+        ResyncRequests(client, name).last_ms() if sourced else 0, against.at_ms if against else 0
+    )
     return {
         **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
-        **pulse.drawn(Stats(client, name).minutes(pulse.MINUTES), name),
+        **hourly_charts.drawn(Counters(client, name).minutes(hourly_charts.MINUTES), name),
         "drift": status["urls"] - status["published_urls"],
         "sourced": sourced, "compared": last / 1000 or None, "report": report,
-        "checked": checked.summary(checked.of_check(report)) if report else "",
+        "checked": check_results.summary(check_results.of_check(report)) if report else "",
         "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
     }  # fmt: skip
 
@@ -129,7 +131,7 @@ def drifts(status: Mapping[str, Any]) -> bool:
 
 
 def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator[Concern]:
-    """What of a site's `status` (shared.inspector) needs somebody, and what helps."""
+    """What of a site's `status` (shared.admin.site_status) needs somebody, and what helps."""
     if stopped := status["stopped"]:
         todo = f"What to do: {stopped['todo']}."
         yield Concern("bad", f"Nothing is published: {stopped['reason']}.", todo)
@@ -137,12 +139,13 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         said = f"The file of {single['shard']} is not published: {single['reason']}."
         yield Concern("bad", said, f"What to do: {single['todo']}.")
     if dead := status["dead_events"]:
-        said = f"{words.plural(dead, 'event')} failed five times and {'is' if dead == 1 else 'are'}"
+        failed = template_filters.plural(dead, "event")
+        said = f"{failed} failed five times and {'is' if dead == 1 else 'are'}"
         todo = "What they say about their pages is not published."
         yield Concern("bad", f"{said} set aside.", todo, see="console.failed")
     for each in status["failing"]:
         what = f"{each['loop']} ({each['part']})" if each["part"] else each["loop"]
-        ago = words.span(each["for_s"])
+        ago = template_filters.span(each["for_s"])
         said = f"{what.capitalize()} of the worker {each['worker']} is {each['state']} for {ago}."
         yield Concern("bad", said, each["reason"], see="console.workers")
     if paused := status["paused"]:
@@ -150,15 +153,14 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         todo = "It stays so until somebody lets it go on."
         yield Concern("warn", f"{said[:1].upper()}{said[1:]}.", todo, see="console.queues")
     if status["dirty_for_s"] > LATE_S:
-        late = words.span(status["dirty_for_s"])
+        late = template_filters.span(status["dirty_for_s"])
         todo = "Is a worker alive, is the disk full, may it write there? This says what differs:"
         yield Concern(
             "bad", f"Files have waited {late} to be published.", todo, _of(name, "verify")
         )
     if held := status["held"]:
-        said = (
-            f"The shrink guard holds {words.plural(len(held), 'file')} that would lose many pages."
-        )
+        files = template_filters.plural(len(held), "file")
+        said = f"The shrink guard holds {files} that would lose many pages."
         todo = (
             "Their new pages and edits wait as well. Confirm below if that is meant; else send the "
         )
@@ -168,26 +170,27 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         todo = "Nothing waits that would explain it. This says what differs; rebuild repairs it:"
         yield Concern("bad", said, todo, _of(name, "verify"))
     if asked := status["resync"]:
-        said = f"{words.plural(len(asked), 'resync')} waits for a comparison with the source."
+        resyncs = template_filters.plural(len(asked), "resync")
+        said = f"{resyncs} waits for a comparison with the source."
         more = () if sourced else ("--against", "SOURCE")
         todo = "" if sourced else "The site has no source configured: name one."
         yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
 
 
-def doubts(report: Report | None, compared: Compared | None) -> Iterator[Concern]:
+def doubts(report: CheckReport | None, compared: ComparisonSummary | None) -> Iterator[Concern]:
     """What of the last check, and of the last comparison with a source, needs somebody."""
-    if report and (wrong := checked.wrong(checked.of_check(report), ERROR)):
+    if report and (wrong := check_results.wrong(check_results.of_check(report), ERROR)):
         ago = _passed(report.ended_ms)
-        said = f"Checked {ago}: {words.plural(len(wrong), 'error')}."
+        said = f"Checked {ago}: {template_filters.plural(len(wrong), 'error')}."
         yield Concern("bad", said, f"{', '.join(wrong)}.", see="console.checks")
-    if compared and (found := checked.differing(compared)):
-        counts = ", ".join(f"{words.number(count)} {what}" for what, count in found)
+    if compared and (found := check_results.differing(compared)):
+        counts = ", ".join(f"{template_filters.number(count)} {what}" for what, count in found)
         said = f"Compared with the source {_passed(compared.at_ms)}: {counts}."
         yield Concern("bad", said, "", see="console.checks")
 
 
 def _passed(at_ms: int) -> str:
-    return f"{words.span(max(0.0, time.time() - at_ms / 1000))} ago"
+    return f"{template_filters.span(max(0.0, time.time() - at_ms / 1000))} ago"
 
 
 def _of(name: str, command: str) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from flask import g
 from werkzeug.datastructures import MultiDict
 
 from shared.admin.events import stored_lines
-from shared.admin.outcomes import Outcome
-from shared.admin.queues import Row, messages
+from shared.admin.outcomes import ActionOutcome
+from shared.admin.queues import QueueRow, messages
 from shared.errors import Fault, InvalidError
-from shared.store.queues import DOOR, EVENTS, NOTIFY, PAUSABLE, PUBLISH
-from webhook.console import asking, charts, rows, words
-from webhook.console.frame import Done, Frame, Shown, asked_for
+from shared.store.operations.queues import DOOR, EVENTS, NOTIFY, PAUSABLE, PUBLISH
+from webhook.console import charts, form_fields, table_rows, template_filters
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 SAMPLE = 10
 MOST_BACK = 100_000
@@ -39,7 +39,7 @@ class Kept(NamedTuple):
     events: int
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Queues with its actions, and the page before a purge."""
     services, told = frame.services, partial(_told, frame)
 
@@ -54,19 +54,19 @@ def install(frame: Frame) -> None:
         }  # fmt: skip
         return Shown("queues.html", values)
 
-    def pause(form: MultiDict[str, str]) -> Done:
-        name, queue = asking.site_of(services, form), form.get("queue", "")
+    def pause(form: MultiDict[str, str]) -> ActionDone:
+        name, queue = form_fields.site_of(services, form), form.get("queue", "")
         outcome = services.queues(name).pause(queue, g.user)
         return told(name, outcome)
 
-    def resume(form: MultiDict[str, str]) -> Done:
-        name, queue = asking.site_of(services, form), form.get("queue", "")
+    def resume(form: MultiDict[str, str]) -> ActionDone:
+        name, queue = form_fields.site_of(services, form), form.get("queue", "")
         outcome = services.queues(name).resume(queue)
         services.waker.wake(name)
         return told(name, outcome)
 
-    def drain(form: MultiDict[str, str]) -> Done:
-        name = asking.site_of(services, form)
+    def drain(form: MultiDict[str, str]) -> ActionDone:
+        name = form_fields.site_of(services, form)
         outcome = services.queues(name).drain(g.user)
         services.waker.wake(name)
         return told(name, outcome)
@@ -78,7 +78,7 @@ def install(frame: Frame) -> None:
     _purging(frame)
 
 
-def _purging(frame: Frame) -> None:
+def _purging(frame: PageRegistry) -> None:
     services, told = frame.services, partial(_told, frame)
 
     def ask() -> Shown:
@@ -86,23 +86,24 @@ def _purging(frame: Frame) -> None:
         queues = services.queues(name)
         values = {
             "name": name, "events": queues.waiting().events,
-            "sample": [rows.of_queued(queued) for queued in queues.oldest(SAMPLE)],
+            "sample": [table_rows.of_queued(queued) for queued in queues.oldest(SAMPLE)],
             "command": ("sitemapd", "queue", "purge", "--site", name),
         }  # fmt: skip
         return Shown("purge.html", values)
 
-    def purge(form: MultiDict[str, str]) -> Done:
-        name = asking.site_of(services, form)
+    def purge(form: MultiDict[str, str]) -> ActionDone:
+        name = form_fields.site_of(services, form)
         queues = services.queues(name)
-        asking.expect(form, queues.waiting().events)
+        form_fields.expect(form, queues.waiting().events)
         outcome = queues.purge()
         return told(name, outcome)
 
-    def put_back(form: MultiDict[str, str]) -> Done:
-        name, purged = asking.site_of(services, form), form.get("purge", "")
+    def put_back(form: MultiDict[str, str]) -> ActionDone:
+        name, purged = form_fields.site_of(services, form), form.get("purge", "")
         queues = services.queues(name)
         if queues.purges().get(purged, 0) > MOST_BACK:
-            detail = f"more than {words.number(MOST_BACK)} events: put it back by the command line"
+            most = template_filters.number(MOST_BACK)
+            detail = f"more than {most} events: put it back by the command line"
             raise InvalidError(Fault(purged, "purge", detail))
         events = stored_lines(queues.kept(purged))
         outcome = services.events(name).replay(events, (f"purge {purged}",), newest=False)
@@ -119,13 +120,13 @@ def _purging(frame: Frame) -> None:
     frame.action("queue put back", "/queues/put-back", put_back)
 
 
-def _told(frame: Frame, name: str, outcome: Outcome) -> Done:
-    return Done(outcome.said, name, outcome.subject, back=frame.address("Queues", site=name))
+def _told(frame: PageRegistry, name: str, outcome: ActionOutcome) -> ActionDone:
+    return ActionDone(outcome.said, name, outcome.subject, back=frame.address("Queues", site=name))
 
 
-def _card(name: str, row: Row) -> dict[str, Any]:
+def _card(name: str, row: QueueRow) -> dict[str, Any]:
     title, said, counted = TITLES[row.queue]
-    total = words.number(sum(row.minutes))
+    total = template_filters.number(sum(row.minutes))
     paused, door = row.paused, row.queue == DOOR
     stop = ("drain",) if door else ("pause", row.queue)
     return {

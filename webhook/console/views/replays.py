@@ -7,22 +7,22 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
-from shared.admin.events import Stored, Wanted
+from shared.admin.events import EventFilter, StoredEvent
 from shared.errors import Fault, InvalidError
-from webhook.console import asking, rows, words
-from webhook.console.frame import Done, Frame, Shown
+from webhook.console import form_fields, table_rows, template_filters
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown
 from webhook.console.views.events import ASKED, filters
 
 MOST = 10_000
 SAMPLE = 10
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page before a replay of many, and the action `event replay all`."""
     services = frame.services
 
-    def chosen(name: str, asked: Mapping[str, str]) -> list[Stored]:
-        return services.events(name).matching(Wanted.of(**asked), MOST + 1)
+    def chosen(name: str, asked: Mapping[str, str]) -> list[StoredEvent]:
+        return services.events(name).matching(EventFilter.of(**asked), MOST + 1)
 
     def show() -> Shown:
         name = frame.site()
@@ -36,16 +36,17 @@ def install(frame: Frame) -> None:
             found = chosen(name, asked)
         except InvalidError as error:
             return Shown("replay.html", values | {"problem": str(error)}, 422)
-        sample = [rows.of_stored(stored) for stored in found[-SAMPLE:][::-1]]
+        sample = [table_rows.of_stored(stored) for stored in found[-SAMPLE:][::-1]]
         return Shown("replay.html", values | {"found": found, "sample": sample})
 
-    def replay(form: MultiDict[str, str]) -> Done:
-        name = asking.site_of(services, form)
+    def replay(form: MultiDict[str, str]) -> ActionDone:
+        name = form_fields.site_of(services, form)
         asked = {key: form.get(key, "") for key in ASKED}
         found = chosen(name, asked)
-        asking.expect(form, len(found))
+        form_fields.expect(form, len(found))
         if len(found) > MOST:
-            detail = f"are more than {words.number(MOST)}: choose fewer, or use the command line"
+            most = template_filters.number(MOST)
+            detail = f"are more than {most}: choose fewer, or use the command line"
             raise InvalidError(Fault("events", "count", detail))
         if not found:
             raise InvalidError(Fault("events", "count", "no event is chosen"))
@@ -55,7 +56,7 @@ def install(frame: Frame) -> None:
         outcome = services.events(name).replay(found, said, newest=not as_sent, quiet=quiet)
         services.waker.wake(name)
         back = frame.address("Events", site=name)
-        return Done(outcome.said, name, outcome.subject, back=back)
+        return ActionDone(outcome.said, name, outcome.subject, back=back)
 
     frame.part("Events", "replay_all", "/events/replay-all", show)
     frame.action("event replay matching", "/events/replay-all/now", replay)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.notify.hubs import SUBSCRIBE
-from shared.robots import MAX_BYTES
-from shared.routing import family_of
-from shared.sites import Section, Site
-from shared.store.publishing import Publishing
-from shared.store.subscriptions import Subscription, Subscriptions
-from webhook.console.frame import Frame, Shown
+from shared.config.notify.hubs import SUBSCRIBE
+from shared.config.site import Section, Site
+from shared.domain.routing import family_of
+from shared.sitemap.robots import MAX_BYTES
+from shared.store.notify.subscriptions import Subscription, Subscriptions
+from shared.store.publishing.publish_state import PublishState
+from webhook.console.page_registry import PageRegistry, Shown
 
 SHOWN = (
     "base_url", "web_root", "form", "index", "pages", "hints", "emit_deprecated", "engines",
@@ -39,13 +39,13 @@ _HEX = re.compile("[0-9a-fA-F]{16,}")
 _MARKER = b"# BEGIN sitemapd"
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Sites."""
 
     def show() -> Shown:
         name = frame.site()
         site = frame.services.sites[name]
-        state = Publishing(frame.services.client, name)
+        state = PublishState(frame.services.client, name)
         values = {
             "name": name, "settings": [(key, _said(getattr(site, key))) for key in SHOWN],
             "may": _may(site), "truth": _truth(site), "robots": robots(site),
@@ -80,7 +80,7 @@ def _truth(site: Site) -> Mapping[str, str]:
     return {"kind": plain, "every": every} if source else {}
 
 
-def _sections(site: Site, state: Publishing) -> list[dict[str, Any]]:
+def _sections(site: Site, state: PublishState) -> list[dict[str, Any]]:
     """Each configured section with its rules, and what is published of it and its parts."""
     files, urls = Counter[str](), Counter[str]()
     for shard, file in state.files(state.sections()).items():

@@ -7,11 +7,16 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
-from shared.store.workers import HEARTBEAT_S, Wish, Worker, Workers
-from webhook.console.frame import Done, Frame, Shown
+from shared.store.operations.worker_registry import (
+    HEARTBEAT_S,
+    RegisteredWorker,
+    Wish,
+    WorkerRegistry,
+)
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown
 
 LATE_S = HEARTBEAT_S / 2
-"""A heartbeat that is older is late: there is one every second (worker/heart.py)."""
+"""A heartbeat that is older is late: there is one every second (worker/heartbeat.py)."""
 CLOCK_S = 5.0
 """A clock that differs by more from that of Redis is worth a look."""
 
@@ -22,12 +27,12 @@ _ASKED: Mapping[Wish, str] = {
 }
 
 
-def install(frame: Frame) -> None:
+def install(frame: PageRegistry) -> None:
     """The page Workers, and the actions `workers quiet`, `workers resume`, `workers stop`."""
     services = frame.services
 
     def show() -> Shown:
-        found = Workers(services.client, services.sites).list()
+        found = WorkerRegistry(services.client, services.sites).list()
         living = [worker for worker in found if worker.alive]
         values = {
             "living": [card(worker) for worker in living],
@@ -39,10 +44,10 @@ def install(frame: Frame) -> None:
     def asking(wish: Wish) -> None:
         name = "resume" if wish == "work" else wish
 
-        def act(form: MultiDict[str, str]) -> Done:
+        def act(form: MultiDict[str, str]) -> ActionDone:
             worker = form.get("subject", "")
-            Workers(services.client, services.sites).ask(worker, wish)
-            return Done(_ASKED[wish], subject=worker, back=frame.address("Workers"))
+            WorkerRegistry(services.client, services.sites).ask(worker, wish)
+            return ActionDone(_ASKED[wish], subject=worker, back=frame.address("Workers"))
 
         frame.action(f"workers {name}", f"/workers/{name}", act)
 
@@ -52,7 +57,7 @@ def install(frame: Frame) -> None:
     asking("stop")
 
 
-def state(worker: Worker) -> tuple[str, str]:
+def state(worker: RegisteredWorker) -> tuple[str, str]:
     """How a worker is doing: a grade and a few words."""
     if not worker.alive:
         return "quiet", "gone"
@@ -66,7 +71,7 @@ def state(worker: Worker) -> tuple[str, str]:
     return "good", now
 
 
-def card(worker: Worker) -> dict[str, Any]:
+def card(worker: RegisteredWorker) -> dict[str, Any]:
     """One worker on the page."""
     grade, said = state(worker)
     beat = worker.beat
@@ -81,13 +86,13 @@ def card(worker: Worker) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def versions(living: Sequence[Worker]) -> list[str]:
+def versions(living: Sequence[RegisteredWorker]) -> list[str]:
     """The versions that run, if there are several."""
     found = {worker.beat.version if worker.beat else "an older one" for worker in living}
     return sorted(found) if len(found) > 1 else []
 
 
-def alert(living: Sequence[Worker]) -> str:
+def alert(living: Sequence[RegisteredWorker]) -> str:
     """What is wrong if nobody works, in a sentence; empty if somebody does."""
     if not living:
         return "No worker is alive."

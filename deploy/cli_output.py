@@ -1,0 +1,279 @@
+"""Output of the commands, and the configuration they are about.
+
+All that is printed passes through here. A text is printed as text: brackets are no markup, and what
+a terminal obeys or hides is shown as an escape (RELIABILITY T28, T36). Styles come from literals in
+the code only. No other module imports rich.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import redis
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from deploy.local.embedded_redis import EmbeddedServer
+from shared.config.settings import FILE, Settings, load
+from shared.config.site import Site
+from shared.errors import ConfigError, Fault
+from shared.logs import visible
+from shared.store.client import connect
+
+Part = str | tuple[str, str]
+"""A text, or a text and its style."""
+Grid = Table
+
+_WIDE = 1_000
+"""Columns of a table where no terminal limits it."""
+
+
+class _Screen(Console):
+    """Standard output or standard error; whatever is printed to it as a str is one line of text."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(visible(text), **how)
+
+
+out = _Screen()
+err = _Screen(stderr=True)
+
+REDIS_TIMEOUT_S = 10.0
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", help="directory of sitemapd.toml [env SITEMAPD_HOME; else . or demo]"),
+]
+SiteOption = Annotated[str | None, typer.Option("--site", help="which site; default the first")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON, for programs")]
+
+
+def web_address(text: str) -> str:
+    """Parse the value of `--to`; typer.BadParameter if it is no address of a web server."""
+    if not text:
+        return text
+    try:
+        parts = urlsplit(text)
+        meant = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # the port, or a host in brackets
+        meant = False
+    # urlsplit strips controls; quotes, spaces, ? and # would end a word of a shell or the path.
+    if not meant or not _WEB_ADDRESS.fullmatch(text):
+        raise typer.BadParameter(f"{text} is no address as https://www.example.com:8443")
+    return text
+
+
+_WEB_ADDRESS = re.compile(r"[!$%&()*+,\-./0-9:;=A-Z\[\]_a-z~]+")
+
+ToOption = Annotated[
+    str | None,
+    typer.Option("--to", parser=web_address, metavar="URL", help="address of the webhook"),
+]
+
+
+class CommandTarget(NamedTuple):
+    """A configuration, where it is, and one of its sites."""
+
+    home: Path
+    settings: Settings
+    name: str
+    site: Site
+
+    def client(self) -> redis.Redis:
+        """A client of its Redis."""
+        return connect(self.settings.redis_url, REDIS_TIMEOUT_S)
+
+
+def find_home(home: Path | None) -> Path:
+    """The directory meant by --home, by SITEMAPD_HOME, or by what is here."""
+    if home is not None:
+        return home
+    if "SITEMAPD_HOME" in os.environ:
+        return Path(os.environ["SITEMAPD_HOME"])
+    return Path() if Path(FILE).exists() else Path("demo")
+
+
+def find(home: Path | None, site: str | None = None) -> CommandTarget:
+    """The configuration and the site that a command is about; ConfigError if there is none."""
+    where = find_home(home)
+    settings = load(where / FILE)
+    if not settings.redis_url:
+        settings = settings.model_copy(update={"redis_url": EmbeddedServer(where).url})
+    if not settings.sites:
+        raise ConfigError(Fault("sites", "config", "no site is configured"))
+    name = site or next(iter(settings.sites))
+    if name not in settings.sites:
+        known = ", ".join(settings.sites)
+        raise ConfigError(
+            Fault("--site", "config", f"{name} is not configured; there are: {known}")
+        )
+    return CommandTarget(where, settings, name, settings.sites[name])
+
+
+def line(*parts: Part, style: str = "") -> None:
+    """Print one line, whatever `parts` hold."""
+    out.print(_text(parts, style), soft_wrap=True)
+
+
+def note(*parts: Part, style: str = "") -> None:
+    """Print one line for people to standard error."""
+    err.print(_text(parts, style), soft_wrap=True)
+
+
+def block(text: str) -> None:
+    """Print `text`, which has lines of its own: commands to copy, steps to follow."""
+    for each in text.removesuffix("\n").split("\n"):
+        line(each)
+
+
+def raw(text: str, end: str = "\n") -> None:
+    """Print `text` for programs as it is: it holds nothing that a terminal would obey."""
+    print(text, end=end)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as one line of JSON."""
+    raw(json_text(value))
+    sys.stdout.flush()  # a reader of a pipe waits for it
+
+
+def json_text(value: Any) -> str:
+    """JSON of printable ASCII only."""
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def _text(parts: Iterable[Part], style: str = "") -> Text:
+    # rich drops control characters when a Text is made, so they are escaped before
+    text = Text(style=style)
+    for part in parts:
+        said, style = (part, "") if isinstance(part, str) else part
+        text.append(visible(said), style or None)
+    return text
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Part]]) -> Grid:
+    """A table to `show`; no cell of it is cut short."""
+    made = Table(box=None, pad_edge=False)
+    for name in head:
+        made.add_column(name, overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, str) else _text([cell]) for cell in row))
+    return made
+
+
+def show(*tables: Grid | str) -> None:
+    """Print tables and lines; where no terminal limits the width, no line is folded."""
+    screen = out if out.is_terminal else _Screen(width=_WIDE)
+    for each in tables:
+        screen.print(each, soft_wrap=isinstance(each, str))
+
+
+@contextmanager
+def redrawn() -> Iterator[Callable[..., None]]:
+    """Draw tables and lines over and over at one place of the terminal."""
+    with Live(console=out, auto_refresh=False) as live:
+
+        def draw(*tables: Grid | str) -> None:
+            live.update(Group(*map(_drawn, tables)), refresh=True)
+
+        yield draw
+
+
+def _drawn(what: Grid | str) -> RenderableType:
+    return _text([what]) if isinstance(what, str) else what
+
+
+def columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print `rows` one below the other, the first as their head; whole, however wide that is."""
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for number, row in enumerate(shown):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        line("  ".join(cells).rstrip(), style="" if number else "bold")
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Go on only if the answer is yes: exit code 1 otherwise. `yes`: it was given beforehand."""
+    if not yes:
+        typer.confirm(visible(question), abort=True, err=True)
+
+
+def print_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print what no command foresaw, as `sys.excepthook` does, and obey nothing in it."""
+    for text in traceback.format_exception(kind, error, trace):
+        for each in text.removesuffix("\n").split("\n"):
+            note("  ", each)
+
+
+def printable_streams() -> None:
+    """Have what the encoding of standard output cannot write shown as an escape, not refused."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="backslashreplace")
+
+
+def answer(value: Any, *, as_json: bool) -> None:
+    """Print `value` (a mapping or a list of them), as lines of name and value or as JSON."""
+    if as_json:
+        print_json(value)
+        return
+    for row in value if isinstance(value, list) else [value]:
+        lines = list(_lines(row))
+        width = max((len(visible(name)) for name, _ in lines), default=0)
+        for name, said in lines:
+            line(visible(name).ljust(width), "  ", said)
+
+
+def _lines(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Name and value of each line; what is nested has the names around it before its own."""
+    for name, item in row.items():
+        said = before + name.replace("_", " ")
+        if isinstance(item, Mapping):
+            yield from _lines(item, f"{said} ")
+        elif isinstance(item, (list, tuple)):
+            for entry in item:
+                nested = isinstance(entry, Mapping)
+                yield said, "  ".join(map(str, entry.values())) if nested else str(entry)
+        else:
+            yield said, _words(item)
+
+
+def _words(item: object) -> str:
+    if item is None:
+        return "never"
+    return {True: "yes", False: "no"}[item] if isinstance(item, bool) else str(item)
+
+
+@contextmanager
+def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error; what is given is told how many more are done."""
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=err,
+        disable=quiet or not err.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)

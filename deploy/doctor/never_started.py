@@ -1,0 +1,52 @@
+"""Detection of a site that was never started: what it lacks then is no failure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import redis
+
+from deploy.doctor.runner import Begins
+from deploy.local.embedded_redis import EmbeddedServer
+from shared.config.settings import Settings
+from shared.errors import StoreError
+from shared.store.client import answering
+from shared.store.keys import Keys
+from shared.store.operations.worker_registry import WorkerRegistry
+
+
+def not_begun(client: redis.Redis, settings: Settings, name: str, home: Path) -> frozenset[Begins]:
+    """What of the site `name` is not there yet, and will be when it is started.
+
+    Nothing, as soon as an event was accepted or a file published; nor if Redis does not answer that
+    somebody else runs.
+    """
+    server = EmbeddedServer(home)
+    missing: set[Begins] = set()
+    if settings.redis_url == server.url and not (home / "redis").exists():
+        missing |= {"redis", "parts"}
+    else:
+        try:
+            if _has_begun(client, name):
+                return frozenset()
+            if not WorkerRegistry(client, settings.sites).list():
+                missing.add("parts")
+        except StoreError:
+            return frozenset()
+    root = settings.sites[name].web_root
+    if not root.exists() and _can_be_made(root):
+        missing.add("web root")
+    return frozenset(missing)
+
+
+def _has_begun(client: redis.Redis, name: str) -> bool:
+    keys = Keys(name)
+    with answering():
+        return bool(client.exists(keys.inbox) or client.hget(keys.counters, "publishes"))
+
+
+def _can_be_made(path: Path) -> bool:
+    """Whether this user may make the directory, as a worker does when it publishes first."""
+    above = next(parent for parent in path.parents if parent.exists())
+    return above.is_dir() and os.access(above, os.W_OK | os.X_OK)

@@ -1,0 +1,230 @@
+"""The configuration of a first start, and an event to try it with."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
+
+from deploy.local.processes import replace
+from shared.config.settings import FILE, Settings
+from shared.config.site import WEBHOOK_PREFIX
+from shared.domain.routing import DEFAULT_SECTION
+
+SITE = "demo"
+
+_CONFIG = Template("""\
+# The configuration of sitemapd. Every field is here; a line that begins with # shows a default.
+# Each top-level field can also be given as a variable, which wins: SITEMAPD_REDIS_URL, ...
+# `sitemapd config check` names everything that is wrong, at once.
+
+# redis_url = ""            # Redis >= 7.0 or Valkey; empty: the embedded server keeps the state
+# public_url = ""           # where CMSes reach the webhook, as "https://hooks.example.com": what
+#                             `sitemapd connect` prints; empty: the host of the site's base_url
+# allow_loss = false        # true: run on a Redis that may lose accepted events
+# body_limit = 1048576      # bytes of one request's body
+# inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit
+# linger = 0.02             # seconds between two looks at the inbox under load
+# history_mb = 16.0         # megabytes of Redis for a site's latest events, and again for the lines
+#                             they changed: what the console shows, replays and takes back
+# checks_hours = 24.0       # hours between two checks of what is listed (sitemapd check); 0: only
+#                             when somebody asks for one
+# metrics_token = ""        # Bearer token that shows /metrics of all sites and of Redis; a site's
+#                             own token shows that site
+# log_level = "info"        # "debug": also a line for each decision with its reason
+
+# The console, at $address/admin/. `sitemapd console link` prints a link that logs in once.
+[console]
+# Its address as browsers see it; without one it answers to this machine's own names only, on any
+# port. Behind a proxy: "https://sitemaps.example.com", or a list. Other hosts are told 400.
+# origin = []
+# session_hours = 12.0      # hours until one must log in again
+# One table for each user. role: "viewer" reads (the default), "operator" may act, too.
+[console.users.admin]
+token = "$console"
+# token_sha256 = ""         # instead of the token: its SHA-256, so that it is not written here
+role = "operator"
+
+# One table for each site; its name, [a-z0-9-]{1,32}, is part of the address events are sent to:
+# $address/v1/sites/$site/events
+[sites.$site]
+# Scheme, host, port (and directory) of every page. This is the address the demo was first served
+# on; it stays when `sitemapd up` is told to listen elsewhere. For your site write its own.
+base_url = "$address"
+# Where sitemap.xml and robots.txt are written; relative to this file.
+web_root = "public"
+# Standard Webhooks secrets. Every one verifies: to rotate, add the new one, change the sender, then
+# remove the old one or let it end: { secret = "whsec_...", until = 2030-01-01T00:00:00Z }
+secrets = ["$secret"]
+# Bearer tokens, for senders that cannot sign and for reading (`sitemapd status`, /metrics).
+tokens = ["$token"]
+# The `Sitemap:` lines in robots.txt: "off", "edit" an existing file, or "create" one if needed.
+robots = "create"
+# form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml) | txt
+# index = true              # false: no index, robots.txt lists every file (Baidu)
+# emit_deprecated = false   # true: publish tags that search engines ignore by now
+# engines = []              # ["yandex", "baidu"]: warn senders of these engines' own limits
+# publish_interval = 1.0    # seconds between two publishes under load; the first is at once
+# rate = 500                # events a second taken for long, two minutes' worth at once (60000);
+#                             more is told 429 and when to try again; 0: no limit
+# pages = true              # write sitemap.css and sitemap.html: the sitemap readable for people
+# feed = false              # true: write atom.xml and rss.xml, the newest changes; files of these
+#                             names that lie there already are replaced
+# feed_entries = 100        # pages in them, 10 to 1000
+# hub = ""                  # URL of the WebSub hub that both name
+# title = ""                # of the feeds; empty: the host
+# hints = false             # true: list changefreq and priority, which Yandex reads
+# shard_urls = 10000        # URLs in one file, at most 50000
+# shard_bytes = 52428800    # bytes of one file before compression
+# index_shards = 1000       # files in one index, at most 50000
+# retire_hours = 24.0       # hours that files stay which an earlier form or index named
+# check_interval = 60.0     # seconds between looks for files changed or deleted by hand; 0: never
+# A publish that would take more than this share of a file's pages out within these minutes is
+# held: the old file stays until `sitemapd confirm`. For what a broken CMS or a stolen key deletes.
+# shrink_share = 0.5        # 1: publish whatever is deleted
+# shrink_minutes = 10.0
+# shrink_least = 50         # fewer pages than that may always go
+# Where the truth about the pages is, for `sitemapd verify --against` and `sitemapd reconcile`, and
+# for the event resync: "wordpress:https://...", "ghost:https://...", "sql:postgresql+psycopg://...",
+# "sitemap:URL or path", "csv:FILE", "ndjson:FILE" (paths: absolute).
+# source = ""
+# source_key = ""           # ghost: Content API key; wordpress: user:application password;
+#                             sql: the password
+# source_query = ""         # sql: a SELECT; columns are named like an event's members: loc, ...
+# reconcile_hours = 0.0     # hours between two reconciles; 0: only when a resync asks for one
+
+# Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists. A page
+# whose event names no section goes to the first that claims its path or language, else to `pages`.
+[sites.$site.sections.posts]
+# shard_urls = 10000        # as above, for this section
+# split = ""                # "month": posts-2025-11.xml, ...; "language": posts-de-1.xml, ...
+# paths = []                # ["/blog/*"]
+# languages = []            # ["de", "de-AT"]
+
+# CMSes that send their own webhooks: `sitemapd connect ghost` says what to paste where, and with
+# --try what becomes of a captured delivery. WordPress, Wagtail, Payload and CloudEvents need none.
+# [sites.$site.sources.strapi]
+# secret = []               # ["..."]: every one verifies, for rotation
+# permalinks = {}           # { article = "/blog/{published_at:%Y}/{slug}", "*" = "/{slug}" }: from
+#                             fields of the entry, by type; "article:en" for one of its languages
+# sections = {}             # { article = "posts" }: the section of a type
+# ignore = []               # ["author"]: types that are no pages
+# locales = []              # ["en", "de"], where what is deleted names no language (Contentful)
+# branch = ""               # GitHub: the published branch; default the repository's
+# [sites.$site.sources.websub]
+# topics = []               # ["https://blog.example.com/feed.atom"]: feeds of the site; the worker
+#                             subscribes at their hubs, which then send what is new
+# hub = ""                  # empty: the one that a feed names, if it is known
+# callback = "$address"     # origin at which the hub reaches this webhook; default base_url's
+# allow_private = false     # true: feeds and hub may be in your own network, without TLS, too
+
+# Search engines that are told of what was published, a table each: `sitemapd notify test` shows
+# what they would be sent. The pings of old are gone. Secrets: "...", "env:NAME" or "file:/path".
+# [sites.$site.notify]
+# hosts = []                # hosts that may be asked besides those of the engines and known hubs
+# [sites.$site.notify.indexnow]
+# key = "0123456789abcdef"  # `sitemapd notify key` makes one; public: its file is in the web root
+# key_location = "$address/0123456789abcdef.txt"  # if you serve that file yourself
+# endpoints = ["https://api.indexnow.org/indexnow"]  # the next where one fails; Naver's is
+#                             https://searchadvisor.naver.com/indexnow
+# daily = 10000             # URLs a day; of search_console, websub and crawler: requests
+# debounce_minutes = 10.0   # between two notices about one URL (these three: about the site)
+# allow_private = false     # true: its host may be one of your own network, without TLS, too
+# [sites.$site.notify.search_console]
+# credentials = "file:/etc/sitemapd/google.json"  # JSON key of a service account
+# property = ""             # "sc-domain:example.com" or a URL; empty: base_url
+# endpoint = "https://www.googleapis.com/webmasters/v3"
+# token_endpoint = "https://oauth2.googleapis.com/token"
+# [sites.$site.notify.google_indexing]
+# credentials = "file:/etc/sitemapd/google.json"
+# sections = { posts = "JobPosting" }  # or "BroadcastEvent": Google takes no other pages
+# endpoint = "https://indexing.googleapis.com/v3/urlNotifications:publish"
+# token_endpoint = "https://oauth2.googleapis.com/token"
+# [sites.$site.notify.bing]
+# key = "env:BING_KEY"      # API key of Bing Webmaster Tools
+# site = ""                 # as it is verified there; empty: the origin of base_url
+# endpoint = "https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlbatch"
+# [sites.$site.notify.yandex]
+# token = "env:YANDEX_TOKEN"  # OAuth
+# user_id = 1
+# host_id = "https:www.example.com:443"
+# endpoint = "https://api.webmaster.yandex.net/v4"
+# [sites.$site.notify.baidu]
+# token = "env:BAIDU_TOKEN"
+# site = ""                 # as it is verified there; empty: the origin of base_url
+# endpoint = "http://data.zz.baidu.com/urls"
+# plain_http = false        # true: send the token without TLS; Baidu names no other address
+# [sites.$site.notify.websub]  # the hub above is told of the feeds
+# [sites.$site.notify.crawler]  # one of your own: GET with the address of the sitemap
+# url = "https://crawler.example.com/?sitemap={sitemap}"  # its host in `hosts`
+
+[sites.$site.sections.products]
+
+[sites.$site.sections.news]
+news = true                 # Google News: articles of the last 48 hours, beside their normal entry
+# keep_empty = false        # true: keep the file, without a line, while there is no news
+""")
+
+_SIGNED = Template("""\
+# one signed event (bash or dash, openssl, curl)
+body=$body
+id="example-$$(date +%s)-$$$$"
+now="$$(date +%s)"
+signature="$$(printf '%s.%s.%s' "$$id" "$$now" "$$body" |
+  openssl dgst -sha256 -mac HMAC -macopt hexkey:$key -binary | openssl base64 -A)"
+curl -sS $target \\
+  -H 'content-type: application/json' -H "webhook-id: $$id" -H "webhook-timestamp: $$now" \\
+  -H "webhook-signature: v1,$$signature" --data-binary "$$body"
+""")
+
+_BEARER = Template("""\
+# one event
+curl -sS $target -H 'content-type: application/json' -H "authorization: Bearer $token" \\
+  --data-binary $body
+""")
+
+
+def write(home: Path, address: str) -> Path:
+    """The configuration file in `home`; written for a demo site at `address` if there is none.
+
+    Never overwritten. Mode 0600, for it holds secrets.
+    """
+    path = home / FILE
+    text = _CONFIG.substitute(
+        address=address,
+        site=SITE,
+        secret=WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode(),
+        token=secrets.token_urlsafe(32),
+        console=secrets.token_urlsafe(32),
+    )
+    if not path.exists():
+        (home / "public").mkdir(mode=0o755, exist_ok=True)
+        replace(path, text)
+    return path
+
+
+def first(settings: Settings, address: str) -> str:
+    """An example for the demo site, or else for the first; empty without any."""
+    sites = sorted(settings.sites, key=lambda name: name != SITE)
+    return signed_example(settings, sites[0], address) if sites else ""
+
+
+def signed_example(settings: Settings, site: str, address: str) -> str:
+    """Shell lines that send one event for `site` to the service at `address` (Standard Webhooks).
+
+    With a Bearer token where the site has no secret in force. For the person who may read the
+    configuration: it shows a secret.
+    """
+    found = settings.sites[site]
+    section = "posts" if "posts" in found.sections else DEFAULT_SECTION
+    event = f'{{"type":"upsert","loc":"{found.base.url("hello-world")}","section":"{section}"}}'
+    body = shlex.quote(event)
+    target = shlex.quote(f"{address}/v1/sites/{site}/events")
+    keys = [key for secret in found.secrets if (key := secret.key(datetime.now(UTC)))]
+    if keys:
+        return _SIGNED.substitute(body=body, key=keys[0].hex(), target=target)
+    tokens = [token.get_secret_value() for token in found.tokens] or ["TOKEN"]
+    return _BEARER.substitute(body=body, token=tokens[0], target=target)

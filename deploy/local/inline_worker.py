@@ -1,0 +1,56 @@
+"""Who applies what a command has put into the inbox."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import redis
+
+from deploy.cli_output import CommandTarget
+from shared.store.client import answering
+from shared.store.inbox.inbox import Inbox
+from shared.store.operations import worker_registry
+from worker.ingest.inbox_consumer import InboxConsumer
+
+
+class InlineWorker:
+    """Whoever drains the inbox: the workers that run, or this process if none does."""
+
+    def __init__(self, client: redis.Redis, place: CommandTarget) -> None:
+        self._client = client
+        self._inbox, self._site = Inbox(client, place.name), place.name
+        self._known = worker_registry.WorkerRegistry(client, [place.name])
+        self._name = f"cli-{os.getpid()}"
+        self._pump = InboxConsumer(place.settings, client, place.name, self._name)
+
+    def drain(self) -> None:
+        """Let some of the backlog go."""
+        if self._others():
+            time.sleep(0.02)
+        else:
+            self._pump.apply_all()
+
+    def finish(self) -> None:
+        """Wait until everything is published."""
+        while self._inbox.waiting() or self._pump.publisher.state.dirty(1):
+            if self._others():
+                time.sleep(0.02)
+            else:
+                self._pump.adopt(self._abandoned())
+                self._pump.run()
+        self._inbox.leave(self._name)
+
+    def _others(self) -> bool:
+        """Whether anybody else is at it; a worker that is quiet is not."""
+        return any(worker.works_on(self._site) for worker in self._known.list())
+
+    def _abandoned(self) -> list[str]:
+        """Whose events nobody will settle: the dead, and quiet workers gave theirs back."""
+        others = [name for name in self._inbox.holders() if name != self._name]
+        with answering():
+            return [
+                name
+                for name in others
+                if not self._client.exists(f"{worker_registry.HEARTBEAT}{name}")
+            ]

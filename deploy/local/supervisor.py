@@ -1,0 +1,188 @@
+"""Keeps a few child processes running until a signal says stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Protocol, Self
+
+from deploy.local.processes import replace
+from shared.errors import ServerStartError
+from shared.logs import logger
+
+BACKOFF_S = 0.1
+BACKOFF_MOST_S = 5.0
+
+_STEADY_S = 10.0
+_LOOK_S = 0.5
+
+log = logger("supervisor")
+
+
+class Tended(Protocol):
+    """What a supervisor needs of a child."""
+
+    name: str
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None before the first start."""
+
+    def launch(self) -> None:
+        """Start it, without waiting for it to be of use."""
+
+    def poll(self) -> int | None:
+        """The exit status if it is not running."""
+
+    def stop(self) -> None:
+        """End it and all it started."""
+
+    def roll(self) -> None:
+        """Keep its log within its bound; raises nothing."""
+
+    def output(self) -> str:
+        """What it wrote since its last start."""
+
+
+class Signals:
+    """SIGTERM, SIGINT and SIGHUP say stop; they and SIGCHLD end a wait at once.
+
+    A SIGHUP that is ignored stays so: `nohup` wants that.
+    """
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    def __enter__(self) -> Self:
+        self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        self._old = {number: signal.signal(number, self._note) for number in numbers}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup)
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.stopping |= number != signal.SIGCHLD
+
+    def wait(self, seconds: float) -> None:
+        """Until a signal, or `seconds`."""
+        if select.select([self._reader], [], [], seconds)[0]:
+            os.read(self._reader, 4096)
+
+
+class Supervisor:
+    """Restarts what ends, after 0.1 s, then twice as long each time up to 5 s, keeps logs within
+    their bounds, and waits out a full disk.
+
+    Children are started in the order given and stopped in the reverse.
+    """
+
+    def __init__(self, pids: Path) -> None:
+        """`pids`: the file kept to list each child's process id by name."""
+        self._pids = pids
+        self._children: list[Tended] = []
+        self._due: dict[str, float] = {}
+        self._begun: dict[str, float] = {}
+        self._deaths: dict[str, int] = {}
+        self._unlisted = ""
+
+    def add(self, child: Tended, *, started: bool = False) -> None:
+        """Start `child`, unless `started`, and look after it from now on."""
+        self._children.append(child)
+        self._deaths[child.name] = 0
+        if not started:
+            child.launch()
+        self._note_start(child)
+
+    def tend(self) -> None:
+        """Note who ended, restart whose time has come."""
+        if self._unlisted:
+            self._write_pids()
+        for child in self._children:
+            child.roll()
+            status = child.poll()
+            if status is None:
+                continue
+            now = time.monotonic()
+            if child.name not in self._due:
+                self._note_death(child, now, status)
+            if now >= self._due[child.name]:
+                self._restart(child)
+
+    def dying(self, deaths: int) -> Tended | None:
+        """A child that died `deaths` times, never 10 s apart."""
+        return next((c for c in self._children if self._deaths[c.name] >= deaths), None)
+
+    def pause(self) -> float:
+        """Seconds until there is something to tend, at most 0.5."""
+        wait = min(self._due.values(), default=float("inf")) - time.monotonic()
+        return max(0.0, min(_LOOK_S, wait))
+
+    def stop(self) -> None:
+        """Stop all children, the last started first."""
+        while self._children:
+            child = self._children.pop()
+            child.stop()
+            log.info("stopped", child=child.name)
+            self._write_pids()
+
+    def _note_death(self, child: Tended, now: float, status: int) -> None:
+        if now - self._begun[child.name] > _STEADY_S:
+            self._deaths[child.name] = 0
+        wait = min(BACKOFF_MOST_S, BACKOFF_S * 2 ** self._deaths[child.name])
+        self._deaths[child.name] += 1
+        self._due[child.name] = now + wait
+        if status:
+            log.warning("died", child=child.name, pid=child.pid, status=status, restart_s=wait)
+        else:
+            log.info("ended", child=child.name, pid=child.pid, restart_s=wait)
+
+    def _restart(self, child: Tended) -> None:
+        try:
+            child.launch()
+        except (OSError, ServerStartError) as error:
+            log.warning("restart_failed", child=child.name, reason=str(error))
+            self._note_death(child, time.monotonic(), -1)
+            return
+        self._due.pop(child.name)
+        self._note_start(child)
+
+    def _note_start(self, child: Tended) -> None:
+        self._begun[child.name] = time.monotonic()
+        log.info("started", child=child.name, pid=child.pid)
+        self._write_pids()
+
+    def _write_pids(self) -> None:
+        """List the children for whoever ends what this process leaves behind, as soon as there is
+        room for the list.
+        """
+        listed = {child.name: child.pid for child in self._children}
+        try:
+            replace(self._pids, json.dumps(listed) + "\n")
+        except OSError as error:
+            if str(error) != self._unlisted:
+                log.warning("children not listed", file=str(self._pids), reason=str(error))
+            self._unlisted = str(error)
+        else:
+            if self._unlisted:
+                log.info("children listed again", file=str(self._pids))
+            self._unlisted = ""

@@ -1,0 +1,213 @@
+"""How a site is connected to a CMS: its secrets, and what its pages are called here."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Collection
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+from shared.errors import UrlError
+from shared.events import permalinks
+from shared.sitemap import urls
+from shared.sitemap.urls import Base
+
+WEBHOOK_PREFIX = "whsec_"
+LEAST_SECRET = 16
+MOST_TOPICS = 100
+
+STANDARD = ("wordpress", "wagtail", "payload", "cloudevents")
+"""Senders that sign by Standard Webhooks: the secrets and tokens of the site verify them, too."""
+
+SOURCES = (
+    *STANDARD, "contentful", "datocms", "directus", "drupal", "ghost", "github", "prismic",
+    "sanity", "shopify", "storyblok", "strapi", "webflow", "websub", "woocommerce",
+)  # fmt: skip
+"""Every sender that has an adapter; webhook/sources/registry.py holds them."""
+
+_OF_HUBS = ("topics", "hub", "callback", "allow_private")
+_BEARER = ("directus", "strapi")
+_WITH_LOCALES = ("contentful",)
+
+
+def _name(name: str) -> str:
+    if name not in SOURCES:
+        raise ValueError(f"no CMS that is known here; known: {', '.join(sorted(SOURCES))}")
+    return name
+
+
+SourceName = Annotated[str, AfterValidator(_name)]
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if len(text) < LEAST_SECRET or not (text.isascii() and text.isprintable()):
+        raise ValueError(f"a secret has at least {LEAST_SECRET} printable ASCII characters")
+    return value
+
+
+def absolute_url(text: str) -> str:
+    """The canonical form of an absolute URL of http or https."""
+    try:
+        return urls.absolute(text)
+    except UrlError as error:
+        raise ValueError(error.detail) from error
+
+
+def optional_url(text: str) -> str:
+    """The same, or nothing at all."""
+    return absolute_url(text) if text else ""
+
+
+def base_url(text: str) -> str:
+    """The canonical form of the URL of a directory, with its final slash."""
+    try:
+        return urls.Base.parse(text).prefix
+    except UrlError as error:
+        raise ValueError(error.detail) from error
+
+
+def _origin(text: str) -> str:
+    if urlsplit(text).path.strip("/"):
+        raise ValueError("write an origin: https://host, and nothing behind it")
+    return text.rstrip("/")
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, (str, SecretStr)) else value
+
+
+def _template(text: str) -> str:
+    permalinks.check(text)
+    return text
+
+
+Address = Annotated[str, AfterValidator(absolute_url)]
+
+
+class Connection(BaseModel):
+    """One CMS that sends to a site."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    secret: Annotated[
+        tuple[Annotated[SecretStr, AfterValidator(_secret)], ...], BeforeValidator(_several)
+    ] = Field((), description="what the CMS signs with; several for rotation")
+    permalinks: dict[str, Annotated[str, AfterValidator(_template)]] = Field(
+        {}, description="type of content -> address of its pages"
+    )
+    sections: dict[str, str] = Field({}, description="type of content -> section")
+    ignore: tuple[str, ...] = Field((), description="types of content that are no pages")
+    locales: tuple[str, ...] = Field(
+        (), description="the languages of the CMS, where what it deletes names none"
+    )
+    branch: str = Field("", description="GitHub: the published branch; default the repository's")
+    topics: tuple[Address, ...] = Field(
+        (), max_length=MOST_TOPICS, description="WebSub: the feeds that are subscribed to"
+    )
+    hub: Annotated[str, AfterValidator(optional_url)] = Field(
+        "", description="WebSub: the hub; empty: the one that a feed names"
+    )
+    callback: Annotated[Address, AfterValidator(_origin)] | None = Field(
+        None, description="WebSub: origin of this webhook as the hub sees it; default the site's"
+    )
+    allow_private: bool = Field(
+        False, description="WebSub: feeds and hub may be in a private network, without TLS too"
+    )
+
+    def secrets(self) -> list[bytes]:
+        """The secrets as bytes."""
+        return [secret.get_secret_value().encode() for secret in self.secret]
+
+    def template(self, kind: str, locale: str = "") -> str | None:
+        """The permalink of a type: `kind:locale` goes before `kind`, that before `*`."""
+        for name in (f"{kind}:{locale}", kind, "*"):
+            if name in self.permalinks:
+                return self.permalinks[name]
+        return None
+
+
+def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[str]:
+    """What is wrong with a connection to `name` of a site with these sections."""
+    where = f"sources.{name}"
+    found = []
+    if name in STANDARD:
+        found += [
+            f"{where}.secret: must be whsec_ and base64: `sitemapd secret` makes one"
+            for secret in connection.secrets()
+            if standard_key(secret) is None
+        ]
+    elif not connection.secret:
+        found.append(f"{where}.secret: is missing; `sitemapd connect {name}` says where to get it")
+    if name in _BEARER and any(b" " in secret for secret in connection.secrets()):
+        found.append(f"{where}.secret: is sent as a Bearer token, which holds no spaces")
+    found += [
+        f"{where}.sections.{kind}: {section} is no section of this site"
+        for kind, section in connection.sections.items()
+        if section not in sections
+    ]
+    if name in _WITH_LOCALES and not connection.locales:
+        found.append(f"{where}.locales: name every language: what is deleted does not")
+    if name == "github":
+        found += _patterns(where, connection)
+    return found + _topics(where, connection, hub=name == "websub")
+
+
+def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
+    """What is wrong with subscriptions; `hub` if the sender is one."""
+    given = [name for name in _OF_HUBS if getattr(connection, name)]
+    if not hub:
+        return [f"{where}.{name}: only sources.websub has it" for name in given]
+    if not connection.topics:
+        return [f'{where}.topics: name the feeds: topics = ["https://..."]']
+    plain = [one for one in (*connection.topics, connection.hub) if one.startswith("http:")]
+    if plain and not connection.allow_private:
+        return [f"{where}: {one}: https, or allow_private = true" for one in plain]
+    return []
+
+
+def elsewhere(name: str, connection: Connection, base: Base) -> list[str]:
+    """Permalinks that name another host: every page of this site has the origin of its base."""
+    return [
+        f"sources.{name}.permalinks.{kind}: leads away from {base.origin}"
+        for kind, template in connection.permalinks.items()
+        if not template.startswith("/") and not template.startswith(f"{base.origin}/")
+    ]
+
+
+def barred(name: str, connection: Connection, allowed: Collection[str]) -> list[str]:
+    """The hub, if it is none of the hosts that are `allowed` to be asked (RELIABILITY T22)."""
+    host = urlsplit(connection.hub).hostname
+    if host is None or host in allowed:
+        return []
+    return [f"sources.{name}.hub: {host} is no known hub: name it in notify.hosts"]
+
+
+def _patterns(where: str, connection: Connection) -> list[str]:
+    found = []
+    for text in connection.permalinks:
+        try:
+            permalinks.pattern(text)
+        except ValueError as error:
+            found.append(f"{where}.permalinks: {error}")
+    return found
+
+
+def fingerprint(key: bytes) -> str:
+    """By what people know a key of a Standard Webhooks secret; 192 bits cannot be guessed by it."""
+    return hashlib.sha256(key).hexdigest()[:8]
+
+
+def standard_key(secret: bytes) -> bytes | None:
+    """The raw key of a Standard Webhooks secret, None if it is none."""
+    if not secret.startswith(WEBHOOK_PREFIX.encode()):
+        return None
+    try:
+        key = base64.b64decode(secret.removeprefix(WEBHOOK_PREFIX.encode()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return key if 24 <= len(key) <= 64 else None

@@ -1,0 +1,55 @@
+"""By what senders prove who they are: Standard Webhooks secrets, and Bearer tokens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from shared.config import cms_connections
+
+
+class ConfigModel(BaseModel):
+    """Unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Secret(ConfigModel):
+    """One Standard Webhooks secret, `whsec_` and base64 of 24 to 64 bytes."""
+
+    secret: SecretStr
+    until: datetime | None = Field(None, description="no longer accepted from then on (rotation)")
+
+    @model_validator(mode="after")
+    def _decodable(self) -> Secret:
+        if cms_connections.standard_key(self.secret.get_secret_value().encode()) is None:
+            raise ValueError(
+                "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
+            )
+        return self
+
+    def key(self, now: datetime) -> bytes | None:
+        """The raw key, None once it has expired."""
+        until = self.until
+        if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
+            return None
+        return cms_connections.standard_key(self.secret.get_secret_value().encode())
+
+    @property
+    def fingerprint(self) -> str:
+        """By what metrics and logs name it, expired or not."""
+        key = cms_connections.standard_key(self.secret.get_secret_value().encode())
+        return cms_connections.fingerprint(key or b"")
+
+
+def from_text(value: object) -> object:
+    """A secret that is given as text alone, as a table of its fields."""
+    return {"secret": value} if isinstance(value, str) else value
+
+
+def token(value: SecretStr) -> SecretStr:
+    """`value`, if it can be a Bearer token; ValueError."""
+    if len(value.get_secret_value()) < 16 or not value.get_secret_value().isascii():
+        raise ValueError("a token has at least 16 ASCII characters")
+    return value

@@ -1,0 +1,96 @@
+"""The name of every file that sitemapd can write into a web root, in one list.
+
+The writer refuses any other name (RELIABILITY T19, T36). nginx serves these names, and by the same
+patterns sitemaps in a web root are told from files of other programs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from shared.config.notify.engines import KEY
+from shared.config.site import Site
+from shared.domain.routing import family_of
+from shared.sitemap import feed_writer
+
+MARKER = ".sitemapd"
+TEMP = ".sitemapd-"
+STYLESHEET, PAGE = "sitemap.css", "sitemap.html"
+ROBOTS = "robots.txt"
+
+_INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml"
+_FORMS = r"\.(?:xml(?:\.gz)?|txt)"
+
+
+class FileKind(NamedTuple):
+    """One kind of file: what it is, a pattern of its names, whether visitors may read it."""
+
+    what: str
+    pattern: str
+    served: bool = True
+
+
+KINDS = (
+    FileKind("index", _INDEX),
+    # The first file of a month has no number of its own, and ends in one all the same (F16).
+    FileKind("shard", rf"[a-z0-9-]{{1,100}}-[0-9]{{1,10}}{_FORMS}"),
+    FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
+    FileKind("stylesheet", re.escape(STYLESHEET)),
+    FileKind("page", re.escape(PAGE)),
+    FileKind("robots", re.escape(ROBOTS)),
+    FileKind("key", rf"{KEY.pattern}\.txt"),
+    FileKind("marker", re.escape(MARKER), served=False),
+    FileKind("temporary", rf"{re.escape(TEMP)}[a-z0-9-]{{1,64}}", served=False),
+)
+
+_EVERY = re.compile("|".join(f"(?:{kind.pattern})" for kind in KINDS), re.ASCII)
+_INDEX_NAME = re.compile(_INDEX, re.ASCII)
+_SHARD_NAME = re.compile(rf"([a-z0-9-]{{1,100}})-[0-9]{{1,10}}{_FORMS}", re.ASCII)
+
+
+def possible(name: str) -> bool:
+    """Whether the publisher can make a file of this name."""
+    return _EVERY.fullmatch(name) is not None
+
+
+def is_index(name: str) -> bool:
+    """Whether this is the name of an index file."""
+    return _INDEX_NAME.fullmatch(name) is not None
+
+
+def sitemaps(names: Iterable[str], sections: Collection[str]) -> list[str]:
+    """Those of `names` that an index or a shard of `sections`, or of a part of one, can have."""
+    return sorted(name for name in names if is_index(name) or _is_shard(name, sections))
+
+
+def _is_shard(name: str, sections: Collection[str]) -> bool:
+    found = _SHARD_NAME.fullmatch(name)
+    return (
+        found is not None
+        and not name.startswith("sitemap-")
+        and family_of(found[1], sections) in sections
+    )
+
+
+def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
+    """Patterns of the names that visitors of `site` may read, without those of other programs.
+
+    `sections` are those that have files beside the configured ones. A file of an earlier form is
+    still served until it is removed.
+    """
+    if site.index:
+        yield _INDEX
+    for section in sorted({*site.limits, *sections}):
+        split = section in site.sections and site.sections[section].split
+        yield rf"{re.escape(section)}{'(?:-[a-z0-9-]+)?' if split else ''}-[0-9]+{_FORMS}"
+    if site.feed:
+        yield from map(re.escape, feed_writer.NAMES)
+    if site.pages:
+        yield from map(re.escape, (STYLESHEET, PAGE))
+    if site.keeps_robots:
+        yield re.escape(ROBOTS)
+    indexnow = site.notify.indexnow
+    if indexnow is not None and indexnow.key_location is None:
+        yield re.escape(f"{indexnow.key}.txt")

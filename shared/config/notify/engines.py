@@ -1,0 +1,237 @@
+"""The search engines that can be told of changes, each with what it has to be given."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from shared.config import locations
+from shared.config.locations import HOST
+from shared.config.notify import retired_pings
+from shared.errors import CredentialError
+
+KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
+"""What may be an IndexNowSettings key (PROTOCOL U4)."""
+
+SITEMAP = "{sitemap}"
+
+
+def _address(text: str) -> str:
+    parts = urlsplit(text)
+    try:
+        port = parts.port or 1
+    except ValueError:
+        port = 0
+    plain = text.isascii() and text.isprintable() and not set(" \\@?#") & set(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not port or not plain:
+        raise ValueError("write an address: https://host/path, and nothing behind it")
+    if instead := retired_pings.retired(parts.hostname, parts.path):
+        raise ValueError(instead)
+    return text
+
+
+def _template(text: str) -> str:
+    if text.count(SITEMAP) != 1 or SITEMAP not in text.partition("?")[2] or "#" in text:
+        raise ValueError(f"put {SITEMAP} once behind the question mark: ...?sitemap={SITEMAP}")
+    _address(text.partition("?")[0])
+    return text
+
+
+def _verified(text: str) -> str:
+    """A site as it is verified at an engine: its address, or the name of its host."""
+    if text and not locations.http_address(text) and not ("." in text and HOST.fullmatch(text)):
+        raise ValueError("write the site as it is verified there, as https://www.example.com")
+    return _address(text) if "://" in text else text
+
+
+def _property(text: str) -> str:
+    domain = text.removeprefix("sc-domain:")
+    if domain == text:
+        return _address(text) if text else text
+    if not HOST.fullmatch(domain):
+        raise ValueError("write sc-domain:example.com, or the URL of the property")
+    return text
+
+
+def _credentials(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not text.startswith(("file:", "env:")) and not text.lstrip().startswith("{"):
+        raise ValueError("write file:/path or env:NAME: where the service account's JSON is")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Verified = Annotated[str, AfterValidator(_verified)]
+Template = Annotated[str, AfterValidator(_template)]
+
+
+def secret_of(given: SecretStr) -> str:
+    """The secret that is meant: itself, or what `env:NAME` or `file:/path` names.
+
+    Read when it is used, by whoever uses it: the web process need not be able to. Raises
+    CredentialError without repeating anything that is secret.
+    """
+    kind, _, rest = given.get_secret_value().partition(":")
+    if kind == "env":
+        found = os.environ.get(rest, "")
+    elif kind == "file":
+        try:
+            found = Path(rest).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise CredentialError(f"the credentials in {rest} cannot be read: {reason}") from None
+    else:
+        found = given.get_secret_value()
+    if not found.strip():
+        where = f"{kind}:{rest}" if kind in {"env", "file"} else "the configuration"
+        raise CredentialError(f"the credentials in {where} are empty")
+    return found.strip()
+
+
+class EngineSettings(BaseModel):
+    """What every engine has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    daily: int = Field(10_000, ge=1, description="URLs a day at most (UTC); others: requests")
+    debounce_minutes: float = Field(
+        10, ge=0, le=10_080, description="between two notices about one URL (PROTOCOL U7)"
+    )
+    allow_private: bool = Field(
+        False, description="its host may have an address of a private network, without TLS too"
+    )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Everything that may be asked."""
+        return ()
+
+    @property
+    def allow_http(self) -> bool:
+        """Whether it may be asked over the open internet without TLS."""
+        return False
+
+
+class IndexNowSettings(EngineSettings):
+    """IndexNowSettings: Bing, Yandex, Seznam, Naver, Yep, Amazon (PROTOCOL U3-U8)."""
+
+    key: str = Field(description="8 to 128 of [A-Za-z0-9-]: `sitemapd notify key` makes one")
+    key_location: Address | None = Field(
+        None, description="URL of the key's file if you serve it yourself"
+    )
+    endpoints: tuple[Address, ...] = Field(
+        ("https://api.indexnow.org/indexnow",), min_length=1,
+        description="the first; the next where that fails: they share what they get",
+    )  # fmt: skip
+
+    @field_validator("key")
+    @classmethod
+    def _key(cls, key: str) -> str:
+        if not KEY.fullmatch(key):
+            raise ValueError("8 to 128 of [A-Za-z0-9-] (PROTOCOL U4): `sitemapd notify key`")
+        return key
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return self.endpoints
+
+
+class BingSettings(EngineSettings):
+    """Bing Webmaster: SubmitUrlBatch."""
+
+    key: SecretStr = Field(description="API key of Bing Webmaster Tools")
+    site: Verified = Field("", description="as it is verified there; empty: the origin of base_url")
+    endpoint: Address = "https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlbatch"
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+
+class YandexSettings(EngineSettings):
+    """Yandex Webmaster: the recrawl queue, one URL a request."""
+
+    token: SecretStr = Field(description="OAuth token with the right to manage sites")
+    user_id: int = Field(ge=1, description="number of the user whose token it is")
+    host_id: str = Field(pattern=r"^https?:[a-z0-9.-]+:[0-9]+$", description="https:HOST:443")
+    endpoint: Address = "https://api.webmaster.yandex.net/v4"
+    daily: int = Field(100, ge=1)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+
+class BaiduSettings(EngineSettings):
+    """Baidu's push interface: added and changed pages."""
+
+    token: SecretStr = Field(description="of the push interface")
+    site: Verified = Field("", description="as it is verified there; empty: the origin of base_url")
+    endpoint: Address = "http://data.zz.baidu.com/urls"
+    plain_http: bool = Field(False, description="send the token without TLS: Baidu names no other")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+    @property
+    def allow_http(self) -> bool:
+        return self.plain_http
+
+
+class GoogleSettings(EngineSettings):
+    """What both interfaces of Google need."""
+
+    credentials: Annotated[SecretStr, AfterValidator(_credentials)] = Field(
+        description="the service account's JSON: file:/path, env:NAME"
+    )
+    token_endpoint: Address = "https://oauth2.googleapis.com/token"  # noqa: S105  # an address
+    endpoint: Address
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint, self.token_endpoint)
+
+
+class SearchConsoleSettings(GoogleSettings):
+    """Google Search Console: sitemaps.submit."""
+
+    property: Annotated[str, AfterValidator(_property)] = Field(
+        "", description="sc-domain:example.com or a URL; empty: base_url"
+    )
+    endpoint: Address = "https://www.googleapis.com/webmasters/v3"
+    daily: int = Field(50, ge=1)
+    debounce_minutes: float = Field(60, ge=0, le=10_080)
+
+
+class GoogleIndexingSettings(GoogleSettings):
+    """Google Indexing API: job postings and livestreams, nothing else."""
+
+    sections: dict[str, Literal["JobPosting", "BroadcastEvent"]] = Field(
+        min_length=1, description="section -> what its pages are; Google takes no others"
+    )
+    endpoint: Address = "https://indexing.googleapis.com/v3/urlNotifications:publish"
+    daily: int = Field(200, ge=1)
+
+
+class WebSubSettings(EngineSettings):
+    """WebSubSettings: the site's `hub` is told that the feeds changed."""
+
+    daily: int = Field(1_000, ge=1)
+    debounce_minutes: float = Field(1, ge=0, le=10_080)
+
+
+class CrawlerSettings(EngineSettings):
+    """A crawler of one's own: GET of an address that holds the sitemap's."""
+
+    url: Template = Field(description=f"https://crawler.example/?sitemap={SITEMAP}")
+    daily: int = Field(1_000, ge=1)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.url,)

@@ -1,0 +1,125 @@
+"""Which search engines a site tells of its changes, and how: the tables `[sites.X.notify.ENGINE]`.
+
+Every host that may be asked is known here or named by the administrator (RELIABILITY T22). The
+pings of old are refused with what took their place (PROTOCOL U1, U2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from shared.config.locations import host
+from shared.config.notify import retired_pings
+from shared.config.notify.engines import (
+    SITEMAP,
+    BaiduSettings,
+    BingSettings,
+    CrawlerSettings,
+    EngineSettings,
+    GoogleIndexingSettings,
+    IndexNowSettings,
+    SearchConsoleSettings,
+    WebSubSettings,
+    YandexSettings,
+)
+from shared.sitemap.shards import NUMBERED
+from shared.sitemap.urls import Base
+
+KNOWN_HOSTS = frozenset({
+    "api.indexnow.org", "www.bing.com", "bing.com", "yandex.com", "search.seznam.cz",
+    "searchadvisor.naver.com", "indexnow.yep.com", "indexnow.amazonbot.amazon",
+    "www.googleapis.com", "searchconsole.googleapis.com", "indexing.googleapis.com",
+    "oauth2.googleapis.com", "ssl.bing.com", "api.webmaster.yandex.net", "data.zz.baidu.com",
+    "pubsubhubbub.appspot.com", "pubsubhubbub.superfeedr.com", "websubhub.com",
+    "switchboard.p3k.app",
+})  # fmt: skip
+"""Hosts of engines and hubs; others are named in `hosts`."""
+
+
+class NotifySettings(BaseModel):
+    """`[sites.X.notify]`: a table for each engine that is told."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hosts: frozenset[Annotated[str, AfterValidator(host)]] = Field(
+        default=frozenset(), description="hosts that may be asked besides those of the engines"
+    )
+    indexnow: IndexNowSettings | None = None
+    search_console: SearchConsoleSettings | None = None
+    google_indexing: GoogleIndexingSettings | None = None
+    bing: BingSettings | None = None
+    yandex: YandexSettings | None = None
+    baidu: BaiduSettings | None = None
+    websub: WebSubSettings | None = None
+    crawler: CrawlerSettings | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_pings(cls, given: object) -> object:
+        if isinstance(given, Mapping):
+            for name in given:
+                if isinstance(name, str) and (instead := retired_pings.named(name)):
+                    raise ValueError(f"{name}: {instead}")
+        return given
+
+    @property
+    def engines(self) -> dict[str, EngineSettings]:
+        """The engines that are configured, by name."""
+        return {name: found for name, found in self if isinstance(found, EngineSettings)}
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The hosts that may be asked."""
+        return KNOWN_HOSTS | {each.lower() for each in self.hosts}
+
+    def faults(self, base: Base, hub: str, sections: Iterable[str], *, feed: bool) -> list[str]:
+        """What is wrong with it for a site with this base, hub and these sections."""
+        found = [fault for name, engine in self.engines.items() for fault in _barred(name, engine)]
+        addresses = [(n, a) for n, engine in self.engines.items() for a in engine.addresses]
+        if self.websub is not None and hub:
+            addresses.append(("websub", hub))
+            found += _plain("websub", self.websub, hub)
+        found += [
+            f"notify.{name}: {asked} is no host of an engine: name it in notify.hosts"
+            for name, address in addresses
+            if (asked := urlsplit(address.replace(SITEMAP, "")).hostname) not in self.allowed
+        ]
+        if self.websub is not None and not (feed and hub):
+            found.append('notify.websub: needs feed = true and hub = "https://..."')
+        if self.google_indexing is not None:
+            unknown = sorted(set(self.google_indexing.sections) - set(sections))
+            found += [f"notify.google_indexing.sections: {name} is no section" for name in unknown]
+        return found + (_key_faults(self.indexnow, base, sections) if self.indexnow else [])
+
+
+def _barred(name: str, engine: EngineSettings) -> list[str]:
+    return [fault for address in engine.addresses for fault in _plain(name, engine, address)]
+
+
+def _plain(name: str, engine: EngineSettings, address: str) -> list[str]:
+    if not address.startswith("http:") or engine.allow_http or engine.allow_private:
+        return []
+    if isinstance(engine, BaiduSettings):
+        detail = "Baidu names an address without TLS: say plain_http = true to send the token so"
+        return [f"notify.{name}: {detail}"]
+    return [f"notify.{name}: {address.partition('?')[0]}: https, or allow_private = true"]
+
+
+def _key_faults(engine: IndexNowSettings, base: Base, sections: Iterable[str]) -> list[str]:
+    found = []
+    if engine.key_location is not None:
+        directory = engine.key_location.rpartition("/")[0] + "/"
+        if not base.prefix.startswith(directory):
+            found.append(
+                "notify.indexnow.key_location: speaks only for URLs in its own directory and below"
+                f" (PROTOCOL U4), and {base.prefix} is not"
+            )
+    elif NUMBERED.search(engine.key) and engine.key.startswith(
+        tuple(f"{name}-" for name in ("sitemap", *sections))
+    ):
+        found.append("notify.indexnow.key: its file would have the name of a sitemap's: another")
+    return found

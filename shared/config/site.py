@@ -1,0 +1,249 @@
+"""One site's configuration: where its pages are, where its files go, who may speak for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    model_validator,
+)
+
+from shared.config import cms_connections, import_source, locations
+from shared.config.cms_connections import Connection, SourceName
+from shared.config.credentials import ConfigModel, Secret, from_text, token
+from shared.config.notify.tables import NotifySettings
+from shared.domain.routing import DEFAULT_SECTION, Family, Routing
+from shared.domain.shrink_guard import ShrinkRule
+from shared.events.event_fields import EventRules
+from shared.sitemap import shards
+from shared.sitemap.shards import Limits
+from shared.sitemap.urls import Base
+from shared.sitemap.xml_text import legal, one_line
+
+WEBHOOK_PREFIX = cms_connections.WEBHOOK_PREFIX
+MAX_NEWS = 1_000
+SMALLEST_SHARD = 16_384
+"""Bytes: the fragment of one URL comes to 12.4 KB when every character has to be escaped."""
+
+
+def _title(text: str) -> str:
+    return one_line(legal(text))
+
+
+def _section_name(name: str) -> str:
+    if not shards.SECTION.fullmatch(name) or name in shards.RESERVED:
+        known = ", ".join(sorted(shards.RESERVED))
+        raise ValueError(f"a section name is [a-z0-9-]{{1,32}}, and none of {known}")
+    if shards.NUMBERED.search(name):
+        raise ValueError("a section name does not end in a hyphen and digits: its files do")
+    return name
+
+
+class Section(ConfigModel):
+    """A family of pages with shards of its own."""
+
+    news: bool = Field(False, description="Google News rules: at most 1,000 URLs per file")
+    shard_urls: int | None = Field(None, ge=1, le=shards.MAX_URLS, description="URLs per file")
+    split: Literal["", "month", "language"] = Field(
+        "", description="files by month of publication, or by language"
+    )
+    paths: tuple[Annotated[str, AfterValidator(locations.path_pattern)], ...] = Field(
+        (), description="patterns of paths (`/blog/*`): such pages come here unless told otherwise"
+    )
+    languages: tuple[Annotated[str, AfterValidator(locations.language)], ...] = Field(
+        (), description="pages (of a news section: news) in these languages come here"
+    )
+    keep_empty: bool = Field(
+        False, description="news: keep a file that lists nothing (PROTOCOL F12)"
+    )
+
+    @model_validator(mode="after")
+    def _news_is_short(self) -> Section:
+        if self.news and (self.shard_urls or 0) > MAX_NEWS:
+            raise ValueError(f"shard_urls: a news file lists {MAX_NEWS} URLs at most (PROTOCOL W3)")
+        if self.news and (self.split or self.paths):
+            raise ValueError("split, paths: a news section takes the news of all others")
+        if self.keep_empty and not self.news:
+            raise ValueError("keep_empty: only a news file may be empty (PROTOCOL F12, W10)")
+        return self
+
+    @property
+    def family(self) -> Family:
+        """How it takes pages."""
+        languages = tuple(code.lower() for code in self.languages)
+        return Family(self.split, self.paths, languages, self.news)
+
+
+class Site(ConfigModel):
+    """One site: where its pages are, where its files go, who may speak for it."""
+
+    base_url: Annotated[str, AfterValidator(cms_connections.base_url)] = Field(
+        description="scheme, host, port (and directory) of every loc"
+    )
+    web_root: Annotated[Path, BeforeValidator(locations.web_root)] = Field(
+        description="where the files are written; relative to the TOML file"
+    )
+    secrets: tuple[Annotated[Secret, BeforeValidator(from_text)], ...] = Field(
+        (), description="Standard Webhooks secrets; every one verifies, for rotation"
+    )
+    tokens: tuple[Annotated[SecretStr, AfterValidator(token)], ...] = Field(
+        (), description="Bearer tokens: senders without signatures, and the read API"
+    )
+    form: Literal["xml", "xml.gz", "encoded", "txt"] = Field(
+        "xml", description="form of shard files"
+    )
+    pages: bool = Field(True, description="sitemap.css and sitemap.html, for people")
+    feed: bool = Field(False, description="atom.xml and rss.xml: the newest changes (PROTOCOL F11)")
+    feed_entries: int = Field(100, ge=10, le=1_000, description="how many pages the feeds list")
+    hub: Annotated[str, AfterValidator(cms_connections.optional_url)] = Field(
+        "", description="WebSub hub that the feeds name"
+    )
+    title: Annotated[str, AfterValidator(_title)] = Field(
+        "", max_length=500, description="title of the feeds; empty: the host"
+    )
+    publish_interval: float = Field(
+        1.0,
+        ge=0,
+        le=3600,
+        description="seconds between publishes under load; below 1 files are dated ahead of time",
+    )
+    # 500: two dozen sites that run away together are still drained as fast as they send (12,000 a
+    # second on two cores), and saving 60,000 pages at once passes.
+    rate: float = Field(
+        500,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="events a second taken for long, two minutes' worth at once; 0: no limit",
+    )
+    robots: Literal["off", "edit", "create"] = Field("off", description="keep Sitemap: lines")
+    index: bool = Field(
+        True, description="false: no index, robots.txt lists every file (Baidu, PROTOCOL N8)"
+    )
+    hints: bool = Field(False, description="list changefreq and priority (PROTOCOL M8)")
+    shard_urls: int = Field(shards.DEFAULT_URLS, ge=1, le=shards.MAX_URLS)
+    shard_bytes: int = Field(shards.MAX_BYTES, ge=SMALLEST_SHARD, le=shards.MAX_BYTES)
+    index_shards: int = Field(shards.DEFAULT_INDEX, ge=1, le=shards.MAX_INDEX)
+    emit_deprecated: bool = Field(
+        False, description="publish tags that search engines ignore by now (PROTOCOL I2, V9, W9)"
+    )
+    engines: tuple[Literal["yandex", "baidu"], ...] = Field(
+        (), description="search engines whose own limits are warned about (PROTOCOL L2, N8)"
+    )
+    check_interval: float = Field(
+        60.0, ge=0, le=86_400, description="seconds between looks at the files; 0: never (F23)"
+    )
+    retire_hours: float = Field(
+        24, ge=0, le=8_784, allow_inf_nan=False,
+        description="hours that files of an earlier form or index stay for crawlers that know them",
+    )  # fmt: skip
+    shrink_share: float = Field(
+        0.5, ge=0, le=1, description="share of a file's pages that may go at once; 1: all (T32)"
+    )
+    shrink_minutes: float = Field(10.0, gt=0, le=10_080, description="what `at once` means")
+    shrink_least: int = Field(50, ge=1, description="fewer pages than that may always go")
+    source: SecretStr = Field(
+        "", validate_default=True, description="the source of truth: wordpress:https://..., ..."
+    )
+    source_key: SecretStr = Field(
+        "", validate_default=True, description="what the source asks for: a key or a password"
+    )
+    source_query: str = Field("", description="sql: the SELECT that names the pages")
+    reconcile_hours: float = Field(
+        0, ge=0, le=8_784, allow_inf_nan=False,
+        description="hours between two reconciles; 0: only when a resync asks for one",
+    )  # fmt: skip
+    sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
+        {}, description=f"`{DEFAULT_SECTION}` always exists"
+    )
+    sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
+    notify: NotifySettings = Field(
+        NotifySettings(), description="search engines that are told of changes"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Site:
+        if found := [*self._of_connections(), *self._of_senders(), *self._of_files()]:
+            raise ValueError("\n".join(found))
+        return self
+
+    def _of_connections(self) -> Iterator[str]:
+        known = frozenset({DEFAULT_SECTION, *self.sections})
+        for name, connection in self.sources.items():
+            yield from cms_connections.faults(name, connection, known)
+            yield from cms_connections.elsewhere(name, connection, self.base)
+            yield from cms_connections.barred(name, connection, self.notify.allowed)
+        yield from self.notify.faults(self.base, self.hub, known, feed=self.feed)
+        source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
+        yield from import_source.faults(source, key, self.source_query, self.reconcile_hours)
+
+    def _of_senders(self) -> Iterator[str]:
+        if not self.secrets and not self.tokens:
+            yield "tokens: give at least one of secrets and tokens, or nobody can send events"
+
+    def _of_files(self) -> Iterator[str]:
+        if not self.index and self.robots == "off":
+            yield 'index: without one robots.txt names the files: robots = "edit"'
+        if not self.index and self.base.path != "/":
+            yield (
+                f"index: without one robots.txt names the files, and crawlers read only that of "
+                f"{self.base.origin}/, which is not in a web root below {self.base.path}"
+            )
+        if self.form == "txt" and any(section.news for section in self.sections.values()):
+            yield "form: text files list addresses only, and can hold no news"
+
+    @property
+    def base(self) -> Base:
+        """`base_url`, taken apart."""
+        return Base.parse(self.base_url)
+
+    @property
+    def keeps_robots(self) -> bool:
+        """Whether a robots.txt in the web root is written: crawlers read that of the host (R1)."""
+        return self.robots != "off" and self.base.path == "/"
+
+    @property
+    def feed_title(self) -> str:
+        """`title`, by default the host."""
+        return self.title or self.base.origin.partition("://")[2]
+
+    @property
+    def rules(self) -> EventRules:
+        """What events of this site may say."""
+        return EventRules(
+            self.base,
+            frozenset({DEFAULT_SECTION, *self.sections}),
+            news=frozenset(name for name, section in self.sections.items() if section.news),
+            deprecated=self.emit_deprecated,
+            most_bytes=min(limits.hard for limits in self.limits.values()),
+            engines=frozenset(self.engines),
+        )
+
+    @property
+    def shrink(self) -> ShrinkRule:
+        """How much of a file may go at once."""
+        return ShrinkRule.of(self.shrink_share, self.shrink_minutes, self.shrink_least)
+
+    @property
+    def limits(self) -> dict[str, Limits]:
+        """How much fits into a shard, by section."""
+        found = {DEFAULT_SECTION: Limits(self.shard_urls, self.shard_bytes)}
+        for name, section in self.sections.items():
+            if section.news:
+                # One block: whoever leaves makes room for whoever comes.
+                urls = section.shard_urls or MAX_NEWS
+                found[name] = Limits(urls, self.shard_bytes, urls, self.shard_bytes, reuse=True)
+            else:
+                found[name] = Limits(section.shard_urls or self.shard_urls, self.shard_bytes)
+        return found
+
+    @property
+    def routing(self) -> Routing:
+        """Which section lists which page."""
+        return Routing({name: section.family for name, section in self.sections.items()})

@@ -1,0 +1,105 @@
+"""Keep the alternates of a translation group identical on every member (PROTOCOL H2, H3).
+
+A batch changes groups event by event, and each event is told by what it does at its place. The
+pages themselves list the groups as they are after the whole batch. Pure, like shared.domain.decide:
+recorded in what is known of the pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from shared.domain import translation_groups
+from shared.domain.batch_state import BatchState
+from shared.domain.translation_groups import GroupMember
+from shared.events.event import Event
+from shared.sitemap import fragments
+from shared.sitemap.extensions.alternates import Alternates
+
+
+class Links(NamedTuple):
+    """The alternates of a member of a group before an event: `had` are in its bytes, `due` those
+    that earlier events of the batch have made of them.
+    """
+
+    had: Alternates
+    due: Alternates
+
+
+def of_page(known: BatchState, loc: str) -> Links | None:
+    """The links of the page at `loc`; None if it is in no group."""
+    page = known.pages.get(loc)
+    if page is None or not page.group:
+        return None
+    now = translation_groups.alternates(known.groups[page.group])
+    return Links(_linked(known, loc, page.group), translation_groups.listed_by(loc, now))
+
+
+def enter(known: BatchState, event: Event, when: int) -> bytes:
+    """Enter the page of `event` into the group it names, out of its former one; the new group.
+
+    Empty if it names none. Raises GroupFullError.
+    """
+    loc = event.loc
+    assert loc is not None
+    page = known.pages.get(loc)
+    group = translation_groups.digest_of(event.group) if event.group else b""
+    if page and page.group and page.group != group:
+        leave(known, loc, page.group)
+    if group:
+        members = known.groups[group]
+        if loc not in members and len(members) >= translation_groups.MAX_MEMBERS:
+            raise translation_groups.GroupFullError(
+                f"a group has {translation_groups.MAX_MEMBERS} pages at most"
+            )
+        known.groups[group] = {**members, loc: GroupMember(when, event.lang)}
+    return group
+
+
+def leave(known: BatchState, loc: str, group: bytes) -> None:
+    """Take the page at `loc` out of `group`."""
+    known.groups[group] = {at: m for at, m in known.groups[group].items() if at != loc}
+    known.linked.pop(loc, None)
+
+
+def _linked(known: BatchState, loc: str, group: bytes) -> Alternates:
+    """The alternates in the bytes of the member `loc` of `group`, as stored or rendered since."""
+    if loc in known.linked:
+        return known.linked[loc]
+    return translation_groups.listed_by(loc, known.sets[group])
+
+
+def outdated(known: BatchState) -> dict[str, tuple[bytes, Alternates]]:
+    """The pages whose alternates are not those of their group any more: group and new alternates.
+
+    A page that was rendered in the middle of the batch may list a set that stands neither before
+    nor after it (PROTOCOL H2, H3).
+    """
+    found = {}
+    for group, members in known.groups.items():
+        now = translation_groups.alternates(members)
+        # Without a new set only what was rendered in this batch can be wrong.
+        for loc in members if now != known.sets[group] else known.linked.keys() & members.keys():
+            listed = translation_groups.listed_by(loc, now)
+            if _linked(known, loc, group) != listed:
+                found[loc] = group, listed
+    # Neither sets nor stored hashes have an order, and pages that outgrow their file move in it.
+    return dict(sorted(found.items()))
+
+
+def apart(known: BatchState) -> BatchState:
+    """`known`, but what is decided on it leaves the groups of `known` as they are."""
+    return replace(known, groups=dict(known.groups), linked=dict(known.linked))
+
+
+def relink(known: BatchState, loc: str, group: bytes, fragment: bytes, listed: Alternates) -> None:
+    """Have the page `loc`, listed as `fragment`, list `listed`. `known` must hold it."""
+    page = known.pages[loc]
+    if page is None or not page.live or page.group != group:
+        leave(known, loc, group)  # left without a word: the store was edited
+        return
+    known.linked[loc] = listed
+    changed = fragments.with_alternates(fragment, listed)
+    if changed != fragment:
+        known.relist(loc, changed)

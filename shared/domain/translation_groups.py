@@ -1,0 +1,67 @@
+"""Translation groups: pages that are versions of each other (PROTOCOL H1-H5).
+
+Senders say of each page its group and its language; every member lists the identical set, itself
+included. Pure: members in, the set out, whatever order the members came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+
+from shared.errors import SitemapdError
+from shared.sitemap.extensions.alternates import Alternates, ordered
+
+MAX_MEMBERS = 1_000
+"""Pages of a group: each of them is read when the set changes. Ours, no rule."""
+
+
+class GroupFullError(SitemapdError):
+    """A translation group has no room for another page."""
+
+
+class GroupMember(NamedTuple):
+    """One page of a group: the stamp of the event that says so, and the codes it serves."""
+
+    stamp: int
+    codes: tuple[str, ...]
+
+    def pack(self) -> bytes:
+        """The form in which it is stored."""
+        return self.stamp.to_bytes(8, "big") + ",".join(self.codes).encode()
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> GroupMember:
+        """The member of what `pack` gave."""
+        return cls(int.from_bytes(stored[:8], "big"), tuple(stored[8:].decode().split(",")))
+
+
+Members = Mapping[str, GroupMember]
+"""The pages of a group by their loc."""
+
+
+def digest_of(group: str) -> bytes:
+    """The eight bytes that stand for a group."""
+    return blake2b(group.encode(), digest_size=8, person=b"group").digest()
+
+
+def alternates(members: Members) -> Alternates:
+    """What every member lists: one URL for each code, none while there is nothing to choose from.
+
+    Of two pages that claim one code the later event counts (H5: one URL per code); the other comes
+    back when that page leaves.
+    """
+    best: dict[str, tuple[int, str]] = {}
+    for loc, member in members.items():
+        claim = member.stamp, loc
+        for code in member.codes:
+            best[code] = max(claim, best.get(code, claim))
+    if len(best) < 2:  # a page is no alternate of itself alone
+        return ()
+    return ordered((code, loc) for code, (_, loc) in best.items())
+
+
+def listed_by(loc: str, found: Alternates) -> Alternates:
+    """`found` as the page `loc` lists it: nothing if it is not among them (H2, self-reference)."""
+    return found if any(href == loc for _, href in found) else ()

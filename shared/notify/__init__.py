@@ -1,1 +1,0 @@
-"""Which search engines a site tells of changes, and which hubs tell it."""

@@ -1,0 +1,174 @@
+"""Reading a feed that somebody sends: Atom 1.0 (RFC 4287, RFC 6721) and RSS 2.0. Pure.
+
+Hostile input is expected: a document type declaration is refused where it begins, so that there
+are no entities; nothing is fetched; the depth, the entries and the length of each text are bounded.
+The beginning of a feed can be read, too, for the links in its head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+from xml.parsers import expat  # nosec B407  # no entity can be declared
+
+from shared.errors import DateError, UnusableSourceError
+from shared.sitemap import w3c_dates
+
+ATOM = "http://www.w3.org/2005/Atom"
+_TOMBSTONE = "http://purl.org/atompub/tombstones/1.0 deleted-entry"
+MOST = 5_000
+"""Entries of one feed."""
+_DEEPEST = 100
+_LONGEST = 8_192
+"""Characters kept of one text: an address has 2,047, a title of ours 500."""
+
+_SPACE = " \t\r\n"
+_ITEMS = ([f"{ATOM} feed", f"{ATOM} entry"], ["rss", "channel", "item"])
+_HEADS = (_ITEMS[0][:1], _ITEMS[1][:2])
+_TEXTS = {
+    f"{ATOM} id": "id", f"{ATOM} title": "title", f"{ATOM} updated": "updated",
+    f"{ATOM} published": "published", "guid": "id", "title": "title", "link": "link",
+    "pubDate": "date",
+}  # fmt: skip
+
+
+class ParsedItem(NamedTuple):
+    """One entry: its address and its lasting id as they are stated, either may be empty.
+
+    `updated` and `published` are W3C dates or empty; of RSS, whose one date is that of publication,
+    only `published`. `gone` if the feed says that the entry was deleted.
+    """
+
+    link: str
+    ident: str = ""
+    updated: str = ""
+    published: str = ""
+    title: str = ""
+    gone: bool = False
+
+
+class ParsedFeed(NamedTuple):
+    """The entries, and the links in the head by their relation (`hub`, `self`)."""
+
+    items: list[ParsedItem]
+    links: Mapping[str, list[str]]
+
+
+def read(content: bytes) -> ParsedFeed:
+    """The feed that `content` is; UnusableSourceError where it is none, or no XML."""
+    reader = _Reader()
+    reader.parse(content, whole=True)
+    return ParsedFeed(reader.items, reader.links)
+
+
+def head(beginning: bytes) -> Mapping[str, list[str]]:
+    """The links of a feed of which `beginning` is the first part; none where it cannot be read."""
+    reader = _Reader()
+    with suppress(UnusableSourceError):  # what was read before the fault stays
+        reader.parse(beginning, whole=False)
+    return reader.links
+
+
+class _Reader:
+    """Takes the events of the parser; `path` are the names of the open elements."""
+
+    def __init__(self) -> None:
+        self.items: list[ParsedItem] = []
+        self.links: dict[str, list[str]] = {}
+        self._path: list[str] = []
+        self._item: dict[str, str] | None = None
+        self._field: str | None = None
+        self._text: list[str] = []
+        self._length = 0
+
+    def parse(self, content: bytes, *, whole: bool) -> None:
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._data
+        try:
+            parser.Parse(content, whole)
+        except (expat.ExpatError, ValueError, LookupError) as error:
+            # Beside what is no XML: encodings that Python does not know, or that are no text.
+            raise UnusableSourceError("F4", f"no XML that can be read: {error}") from None
+
+    def _doctype(self, *_: object) -> None:
+        raise UnusableSourceError("F4", "a document type declaration, which is not read")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._path and name not in {f"{ATOM} feed", "rss"}:
+            raise UnusableSourceError("F11", "neither Atom 1.0 nor RSS 2.0")
+        if len(self._path) == _DEEPEST:
+            raise UnusableSourceError("F4", f"elements nested more than {_DEEPEST} deep")
+        if self._path in _ITEMS and self._item is not None:
+            self._part(name, attributes)
+        elif self._path in _HEADS:
+            self._head(name, attributes)
+        self._path.append(name)
+        if self._path in _ITEMS:
+            if len(self.items) >= MOST:
+                raise UnusableSourceError("F11", f"more than {MOST} entries")
+            self._item = {}
+
+    def _head(self, name: str, attributes: dict[str, str]) -> None:
+        if name == f"{ATOM} link" and "href" in attributes:
+            relation = attributes.get("rel", "alternate").lower()
+            self.links.setdefault(relation, []).append(attributes["href"].strip(_SPACE))
+        elif name == _TOMBSTONE and self._path == _HEADS[0]:
+            when, ident = _date(attributes.get("when", "")), attributes.get("ref", "")
+            self.items.append(ParsedItem("", ident.strip(_SPACE), when, gone=True))
+
+    def _part(self, name: str, attributes: dict[str, str]) -> None:
+        """A child of an entry."""
+        item = self._item
+        if item is None:
+            return
+        atom = self._path == _ITEMS[0]
+        if atom and name == f"{ATOM} link":
+            if attributes.get("rel", "alternate") == "alternate":
+                item.setdefault("link", attributes.get("href", "").strip(_SPACE))
+            return
+        self._field = _TEXTS.get(name) if atom == (" " in name) else None
+        if self._field == "title" and attributes.get("type", "text") != "text":
+            self._field = None  # markup is no title
+        if name == "guid":
+            item.setdefault("permanent", attributes.get("isPermaLink", "true"))
+        self._text, self._length = [], 0
+
+    def _data(self, text: str) -> None:
+        if self._field is not None and len(self._path) > 2 and self._path[:-1] in _ITEMS:
+            text = text[: _LONGEST - self._length]
+            self._text.append(text)
+            self._length += len(text)
+
+    def _end(self, _name: str) -> None:
+        self._path.pop()
+        if self._item is None:
+            return
+        if self._path in _ITEMS and self._field is not None:
+            self._item.setdefault(self._field, "".join(self._text).strip(_SPACE))
+            self._field = None
+        elif self._path in _HEADS:
+            self.items.append(_item(self._item))
+            self._item = None
+
+
+def _item(said: Mapping[str, str]) -> ParsedItem:
+    ident = said.get("id", "")
+    link = said.get("link", "")
+    if not link and said.get("permanent") == "true":
+        link = ident
+    published = (
+        _date(said.get("published", "")) or w3c_dates.from_rfc822(said.get("date", "")) or ""
+    )
+    return ParsedItem(link, ident, _date(said.get("updated", "")), published, said.get("title", ""))
+
+
+def _date(text: str) -> str:
+    try:
+        return w3c_dates.canonical(text)
+    except DateError:
+        return ""

@@ -1,0 +1,188 @@
+"""The finished bytes of an entry and of the file around it.
+
+A fragment starts with `<url><loc>` and ends with `</url>` and a newline, and neither mark can occur
+inside one, because every value is entity-escaped (PROTOCOL F4). Blocks are cut and edited by
+these two marks alone, so nothing else may ever write fragments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from html import unescape
+from typing import Any
+
+from shared.sitemap.entry import Entry
+from shared.sitemap.extensions import alternates as links
+from shared.sitemap.extensions import images, news, videos
+from shared.sitemap.extensions.alternates import Alternates
+from shared.sitemap.xml_text import escape
+
+NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_STYLE = '<?xml-stylesheet type="text/css" href="sitemap.css"?>\n'
+
+START = b"<url><loc>"
+LOC_END = b"</loc>"
+END = b"</url>\n"
+URLSET_END = b"</urlset>\n"
+INDEX_END = b"</sitemapindex>\n"
+
+_LINK = b"<xhtml:link "
+_LINK_END = b"/>"  # no value holds one: PROTOCOL F4
+_PREFIXED_OR_END = re.compile(rb"<(?:[a-z]+:|/url>)")
+_LOC = re.compile(re.escape(START) + rb"([^<]*)" + re.escape(LOC_END))
+_LOC_IN_LINE = re.compile(rb"<loc>([^<]*)</loc>")
+_PLAIN_ENDS = (
+    b"</loc></url>\n", b"</lastmod></url>\n", b"</changefreq></url>\n", b"</priority></url>\n",
+)  # fmt: skip
+_TAG = re.compile(r"<(lastmod|changefreq|priority)>([^<]*)</")
+
+
+@lru_cache(64)
+def urlset_start(uses: int = 0, *, styled: bool = True) -> bytes:
+    """What stands before the first `<url>`: the namespaces of `uses` and no others (PROTOCOL F6).
+
+    `styled` if the file names the stylesheet.
+    """
+    names = "".join(f' xmlns:{p}="{uri}"' for bit, p, uri in _EXTENSIONS if uses & bit)
+    return _head("urlset", names, styled=styled)
+
+
+@lru_cache(2)
+def index_start(*, styled: bool = True) -> bytes:
+    """What stands before the first `<sitemap>`."""
+    return _head("sitemapindex", "", styled=styled)
+
+
+def _head(root: str, names: str, *, styled: bool) -> bytes:
+    """Declaration (PROTOCOL F3), style, root (F1, F2)."""
+    style = _STYLE if styled else ""
+    return f'{_DECLARATION}{style}<{root} xmlns="{NAMESPACE}"{names}>\n'.encode()
+
+
+def uses(raw: bytes) -> int:
+    """Which extensions the fragments `raw` use: a bit of each, for `urlset_start`.
+
+    Values are escaped, so the marks can be nothing but tags.
+    """
+    if not _EXTENDED.search(raw):
+        return 0
+    return sum(bit for bit, prefix, _ in _EXTENSIONS if b"<%b:" % prefix.encode() in raw)
+
+
+_EXTENSIONS = tuple(
+    (1 << n, module.PREFIX, module.NAMESPACE)
+    for n, module in enumerate((links, images, videos, news))
+)
+_EXTENDED = re.compile(rb"<(?:xhtml|image|video|news):")
+EVERY_USE = (1 << len(_EXTENSIONS)) - 1
+OVERHEAD = len(urlset_start(EVERY_USE)) + len(URLSET_END)
+"""Bytes of a shard file that are not fragments, at most."""
+
+
+def key(loc: str) -> bytes:
+    """How the fragment of `loc` begins, up to and with `</loc>`: unique to it within a site."""
+    return b"<url><loc>%b</loc>" % escape(loc).encode()
+
+
+def render(entry: Entry) -> bytes:
+    """The fragment of `entry`, children in the order of the XSD (PROTOCOL F5, C0)."""
+    parts = ["<url><loc>", escape(entry.loc), "</loc>"]
+    if entry.lastmod is not None:
+        parts += "<lastmod>", entry.lastmod, "</lastmod>"
+    if entry.changefreq is not None:
+        parts += "<changefreq>", entry.changefreq, "</changefreq>"
+    if entry.priority is not None:
+        parts += "<priority>", entry.priority, "</priority>"
+    if entry.alternates or entry.images or entry.videos or entry.news:
+        parts += _extensions(entry)
+    parts.append("</url>\n")
+    return "".join(parts).encode()
+
+
+def _extensions(entry: Entry) -> list[str]:
+    """Each extension in one run, in an order of its own: the XSD leaves it open (PROTOCOL C0)."""
+    return [
+        links.render(entry.alternates),
+        images.render(entry.images),
+        videos.render(entry.videos),
+        news.render(entry.news) if entry.news else "",
+    ]
+
+
+def with_alternates(fragment: bytes, alternates: Alternates) -> bytes:
+    """`fragment` with these alternates instead of those it has; every other byte stays."""
+    start, end = _links(fragment)
+    if start < 0:
+        start = end = _after_core(fragment)
+    return b"%b%b%b" % (fragment[:start], links.render(alternates).encode(), fragment[end:])
+
+
+def linked(fragment: bytes) -> bytes:
+    """The alternates of `fragment` as they stand there, empty if it has none."""
+    start, end = _links(fragment)
+    return fragment[start:end] if start >= 0 else b""
+
+
+def _links(fragment: bytes) -> tuple[int, int]:
+    """Where the alternates of `fragment` begin and end; -1 if it has none."""
+    start = fragment.find(_LINK)
+    if start < 0:
+        return -1, -1
+    return start, fragment.index(_LINK_END, fragment.rindex(_LINK)) + len(_LINK_END)
+
+
+def _after_core(fragment: bytes) -> int:
+    """Where lastmod, changefreq and priority are over."""
+    match = _PREFIXED_OR_END.search(fragment, fragment.index(LOC_END))
+    assert match is not None
+    return match.start()
+
+
+def digest(fragment: bytes) -> bytes:
+    """Five bytes that tell fragments apart: one changed page in 10^12 would be taken for equal."""
+    return blake2b(fragment, digest_size=5).digest()
+
+
+def find(raw: bytes, loc: str) -> bytes | None:
+    """The fragment of `loc` among the fragments `raw`."""
+    at = raw.find(key(loc))
+    return raw[at : raw.index(END, at) + len(END)] if at >= 0 else None
+
+
+def loc_of(fragment: bytes) -> str:
+    """The loc of a fragment that `render` made."""
+    return unescape(fragment[len(START) : fragment.index(LOC_END)].decode())
+
+
+def parse(fragment: bytes) -> Entry:
+    """The entry of a fragment that `render` made."""
+    rest = fragment[fragment.index(LOC_END) :].decode()
+    values: dict[str, Any] = dict(_TAG.findall(rest))
+    if not fragment.endswith(_PLAIN_ENDS):
+        values |= {
+            "images": images.read(rest), "videos": videos.read(rest), "news": news.read(rest),
+            "alternates": links.read(rest),
+        }  # fmt: skip
+    return Entry(loc_of(fragment), **values)
+
+
+def lines(raw: bytes) -> Iterator[bytes]:
+    """The lines of a text sitemap: the locs of the fragments `raw`, not escaped (PROTOCOL F10)."""
+    for loc in _LOC.findall(raw):
+        yield (unescape(loc.decode()).encode() if b"&" in loc else loc) + b"\n"
+
+
+def listed_url(line: bytes) -> str:
+    """The URL in a line that `index_line` made."""
+    found = _LOC_IN_LINE.search(line)
+    assert found
+    return unescape(found[1].decode())
+
+
+def index_line(url: str, lastmod: str) -> bytes:
+    """One `<sitemap>` of an index; `lastmod` is when that file's bytes last changed (M7)."""
+    return f"<sitemap><loc>{escape(url)}</loc><lastmod>{lastmod}</lastmod></sitemap>\n".encode()

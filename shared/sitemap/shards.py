@@ -1,0 +1,133 @@
+"""Shards and indexes: their names, their numbers, their limits, their bytes."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from shared.sitemap import blocks
+from shared.sitemap.fragments import INDEX_END, OVERHEAD, index_start
+
+MAX_URLS = 50_000
+MAX_BYTES = 52_428_800
+MAX_INDEX = 50_000
+"""PROTOCOL F7, F8: per file, bytes before compression."""
+
+DEFAULT_URLS = 10_000
+DEFAULT_INDEX = 1_000
+"""Lines of one index file; more shards get further index files, so its cost stays flat."""
+
+HEADROOM = 16
+"""A sixteenth of the bytes is left to edits of the pages that are already there."""
+
+SECTION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
+NUMBERED = re.compile(r"-[0-9]+$", re.ASCII)
+_MONTHLY = re.compile(r"-[0-9]{4}-[0-9]{2}$", re.ASCII)
+RESERVED = frozenset({"sitemap", "robots", "atom", "rss"})
+FORMS = ("xml", "xml.gz", "encoded", "txt")
+
+_NAME = re.compile(r"[a-z0-9-]{1,100}", re.ASCII)
+_SHARD = re.compile(r"([a-z0-9-]{1,100})/([1-9][0-9]{0,6})", re.ASCII)
+
+_STATE = struct.Struct(">QIQI")
+
+
+class Shard(NamedTuple):
+    """Which shard: its section's name and its number, from 1."""
+
+    section: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.section}/{self.number}"
+
+    @classmethod
+    def read(cls, stored: bytes) -> Shard | None:
+        """The shard that Redis names `stored`; None if no shard has that name (RELIABILITY T35)."""
+        found = _SHARD.fullmatch(stored.decode("ascii", errors="replace"))
+        return cls(found[1], int(found[2])) if found and nameable(found[1]) else None
+
+
+def nameable(section: str) -> bool:
+    """Whether files can have the name `section`: that of a section, or of a part of one."""
+    return _NAME.fullmatch(section) is not None and section not in RESERVED
+
+
+class ShardState(NamedTuple):
+    """What the store counts of one shard, pending patches included.
+
+    `generation` grows with every patch, `urls` are the pages it lists, `size` the raw bytes of
+    their fragments, `ordinal` is the shard's position among all shards of the site, given once and
+    never again.
+    """
+
+    generation: int
+    urls: int
+    size: int
+    ordinal: int
+
+    def pack(self) -> bytes:
+        """The form in which apply.lua reads and writes it."""
+        return _STATE.pack(*self)
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> ShardState:
+        """The state of what `pack` gave."""
+        return cls(*_STATE.unpack(stored))
+
+
+class Limits(NamedTuple):
+    """How much fits into one shard: URLs, and bytes of the whole file before compression.
+
+    `block_urls` and `block_size` (bytes) say when a new block is begun. `reuse` if new pages go to
+    the first shard with room and not to the tail: what comes and goes keeps its files' names.
+    """
+
+    urls: int = DEFAULT_URLS
+    size: int = MAX_BYTES
+    block_urls: int = blocks.MAX_FRAGMENTS
+    block_size: int = blocks.MAX_BYTES
+    reuse: bool = False
+
+    @property
+    def hard(self) -> int:
+        """Bytes of fragments that the file can hold at all."""
+        return self.size - OVERHEAD
+
+    def nearly_empty(self, state: ShardState) -> bool:
+        """Whether a shard lists something, but less than a quarter of what it could."""
+        return 0 < state.urls * 4 < self.urls and state.size * 4 < self.hard
+
+    @property
+    def soft(self) -> int:
+        """Bytes of fragments up to which new pages are put in."""
+        return self.hard - self.hard // HEADROOM
+
+
+def file_name(shard: Shard, form: str) -> str:
+    """The name that the index lists; in the form `encoded` the disk has it with `.gz` added.
+
+    The first file of a month has the month alone (`posts-2025-11.xml`, PROTOCOL F16); no configured
+    section ends in a number, so no other file can have that name.
+    """
+    name = f"{shard.section}-{shard.number}"
+    if shard.number == 1 and _MONTHLY.search(shard.section):
+        name = shard.section
+    return f"{name}.{'xml' if form == 'encoded' else form}"
+
+
+def index_name(page: int) -> str:
+    """The name of index file `page`, from 0. Indexes are small and always plain XML."""
+    return "sitemap.xml" if page == 0 else f"sitemap-{page + 1}.xml"
+
+
+def on_disk(name: str, form: str) -> str:
+    """The file behind a listed shard `name`."""
+    return f"{name}.gz" if form == "encoded" else name
+
+
+def render_index(lines: Iterable[bytes], *, styled: bool = True) -> bytes:
+    """An index file of the given `<sitemap>` lines (fragments.index_line), in their order."""
+    return b"".join((index_start(styled=styled), *lines, INDEX_END))

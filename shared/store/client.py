@@ -1,0 +1,150 @@
+"""The connection to Redis: clients with bounded waits, scripts, and the check of its settings."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import redis
+from redis import exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from shared.errors import StoreDownError, StoreError, UnsafeStoreError
+
+_INCLUDE = re.compile(r"^-- include ([a-z_/]+)$", re.MULTILINE)
+Argument = bytes | str | int | float
+OLDEST = (7, 0)
+# Prefixes of replies that say nothing about the command, only about the server's state.
+_UNWELL = ("MISCONF", "OOM", "READONLY", "NOREPLICAS", "CLUSTERDOWN", "BUSY", "LOADING", "NOPERM")
+
+
+def connect(url: str, timeout: float) -> redis.Redis:
+    """A client that gives up after `timeout` seconds and never tries a command twice.
+
+    redis-py's own default hangs for a minute on a frozen server, and a repeated XADD leaves two
+    entries (DESIGN 9).
+    """
+    client: redis.Redis = redis.Redis.from_url(
+        url,
+        socket_timeout=timeout,
+        socket_connect_timeout=min(timeout, 1.0),
+        retry=Retry(NoBackoff(), 0),
+        protocol=2,
+    )
+    # Among garbage in a circle a socket may go before its connection, and says that it was open.
+    weakref.finalize(client, client.connection_pool.disconnect).atexit = False
+    return client
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn what redis-py raises into our errors: StoreDownError where it may work later."""
+    try:
+        yield
+    except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+        raise StoreDownError(f"Redis does not answer: {error}") from error
+    except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
+        raise StoreDownError(f"Redis takes no writes: {error}") from error
+    except redis.RedisError as error:
+        if str(error).startswith(_UNWELL):
+            raise StoreDownError(f"Redis takes no writes: {error}") from error
+        raise StoreError(f"Redis refused: {error}") from error
+
+
+@lru_cache
+def source(name: str) -> str:
+    """The text of the Lua script `name`, with the parts that a line `-- include PART` names."""
+    text = files("shared.store").joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda found: source(found[1]), text)
+
+
+class PipelinedScript:
+    """A script that goes along with another one: one round trip, one flush of the log for both.
+
+    `reply` is what it returned once it is `done`.
+    """
+
+    def __init__(self, name: str, keys: list[str], *args: Argument) -> None:
+        self.name, self.keys, self.args = name, keys, args
+        self.done = False
+        self.reply: Any = None
+
+
+class Scripts:
+    """The Lua scripts of one client; a server that lost its script cache gets them anew."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._scripts: dict[str, Any] = {}
+
+    def __call__(self, name: str, keys: list[str], *args: Argument) -> Any:
+        """Run script `name`; StoreDownError or StoreError if that fails."""
+        with answering():
+            return self._script(name)(keys=keys, args=args)
+
+    def run(self, errand: PipelinedScript) -> Any:
+        """Do `errand` by itself: its reply."""
+        errand.reply, errand.done = self(errand.name, errand.keys, *errand.args), True
+        return errand.reply
+
+    def along(self, errand: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
+        """Run script `name`, then `errand` behind it whatever came of the first; its reply.
+
+        A server that lost its script cache is left with an errand that is not done.
+        """
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.evalsha(self._script(name).sha, len(keys), *keys, *args)
+            pipe.evalsha(
+                self._script(errand.name).sha, len(errand.keys), *errand.keys, *errand.args
+            )
+            first, second = pipe.execute(raise_on_error=False)
+            if not isinstance(second, Exception):
+                errand.reply, errand.done = second, True
+            if isinstance(first, exceptions.NoScriptError):
+                return self(name, keys, *args)
+            if isinstance(first, Exception):
+                raise first
+        return first
+
+    def _script(self, name: str) -> Any:
+        script = self._scripts.get(name)
+        if script is None:
+            script = self._scripts[name] = self._client.register_script(source(name))
+        return script
+
+
+def check_settings(client: redis.Redis) -> None:
+    """Refuse a server that may lose acknowledged events (RELIABILITY 5).
+
+    Raises UnsafeStoreError with every reason; StoreDownError if it does not answer.
+    """
+    with answering():
+        info: Any = client.info("server")
+        config: Any = client.config_get(
+            "appendonly", "appendfsync", "maxmemory-policy", "no-appendfsync-on-rewrite"
+        )
+    version = str(info.get("valkey_version") or info["redis_version"])
+    wrong = []
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        wrong.append(f"version {version} is older than 7.0")
+    for name, wanted in (
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        ("maxmemory-policy", "noeviction"),
+        ("no-appendfsync-on-rewrite", "no"),
+    ):
+        if config.get(name) != wanted:
+            wrong.append(f"{name} is {config.get(name)!r}: set it to {wanted!r}")
+    if wrong:
+        raise UnsafeStoreError(
+            "Redis may lose acknowledged events: "
+            + "; ".join(wrong)
+            + ". Mend the server's configuration, or accept the loss with allow_loss = true."
+        )

@@ -1,0 +1,3 @@
+"""The inbox of accepted events: add, read, acknowledge and dead-letter them; not what they do to
+pages (shared/store/pages).
+"""

@@ -1,0 +1,214 @@
+"""The inbox: accepted events of a site, durable before anybody is told they were accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import redis
+from redis.exceptions import ResponseError
+
+from shared.errors import StoreError
+from shared.events.event import Event
+from shared.store.client import Scripts, answering
+from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
+from shared.tracing import carry, traced
+
+
+class AcceptResult(NamedTuple):
+    """What became of a delivery.
+
+    `status` is `accepted`, `duplicate` (same delivery id and body as before), `conflict` (same id,
+    another body: the first one stands), `full` (high water), `limited` (the site's rate: it fits
+    in `wait` seconds, if nothing else comes) or `closed` (by an administrator); nothing was written
+    but for `accepted`. `ids` are the
+    events' ids, `digest` that of the body that was accepted. `slept` says that nobody was awake for
+    this site.
+    """
+
+    status: str
+    ids: list[str]
+    slept: bool
+    digest: str = ""
+    wait: int = 0
+
+
+class InboxEntry(NamedTuple):
+    """One entry of the inbox, as stored: `quiet` if search engines shall not be told of it, `trace`
+    the trace context (W3C traceparent) it came with. `payload` is empty if it holds no event.
+    """
+
+    id: str
+    payload: bytes
+    quiet: bool = False
+    trace: str = ""
+
+    @classmethod
+    def of(cls, ident: bytes, fields: Mapping[bytes, bytes]) -> InboxEntry:
+        """The entry of this id with these fields."""
+        trace = fields.get(b"t", b"").decode(errors="replace")
+        return cls(ident.decode(), fields.get(b"e", b""), b"q" in fields, trace)
+
+
+class Inbox:
+    """The inbox of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client = client
+        self._keys = Keys(site)
+        self._scripts = Scripts(client)
+
+    @traced("accept")
+    def accept(
+        self,
+        events: list[Event],
+        *,
+        delivery: str | None = None,
+        digest: str = "",
+        most: int = 0,
+        rate: float = 0,
+        quiet: bool = False,
+        trace: str = "",
+    ) -> AcceptResult:
+        """Append `events`, all or none, in one round trip.
+
+        `delivery` is the sender's id of this delivery and `digest` that of its body. `most` bounds
+        the events waiting (0: no bound). `rate` bounds the events per second (0: no bound): of
+        BURST_S seconds at that rate at once, or of one delivery after such a rest; more is paid for
+        with time. `quiet` events are published without search engines being told, `trace` is the
+        context of the request, by default that of the trace that is going on. StoreDownError or
+        StoreError if they may not be stored.
+        """
+        keys = self._keys
+        names = [keys.inbox, keys.awake, keys.rate, keys.paused, keys.stats]
+        names += [keys.seen(delivery)] if delivery else []
+        bounds = (most, rate, BURST_S)
+        status, first, count, slept, accepted, wait = self._scripts(
+            "inbox/accept", names, digest, SEEN_S, AWAKE_MS, *bounds, "1" if quiet else "",
+            trace or carry(), *(event.dump() for event in events),
+        )  # fmt: skip
+        ids = []
+        if first:
+            ms, _, sequence = first.decode().partition("-")
+            # One script runs at one instant of the stream's clock, so its ids follow each other.
+            ids = [f"{ms}-{int(sequence) + step}" for step in range(count)]
+        return AcceptResult(status.decode(), ids, bool(slept), accepted.decode(), wait)
+
+    def read(self, consumer: str, count: int, after: str = ">") -> list[InboxEntry]:
+        """Up to `count` new events for `consumer`.
+
+        With `after`, an event id: those it was given before, never settled, and later than that.
+        """
+        with answering():
+            try:
+                return self._read(consumer, count, after)
+            except ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
+                self._make_group()
+                return self._read(consumer, count, after)
+
+    def _read(self, consumer: str, count: int, after: str) -> list[InboxEntry]:
+        reply: Any = self._client.xreadgroup(
+            GROUP, consumer, {self._keys.inbox: after}, count=count
+        )
+        entries = reply[0][1] if reply else []
+        return [InboxEntry.of(ident, fields) for ident, fields in entries if fields]
+
+    def _make_group(self) -> None:
+        try:
+            self._client.xgroup_create(self._keys.inbox, GROUP, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+
+    def waiting(self) -> int:
+        """How many accepted events are not settled."""
+        with answering():
+            return int(self._client.xlen(self._keys.inbox))
+
+    def tries(self, consumer: str) -> dict[str, int]:
+        """How often each of `consumer`'s unsettled events was handed out (first 1,000)."""
+        with answering():
+            try:
+                rows: Any = self._client.xpending_range(
+                    self._keys.inbox, GROUP, "-", "+", 1000, consumername=consumer
+                )
+            except ResponseError:
+                return {}
+        return {row["message_id"].decode(): row["times_delivered"] for row in rows}
+
+    def consumers(self) -> list[str]:
+        """Everybody who ever read this inbox."""
+        return [name for name, _ in self._consumers()]
+
+    def holders(self) -> list[str]:
+        """The consumers that were given events which are not settled."""
+        return [name for name, unsettled in self._consumers() if unsettled]
+
+    def _consumers(self) -> list[tuple[str, int]]:
+        with answering():
+            try:
+                rows: Any = self._client.xinfo_consumers(self._keys.inbox, GROUP)
+            except ResponseError:
+                return []
+        return [(row["name"].decode(), row["pending"]) for row in rows]
+
+    def leave(self, consumer: str) -> None:
+        """Forget `consumer`, who reads no more, unless it left something unsettled."""
+        if consumer in self.consumers() and consumer not in self.holders():
+            with answering():
+                self._client.xgroup_delconsumer(self._keys.inbox, GROUP, consumer)
+
+    def adopt(self, consumer: str, dead: Iterable[str]) -> int:
+        """Take over what the consumers `dead` left unsettled; how many events that were.
+
+        With a minimal idle time of zero: Redis measures idleness by the wall clock, and a clock
+        set back an hour would freeze it (RELIABILITY 0, finding 6).
+        """
+        taken = 0
+        with answering():
+            for name in dead:
+                rows: Any = self._client.xpending_range(
+                    self._keys.inbox, GROUP, "-", "+", 1000, consumername=name
+                )
+                ids = [row["message_id"] for row in rows]
+                if ids:
+                    self._client.xclaim(self._keys.inbox, GROUP, consumer, 0, ids, justid=True)
+                    taken += len(ids)
+        return taken
+
+    def bury(self, ident: str, error: str, tries: int) -> bool:
+        """Move one event to the dead letters; False if it was settled meanwhile."""
+        keys = self._keys
+        return bool(
+            self._scripts(
+                "operations/dead_letter",
+                [keys.inbox, keys.dead, keys.stats],
+                GROUP,
+                ident,
+                error[:500],
+                tries,
+            )
+        )
+
+    def rest(self) -> bool:
+        """Let the site sleep if nothing is left to do; False if something is."""
+        keys = self._keys
+        return bool(self._scripts("inbox/mark_idle", [keys.inbox, keys.dirty, keys.awake]))
+
+    def stay_awake(self) -> None:
+        """Tell the webhook that a worker is at it, for another while."""
+        with answering():
+            self._client.set(self._keys.awake, "1", px=AWAKE_MS)
+
+    def sleep(self) -> None:
+        """Nobody is at it any more, whether work is left or not."""
+        with answering():
+            self._client.delete(self._keys.awake)
+
+    def check(self) -> None:
+        """Raise StoreDownError or StoreError unless events can be accepted now."""
+        with answering():
+            if not self._client.ping():
+                raise StoreError("Redis answers, but not PONG")

@@ -1,0 +1,11 @@
+-- A stored patch, block number and op and payload, says by an op in lower case that search engines
+-- are to be told of it once it is published. A part of apply.lua and commit_publish.lua.
+--
+-- Returns nothing: defines to_be_told(patch), and telling(patch), the patch with that mark.
+local function to_be_told(patch)
+  return (string.byte(patch, 3) or 0) >= 97
+end
+
+local function telling(patch)
+  return string.sub(patch, 1, 2) .. string.lower(string.sub(patch, 3, 3)) .. string.sub(patch, 4)
+end

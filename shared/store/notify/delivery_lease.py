@@ -1,0 +1,210 @@
+"""One worker's turn at telling one engine of one site.
+
+At least once: what is taken stays in `sending` until its fate is written; what a dead worker left
+there goes back when the next turn begins. A page that changes while its notice is under way waits
+anew, for a taken loc is in the queue no more.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import redis
+from redis.client import Pipeline
+from redis.exceptions import WatchError
+
+from shared.errors import StoreError
+from shared.store.client import Scripts, answering
+from shared.store.keys import Keys
+from shared.store.notify.notification_queue import CHUNK, MOST_DEAD
+
+LEASE_MS = 60_000
+"""A request may take 5 s; it is kept before each."""
+
+_WHOLE = ""
+"""Stands for the site among what an engine was told of, if it is told of sitemaps or feeds."""
+
+
+class DeliveryLeaseLostError(StoreError):
+    """Another worker tells this engine meanwhile: nothing was written."""
+
+
+class DeliveryLease:
+    """What may be done under the lease; every method but `keep` raises DeliveryLeaseLostError
+    once it is over.
+    """
+
+    def __init__(self, client: redis.Redis, site: str, engine: str, token: str) -> None:
+        self._client, self._keys, self._token = client, Keys(site), token
+        self._scripts = Scripts(client)
+        self._queue, self._told = self._keys.notify(engine), self._keys.told(engine)
+        self._lease = self._keys.telling(engine)
+        self._sending, self._tries = self._keys.sending(engine), self._keys.tries(engine)
+        self._engine = engine
+
+    def keep(self) -> None:
+        """Keep the turn for another LEASE_MS."""
+        if not self._scripts("publishing/extend_lease", [self._lease], self._token, LEASE_MS):
+            raise DeliveryLeaseLostError(f"another worker tells {self._engine}")
+
+    def take(self, now: int, most: int, debounce: int, *, whole: bool) -> list[str]:
+        """Up to `most` locs that are due, now in `sending`.
+
+        Nothing that was told of within `debounce` ms: that waits until these are over. With `whole`
+        the same goes for the site as one. What is no text is given up.
+        """
+        with answering():
+            due: Any = self._client.zrange(
+                self._queue, "-inf", now, byscore=True, offset=0, num=most, withscores=True
+            )
+        if strange := [loc for loc, _ in due if not _is_text(loc)]:
+            self._give_up(strange, now)
+            due = [(loc, score) for loc, score in due if loc not in strange]
+        if not due:
+            return []
+        locs = [loc for loc, _ in due]
+        with answering():
+            asked = [_WHOLE] if whole else locs
+            scores: Any = self._client.zmscore(self._told, asked)
+        again = [0 if told is None else int(told) + debounce for told in scores]
+        again = again * len(locs) if whole else again
+        later = {loc: at for loc, at in zip(locs, again, strict=True) if at > now}
+        taken = {loc: score for loc, score in due if loc not in later}
+
+        def write(pipe: Pipeline) -> None:
+            if later:
+                pipe.zadd(self._queue, later, xx=True)
+            if taken:
+                pipe.zadd(self._sending, taken)
+                pipe.zrem(self._queue, *taken)
+
+        self._write(write)
+        return [loc.decode() for loc in taken]
+
+    def settle(self, locs: Iterable[str], now: int, debounce: int, *, whole: bool) -> None:
+        """The engine was told of `locs`."""
+        locs = list(locs)
+        told = [_WHOLE] if whole else locs
+
+        def write(pipe: Pipeline) -> None:
+            self._forget(pipe, locs)
+            pipe.zremrangebyscore(self._told, "-inf", now - debounce)
+            if debounce and told:
+                pipe.zadd(self._told, dict.fromkeys(told, now))
+                pipe.pexpire(self._told, debounce)
+
+        self._write(write)
+
+    def drop(self, locs: Iterable[str]) -> None:
+        """`locs` are none of this engine's business."""
+        locs = list(locs)
+        self._write(lambda pipe: self._forget(pipe, locs))
+
+    def postpone(self, locs: Iterable[str], at: int) -> None:
+        """Take `locs` up again at `at` (ms)."""
+        locs = list(locs)
+        self._write(lambda pipe: self._put_back(pipe, dict.fromkeys(locs, at)))
+
+    def tried(self, locs: Sequence[str]) -> list[int]:
+        """Count one more try for each of `locs`; how many each has had."""
+        with answering():
+            pipe = self._client.pipeline()
+            for loc in locs:
+                pipe.hincrby(self._tries, loc, 1)
+            return [int(tries) for tries in pipe.execute()]
+
+    def bury(self, locs: Iterable[str], now: int, why: str) -> None:
+        """Give `locs` up, until somebody has them told again."""
+        locs, chunks = list(locs), []
+        rest = iter(locs)
+        while some := list(islice(rest, CHUNK)):
+            chunks.append(some)
+
+        def write(pipe: Pipeline) -> None:
+            for some in chunks:
+                fields: Any = {
+                    "engine": self._engine,
+                    "at": now,
+                    "why": why,
+                    "locs": json.dumps(some),
+                }
+                pipe.xadd(self._keys.notice_dead, fields, maxlen=MOST_DEAD, approximate=False)
+            self._forget(pipe, locs)
+
+        self._write(write)
+
+    def _give_up(self, strange: list[bytes], now: int) -> None:
+        fields: Any = {
+            "engine": self._engine, "at": now, "why": "it is no text: somebody else wrote it",
+            "locs": json.dumps([loc.decode(errors="backslashreplace") for loc in strange]),
+        }  # fmt: skip
+
+        def write(pipe: Pipeline) -> None:
+            pipe.xadd(self._keys.notice_dead, fields, maxlen=MOST_DEAD, approximate=False)
+            pipe.zrem(self._queue, *strange)
+
+        self._write(write)
+
+    def restore(self) -> None:
+        """Put back what a turn that came to no end had taken."""
+        with answering():
+            left: Any = self._client.zrange(self._sending, 0, -1, withscores=True)
+        if left:
+            self._write(lambda pipe: self._put_back(pipe, dict(left)))
+
+    def _put_back(self, pipe: Pipeline, scores: dict[Any, Any]) -> None:
+        if scores:
+            # What has come meanwhile is due earlier.
+            pipe.zadd(self._queue, scores, nx=True)
+            pipe.zrem(self._sending, *scores)
+
+    def _forget(self, pipe: Pipeline, locs: Sequence[str]) -> None:
+        for start in range(0, len(locs), CHUNK):
+            some = locs[start : start + CHUNK]
+            pipe.zrem(self._sending, *some)
+            pipe.hdel(self._tries, *some)
+
+    def _write(self, what: Callable[[Pipeline], None]) -> None:
+        """All of it, and only while this turn lasts."""
+        lost = DeliveryLeaseLostError(f"another worker tells {self._engine}")
+        with answering(), self._client.pipeline() as pipe:
+            pipe.watch(self._lease)  # type: ignore[no-untyped-call]
+            if pipe.get(self._lease) != self._token.encode():
+                raise lost
+            pipe.multi()
+            what(pipe)
+            try:
+                pipe.execute()
+            except WatchError:
+                raise lost from None
+
+
+def _is_text(stored: bytes) -> bool:
+    try:
+        return bool(stored.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+@contextmanager
+def delivery_lease(
+    client: redis.Redis, site: str, engine: str, owner: str
+) -> Iterator[DeliveryLease | None]:
+    """A turn at telling `engine`, None if another worker has it."""
+    lease, token = Keys(site).telling(engine), f"{owner}:{secrets.token_hex(8)}"
+    with answering():
+        free = client.set(lease, token, nx=True, px=LEASE_MS)
+    if not free:
+        yield None
+        return
+    mine = DeliveryLease(client, site, engine, token)
+    try:
+        mine.restore()
+        yield mine
+    finally:
+        Scripts(client)("lua/unlock", [lease], token)

@@ -1,0 +1,237 @@
+"""What search engines are still to be told of one site, and what became of what they were told.
+
+A loc waits in the zset of its engine until a turn takes it (shared/store/notify/delivery_lease.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, NamedTuple, Self
+
+import redis
+
+from shared.store.client import answering
+from shared.store.keys import Keys
+from shared.store.streams import forwards
+
+CHUNK = 1_000
+FATES = 1_000
+"""How many requests are remembered, for people."""
+
+MOST_DEAD = 1_000
+"""Entries of the dead letters of a site, of up to CHUNK locs each; the oldest go."""
+
+BUDGET_S = 2 * 24 * 3600
+
+
+class Fate(NamedTuple):
+    """One request to an engine, or what kept it back.
+
+    `at` and `next` are ms since 1970, the latter 0 if it is not tried again; `pages` how many, of
+    which `sample` are some; `status` is the HTTP status, 0 without an answer; `outcome` one of
+    worker/notify/engine.py; `ms` how long it took.
+    """
+
+    at: int
+    engine: str
+    endpoint: str
+    pages: int
+    sample: tuple[str, ...]
+    status: int
+    outcome: str
+    ms: int
+    detail: str
+    next: int = 0
+
+
+class Breaker(NamedTuple):
+    """Why an endpoint is left alone, and until when (ms); `paused`: until somebody sees to it.
+
+    `failures` and `refusals` are how many there were in a row; a pause without refusals is about
+    the key or the credentials.
+    """
+
+    failures: int
+    until: int
+    why: str
+    paused: bool = False
+    refusals: int = 0
+
+    def open(self, now: int) -> bool:
+        """Whether it is to be left alone."""
+        return self.paused or now < self.until
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> Self | None:
+        """What `json.dumps` gave; None for anything else, which leaves nothing alone."""
+        try:
+            read = cls(*json.loads(stored))
+            as_it_should = [type(value) for value in read] == [int, int, str, bool, int]
+        except (ValueError, TypeError):
+            return None
+        return read if as_it_should else None
+
+
+class DeadNotification(NamedTuple):
+    """Locs of which an engine could not be told, and why; `at` in ms since 1970."""
+
+    ident: str
+    at: int
+    engine: str
+    why: str
+    locs: tuple[str, ...]
+
+
+class NotificationQueue:
+    """The notices of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+
+    def enqueue(self, engines: Sequence[str], locs: Iterable[str], at: int) -> int:
+        """Let `engines` be told of `locs` at `at` (ms); how many were not waiting yet.
+
+        `locs` may be as many as a site has, and is read once.
+        """
+        added, rest = 0, iter(locs)
+        while some := list(islice(rest, CHUNK)):
+            with answering():
+                pipe = self._client.pipeline()
+                for engine in engines:
+                    pipe.zadd(self._keys.notify(engine), dict.fromkeys(some, at), nx=True)
+                added += sum(pipe.execute())
+        return added
+
+    def due(self, engines: Sequence[str], now: int) -> list[str]:
+        """Those of `engines` that are to be told of something now; none while that is paused."""
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hexists(self._keys.paused, "notify")
+            for engine in engines:
+                pipe.zcount(self._keys.notify(engine), "-inf", now)
+                # Left behind by a worker that died; only of interest when nobody is at it.
+                pipe.exists(self._sending(engine))
+                pipe.exists(self._keys.telling(engine))
+            paused, *found = pipe.execute()
+        if paused:
+            return []
+        return [
+            engine
+            for n, engine in enumerate(engines)
+            if found[3 * n] or (found[3 * n + 1] and not found[3 * n + 2])
+        ]
+
+    def spend(self, engine: str, now: int, count: int) -> None:
+        """Take `count` from today's budget."""
+        key = self._keys.spent(engine, _day(now))
+        with answering():
+            pipe = self._client.pipeline()
+            pipe.incrby(key, count)
+            pipe.expire(key, BUDGET_S)
+            pipe.execute()
+
+    def spent(self, engine: str, now: int) -> int:
+        """How much of today's budget (UTC) is used up."""
+        with answering():
+            return int(self._client.get(self._keys.spent(engine, _day(now))) or 0)
+
+    def breakers(self) -> dict[tuple[str, str], Breaker]:
+        """Engine and endpoint of all that failed lately."""
+        with answering():
+            stored: Any = self._client.hgetall(self._keys.breakers)
+        found = {}
+        for name, value in stored.items():
+            engine, _, endpoint = name.decode(errors="replace").partition(" ")
+            if (breaker := Breaker.unpack(value)) is not None:
+                found[engine, endpoint] = breaker
+        return found
+
+    def set_breaker(self, engine: str, endpoint: str, breaker: Breaker | None) -> None:
+        """Leave an endpoint alone; with None, no longer."""
+        name = f"{engine} {endpoint}"
+        with answering():
+            if breaker is None:
+                self._client.hdel(self._keys.breakers, name)
+            else:
+                self._client.hset(self._keys.breakers, name, json.dumps(breaker))
+
+    def record(self, fate: Fate) -> None:
+        """Remember what became of a request."""
+        counted = f"notified:{fate.engine}:{fate.outcome}"
+        with answering():
+            pipe = self._client.pipeline()
+            pipe.xadd(
+                self._keys.notices, {"fate": json.dumps(fate)}, maxlen=FATES, approximate=True
+            )
+            pipe.hincrby(self._keys.stats, counted, 1)
+            pipe.execute()
+
+    def fates(self, most: int = FATES) -> list[Fate]:
+        """What became of the latest requests, the newest first."""
+        with answering():
+            found: Any = self._client.xrevrange(self._keys.notices, count=most)
+        return [fate for _, fields in found if (fate := _fate(fields)) is not None]
+
+    def dead(self) -> Iterator[DeadNotification]:
+        """What was given up, the oldest first."""
+        for ident, fields in forwards(self._client, self._keys.notice_dead, step=10):
+            with suppress(KeyError, ValueError, TypeError):  # none of ours
+                yield DeadNotification(
+                    ident, int(fields[b"at"]), fields[b"engine"].decode(),
+                    fields[b"why"].decode(), tuple(map(str, json.loads(fields[b"locs"]))),
+                )  # fmt: skip
+
+    def replay(self, engines: Sequence[str], now: int) -> int:
+        """Tell `engines` again of what was given up, and leave none of them alone; how many."""
+        for engine, endpoint in self.breakers():
+            if engine in engines:
+                self.set_breaker(engine, endpoint, None)
+        count = 0
+        for dead in self.dead():
+            if dead.engine not in engines:
+                continue
+            with answering():
+                pipe = self._client.pipeline()
+                queue = self._keys.notify(dead.engine)
+                pipe.zadd(queue, dict.fromkeys(dead.locs, now), nx=True)
+                pipe.xdel(self._keys.notice_dead, dead.ident)
+                pipe.execute()
+            count += len(dead.locs)
+        return count
+
+    def figures(self, engine: str, now: int) -> dict[str, int | None]:
+        """How many locs wait, how many of them are due, when the next is (ms), today's spending."""
+        queue = self._keys.notify(engine)
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.zcard(queue)
+            pipe.zcard(self._sending(engine))
+            pipe.zcount(queue, "-inf", now)
+            pipe.zrange(queue, 0, 0, withscores=True)
+            waiting, sending, due, first = pipe.execute()
+        return {
+            "waiting": waiting + sending,
+            "due": due,
+            "next": int(first[0][1]) if first else None,
+            "spent_today": self.spent(engine, now),
+        }
+
+    def _sending(self, engine: str) -> str:
+        return self._keys.sending(engine)
+
+
+def _fate(fields: dict[bytes, bytes]) -> Fate | None:
+    """The fate that an entry of the stream holds; None if somebody else wrote it."""
+    try:
+        read = Fate(*json.loads(fields[b"fate"]))
+        return read._replace(sample=tuple(map(str, read.sample)))
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _day(now: int) -> str:
+    return datetime.fromtimestamp(now / 1000, UTC).strftime("%Y%m%d")

@@ -1,0 +1,33 @@
+"""What the last reading of access logs came to, kept for the console."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import redis
+
+from shared.store.client import answering
+from shared.store.keys import Keys
+
+KEPT_S = 90 * 24 * 3600
+
+
+def save(client: redis.Redis, site: str, report: Mapping[str, Any]) -> None:
+    """Keep `report` in place of the one before, without its rows of single shards: a site may have
+    thousands.
+    """
+    engines = [
+        {name: value for name, value in engine.items() if name != "shards"}
+        for engine in report["engines"]
+    ]
+    with answering():
+        client.set(Keys(site).crawl, json.dumps({**report, "engines": engines}), ex=KEPT_S)
+
+
+def load(client: redis.Redis, site: str) -> dict[str, Any] | None:
+    """What `save` kept last; None if that is 90 days ago, or never was."""
+    with answering():
+        stored: Any = client.get(Keys(site).crawl)
+    return None if stored is None else dict(json.loads(stored))

@@ -1,0 +1,94 @@
+"""The dead letters of a site: events that failed five times, kept until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import redis
+
+from shared.domain.batch_state import Arrival
+from shared.store.client import Scripts, answering
+from shared.store.keys import Keys
+from shared.store.streams import Entry, backwards, forwards
+
+_STEP = 500
+
+
+class DeadLetter(NamedTuple):
+    """One event that failed: `id` among the dead, which id it had in the inbox, why, how often it
+    was tried; `payload` as the inbox stores it.
+    """
+
+    id: str
+    event: str
+    error: str
+    tries: int
+    payload: bytes
+
+    @property
+    def since_ms(self) -> int:
+        """When it was given up (ms since 1970)."""
+        return Arrival.of(self.id).ms
+
+
+class DeadLetters:
+    """The dead letters of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._scripts = Scripts(client)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        with answering():
+            return int(self._client.xlen(self._keys.dead))
+
+    def letters(self, *, error: str | None = None, after: str = "") -> Iterator[DeadLetter]:
+        """Those that failed with `error` (None: all), oldest first, later than the id `after`."""
+        return _of(error, forwards(self._client, self._keys.dead, after=after))
+
+    def latest(self, *, error: str | None = None, before: str = "") -> Iterator[DeadLetter]:
+        """The same, newest first, earlier than the id `before`."""
+        return _of(error, backwards(self._client, self._keys.dead, before=before))
+
+    def of_event(self, ident: str) -> DeadLetter | None:
+        """What became of the event of this id, if it failed."""
+        accepted = max(0, int(ident.partition("-")[0]) - 1)  # it was given up after that
+        found = self.letters(after=f"{accepted}-0")
+        return next((letter for letter in found if letter.event == ident), None)
+
+    def get(self, ident: str) -> DeadLetter | None:
+        """One of them by its id."""
+        with answering():
+            rows: Any = self._client.xrange(self._keys.dead, ident, ident)
+        return _letter(rows[0][0].decode(), rows[0][1]) if rows else None
+
+    def retry(self, idents: Sequence[str]) -> list[str]:
+        """Accept these events again, as the newest; their new ids. Those that are gone are left."""
+        keys, ids = [self._keys.dead, self._keys.inbox], []
+        for at in range(0, len(idents), _STEP):
+            ids += self._scripts("operations/requeue_dead", keys, *idents[at : at + _STEP])
+        return [ident.decode() for ident in ids]
+
+    def discard(self, idents: Sequence[str]) -> int:
+        """Forget these events; how many were there."""
+        gone = 0
+        with answering():
+            for at in range(0, len(idents), _STEP):
+                gone += int(self._client.xdel(self._keys.dead, *idents[at : at + _STEP]))
+        return gone
+
+
+def _of(error: str | None, entries: Iterator[Entry]) -> Iterator[DeadLetter]:
+    letters = (_letter(ident, fields) for ident, fields in entries)
+    return (letter for letter in letters if error is None or letter.error == error)
+
+
+def _letter(ident: str, fields: dict[bytes, bytes]) -> DeadLetter:
+    tries = fields.get(b"tries", b"")
+    return DeadLetter(
+        ident, fields.get(b"id", b"").decode(errors="replace"),
+        fields.get(b"error", b"").decode(errors="replace"), int(tries) if tries.isdigit() else 0,
+        fields.get(b"e", b""),
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""The health of the background loops of workers, as each worker last reported it.
+
+One key per worker, with a TTL: a report that nobody renews is no report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import redis
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from shared.store.client import answering
+from shared.store.keys import EVERYWHERE
+from shared.store.operations.worker_registry import NAMES
+
+HEALTH = EVERYWHERE + "loops:"
+"""Begins the key of each worker: a Report."""
+
+HEALTH_S = 30
+"""Seconds that a report holds; a worker renews it every 5 s."""
+
+LOOPS = (
+    "heartbeat", "sweep", "monitor", "tidy", "refresh", "checks", "reconcile", "notify", "websub",
+)  # fmt: skip
+"""Every loop that a worker may run."""
+
+MOST = 200
+"""Troubles that one report names; what affects more sites than that has one cause."""
+
+_LONGEST = 300
+
+
+class LoopTrouble(BaseModel):
+    """One loop that fails, or hangs, at one site; empty where it is about no single site.
+
+    `part` of the site's work, an engine for example; `since` in seconds since 1970; `times` in a
+    row that it failed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    loop: str
+    site: str
+    part: str
+    state: Literal["failing", "hanging"]
+    since: float
+    times: int
+    reason: str
+
+
+class LoopReport(BaseModel):
+    """All loops of one worker: when each last came to its end (s since 1970), and the troubles."""
+
+    model_config = ConfigDict(frozen=True)
+
+    succeeded: Mapping[str, float]
+    troubles: tuple[LoopTrouble, ...] = ()
+
+
+class ReportedLoops(NamedTuple):
+    """A trouble, and whose it is."""
+
+    worker: str
+    trouble: LoopTrouble
+
+    def plain(self) -> dict[str, Any]:
+        """All of it, fit for JSON and for tables; the site is the asker's."""
+        told = self.trouble
+        return {
+            "loop": told.loop, "part": told.part, "worker": self.worker, "state": told.state,
+            "for_s": round(max(0.0, time.time() - told.since), 1), "times": told.times,
+            "reason": told.reason,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        told = self.trouble
+        name = f"{told.loop} ({told.part})" if told.part else told.loop
+        times = f", {told.times} times" if told.times > 1 else ""
+        return f"{name} of {self.worker} is {told.state}{times}: {told.reason}"
+
+
+class LoopHealth:
+    """The reports of all workers on one Redis."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+
+    def report(self, worker: str, report: LoopReport) -> None:
+        """Store what `worker` says of its loops. StoreError."""
+        kept = [told.model_copy(update={"reason": _short(told.reason)}) for told in report.troubles]
+        stored = report.model_copy(update={"troubles": tuple(kept[:MOST])}).model_dump_json()
+        with answering():
+            self._client.set(HEALTH + worker, stored, ex=HEALTH_S)
+
+    def forget(self, worker: str) -> None:
+        """`worker` has ended."""
+        with answering():
+            self._client.delete(HEALTH + worker)
+
+    def reports(self) -> dict[str, LoopReport]:
+        """What every worker said last, by its name. StoreError."""
+        with answering():
+            names: Any = self._client.zrange(NAMES, 0, -1)
+            keys = [HEALTH.encode() + name for name in names]
+            stored: Any = self._client.mget(keys) if keys else []
+        found = {}
+        for name, text in zip(names, stored, strict=True):
+            if text is not None and (report := _read(text)) is not None:
+                found[name.decode(errors="replace")] = report
+        return found
+
+    def of_site(self, site: str) -> list[ReportedLoops]:
+        """The troubles that concern `site`, those of whole workers included. StoreError."""
+        return [each for each in troubles(self.reports()) if each.trouble.site in {"", site}]
+
+
+def troubles(reports: Mapping[str, LoopReport]) -> list[ReportedLoops]:
+    """Every trouble that was reported, the oldest first."""
+    found = [ReportedLoops(name, told) for name, of in reports.items() for told in of.troubles]
+    return sorted(found, key=lambda each: each.trouble.since)
+
+
+def failing(found: Iterable[ReportedLoops], loops: Sequence[str] = LOOPS) -> dict[str, bool]:
+    """Which loops are in trouble."""
+    names = {each.trouble.loop for each in found}
+    return {loop: loop in names for loop in loops}
+
+
+def _read(stored: bytes) -> LoopReport | None:
+    try:
+        return LoopReport.model_validate_json(stored)
+    except ValidationError:
+        return None  # of another version, or none of ours
+
+
+def _short(text: str) -> str:
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 3] + "..."

@@ -1,0 +1,216 @@
+"""A site's queues as an administrator sees them: what waits, what is paused, closed or purged.
+
+What is paused stays so over restarts: it stands in Redis, beside the queue. Nothing accepted is
+lost by any of it; what a purge takes out is kept for a week.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import redis
+from redis.exceptions import ResponseError
+
+from shared.domain.batch_state import Arrival
+from shared.errors import Fault, InvalidError
+from shared.store.client import Scripts, answering
+from shared.store.inbox.inbox import InboxEntry
+from shared.store.keys import GROUP, Keys
+
+EVENTS, PUBLISH, NOTIFY, DOOR = "events", "publish", "notify", "door"
+PAUSABLE = {
+    EVENTS: "events are accepted and wait: nothing is decided",
+    PUBLISH: "events are decided, files stay as they are",
+    NOTIFY: "files are published, search engines are not told",
+    DOOR: "senders are told 503 and come again later; what waits is worked off",
+}
+"""What can be stopped, and what that means. DOOR is what `drain` closes."""
+
+PURGED_S = 7 * 24 * 3600
+_STEP = 1000
+
+
+class Pause(NamedTuple):
+    """Who stopped a queue, and when (ms since 1970)."""
+
+    by: str
+    since_ms: int
+
+
+class QueueDepth(NamedTuple):
+    """What waits: events that are not settled, those of them a worker was given, when the oldest
+    was accepted; files that are not published, and since when events wait for them (ms since 1970,
+    by the clock of Redis, which is `now_ms`); None where nothing waits.
+    """
+
+    events: int
+    in_flight: int
+    oldest_ms: int | None
+    files: int
+    files_since_ms: int | None
+    now_ms: int
+
+    def age_s(self, since_ms: int | None) -> float | None:
+        """How long ago that was (s, to a tenth)."""
+        return None if since_ms is None else round(max(0, self.now_ms - since_ms) / 1000, 1)
+
+
+class QueuedEvent(NamedTuple):
+    """One event that is not settled: with which worker it is (empty: none), for how long (ms) and
+    how often it was handed out.
+    """
+
+    received: InboxEntry
+    consumer: str = ""
+    idle_ms: int = 0
+    tries: int = 0
+
+
+class Queues:
+    """The queues of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._scripts = Scripts(client)
+
+    def paused(self) -> dict[str, Pause]:
+        """What is stopped, by whom and since when."""
+        with answering():
+            stored: Any = self._client.hgetall(self._keys.paused)
+        found = {}
+        for queue, said in stored.items():
+            since, _, by = said.decode(errors="replace").partition(" ")
+            found[queue.decode()] = Pause(by, int(since) if since.isdigit() else 0)
+        return found
+
+    def pause(self, queue: str, by: str) -> bool:
+        """Stop `queue` until `resume`; False if it was stopped already. InvalidError: no such."""
+        _known(queue)
+        said = f"{time.time_ns() // 1_000_000} {by}"
+        with answering():
+            return bool(self._client.hsetnx(self._keys.paused, queue, said))
+
+    def resume(self, queue: str) -> bool:
+        """Let `queue` go on; False if it was not stopped."""
+        _known(queue)
+        with answering():
+            return bool(self._client.hdel(self._keys.paused, queue))
+
+    def waiting(self) -> QueueDepth:
+        """What waits; one round trip."""
+        keys = self._keys
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.xlen(keys.inbox)
+            pipe.xrange(keys.inbox, count=1)
+            pipe.xpending(keys.inbox, GROUP)
+            pipe.zcard(keys.dirty)
+            pipe.zrange(keys.dirty, 0, 0, withscores=True)
+            pipe.time()
+            events, first, pending, files, dirty, now = pipe.execute(raise_on_error=False)
+            for reply in (events, first, pending, files, dirty, now):
+                # Without a group nobody has ever read this inbox.
+                if isinstance(reply, Exception) and not str(reply).startswith("NOGROUP"):
+                    raise reply
+        in_flight = 0 if isinstance(pending, Exception) else int(pending["pending"])
+        return QueueDepth(
+            events, in_flight, Arrival.of(first[0][0].decode()).ms if first else None,
+            files, int(dirty[0][1]) if dirty else None, now[0] * 1000 + now[1] // 1000,
+        )  # fmt: skip
+
+    def find(self, ident: str) -> QueuedEvent | None:
+        """The event of this id, if it is not settled."""
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.xrange(self._keys.inbox, ident, ident)
+            pipe.xpending_range(self._keys.inbox, GROUP, ident, ident, 1)
+            rows, given = pipe.execute(raise_on_error=False)
+            if isinstance(rows, Exception):
+                raise rows
+        if not rows:
+            return None
+        known = () if isinstance(given, Exception) else given
+        return _queued(InboxEntry.of(*rows[0]), next(iter(known), None))
+
+    def newest(self, most: int) -> list[InboxEntry]:
+        """The `most` events that were accepted last and are not settled, newest first."""
+        with answering():
+            rows: Any = self._client.xrevrange(self._keys.inbox, count=most)
+        return [InboxEntry.of(ident, fields) for ident, fields in rows]
+
+    def oldest(self, most: int, after: str = "") -> list[QueuedEvent]:
+        """The `most` events that wait longest, oldest first, from the id `after` on (exclusive)."""
+        with answering():
+            rows: Any = self._client.xrange(
+                self._keys.inbox, f"({after}" if after else "-", count=most
+            )
+            if not rows:
+                return []
+            try:
+                given: Any = self._client.xpending_range(
+                    self._keys.inbox, GROUP, rows[0][0], rows[-1][0], most
+                )
+            except ResponseError:
+                given = []  # nobody has ever read this inbox
+        known = {row["message_id"]: row for row in given}
+        return [_queued(InboxEntry.of(*row), known.get(row[0])) for row in rows]
+
+    def purge(self) -> tuple[str, int]:
+        """Take out every event that waits now: the name under which they are kept, and how many.
+
+        Those that a worker is just deciding may still count. They can be read by `kept` for
+        PURGED_S, and put back.
+        """
+        with answering():
+            last: Any = self._client.xrevrange(self._keys.inbox, count=1)
+            self._client.zremrangebyscore(self._keys.purges, "-inf", _forgotten_ms())
+        if not last:
+            return "", 0
+        name = str(time.time_ns() // 1_000_000)
+        names = [self._keys.inbox, self._keys.purged(name), self._keys.purges]
+        total = 0
+        while gone := int(
+            self._scripts("operations/purge", names, GROUP, last[0][0], _STEP, PURGED_S, name)
+        ):
+            total += gone
+        return (name, total) if total else ("", 0)
+
+    def purges(self) -> dict[str, int]:
+        """The purges that are still kept: name (ms since 1970) -> how many events."""
+        with answering():
+            names: Any = self._client.zrangebyscore(
+                self._keys.purges, f"({_forgotten_ms()}", "+inf"
+            )
+            counts = [self._client.llen(self._keys.purged(name.decode())) for name in names]
+        found = zip(names, counts, strict=True)
+        return {name.decode(): int(count) for name, count in found if count}
+
+    def kept(self, name: str) -> Iterator[bytes]:
+        """The events of a purge, each a line of JSON as the inbox stores it."""
+        at = 0
+        while True:
+            with answering():
+                lines: Any = self._client.lrange(self._keys.purged(name), at, at + _STEP - 1)
+            if not lines:
+                return
+            yield from lines
+            at += len(lines)
+
+
+def _queued(received: InboxEntry, given: Mapping[str, Any] | None) -> QueuedEvent:
+    if given is None:
+        return QueuedEvent(received)
+    idle_ms, tries = given["time_since_delivered"], given["times_delivered"]
+    return QueuedEvent(received, given["consumer"].decode(), idle_ms, tries)
+
+
+def _forgotten_ms() -> int:
+    """What was purged until then is not kept any more."""
+    return time.time_ns() // 1_000_000 - PURGED_S * 1000
+
+
+def _known(queue: str) -> None:
+    if queue not in PAUSABLE:
+        raise InvalidError(Fault("queue", "queue", f"there are: {', '.join(PAUSABLE)}"))

@@ -1,0 +1,144 @@
+"""Which scopes of a site somebody wants compared with their source, and one at a time does so."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+
+from shared.errors import ReconcileError, StoreError
+from shared.events.resync_scope import Scope
+from shared.store.client import Scripts, answering
+from shared.store.keys import Keys
+
+LOCK_MS = 60_000
+ALARM_S = 3600
+RECONCILED = "reconciled"
+
+
+class ReconcileLock:
+    """That nobody else reconciles this site, for as long as `held`."""
+
+    def __init__(self, scripts: Scripts, key: str, token: str) -> None:
+        self._scripts, self._key, self._token = scripts, key, token
+        self._done = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="reconcile-lock", daemon=True)
+        self._keeper.start()
+
+    def check(self) -> None:
+        """Raise ReconcileError if the lock was lost, StoreError if nobody can say."""
+        if not self._scripts("publishing/extend_lease", [self._key], self._token, LOCK_MS):
+            raise ReconcileError("another reconcile of this site has begun meanwhile; try again")
+
+    def _keep(self) -> None:
+        """In a thread of its own: one document of a slow source may take longer than the lock."""
+        while not self._done.wait(LOCK_MS / 4000):
+            try:
+                self.check()
+            except StoreError:
+                continue  # asked again before it runs out, and `check` before anything is sent
+            except ReconcileError:
+                return
+
+    def release(self) -> None:
+        """Let the next one begin."""
+        self._done.set()
+        self._keeper.join()
+        self._scripts("lua/unlock", [self._key], self._token)
+
+
+class ResyncRequests:
+    """The open scopes of one site, and its lock."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+        self._scripts = Scripts(client)
+
+    def open(self) -> dict[Scope, int]:
+        """Every scope that was asked for and not answered, and when it was asked last (ms).
+
+        What is no scope is left out: see `forget_strange`.
+        """
+        return {
+            scope: when for member, when in self._asked() if (scope := _scope(member)) is not None
+        }
+
+    def forget_strange(self) -> list[str]:
+        """Forget what stands among the scopes and is none; what it was."""
+        strange = [member for member, _ in self._asked() if _scope(member) is None]
+        if strange:
+            with answering():
+                self._client.zrem(self._keys.resync, *strange)
+        return [member.decode(errors="backslashreplace") for member in strange]
+
+    def _asked(self) -> list[tuple[bytes, int]]:
+        with answering():
+            found: Any = self._client.zrange(self._keys.resync, 0, -1, withscores=True)
+        return [(member, int(when)) for member, when in found]
+
+    def answered(self, asked: Mapping[Scope, int]) -> int:
+        """Close the scopes `asked`, unless they were asked for again since; how many went."""
+        pairs = [part for scope, when in asked.items() for part in (str(scope), when)]
+        return (
+            int(self._scripts("operations/close_resyncs", [self._keys.resync], *pairs))
+            if pairs
+            else 0
+        )
+
+    def begin_ms(self) -> int:
+        """The version of repairs that begin now, by the clock that events are stamped by.
+
+        The millisecond before this one: an event that comes within this one is later already.
+        """
+        with answering():
+            seconds, micros = self._client.time()
+        return int(seconds) * 1000 + int(micros) // 1000 - 1
+
+    def last_ms(self) -> int:
+        """When the last complete reconcile of the whole site began; 0 if there was none."""
+        with answering():
+            return int(self._client.hget(self._keys.counters, RECONCILED) or 0)
+
+    def completed(self, began_ms: int) -> None:
+        """A reconcile of the whole site that began then is complete."""
+        with answering():
+            self._client.hset(self._keys.counters, RECONCILED, str(began_ms))
+
+    def first_this_hour(self) -> bool:
+        """Whether nobody else has given the alarm of this site within the hour."""
+        with answering():
+            return bool(self._client.set(self._keys.resync_alarm, "1", nx=True, ex=ALARM_S))
+
+    @contextmanager
+    def lock(self, owner: str) -> Iterator[ReconcileLock]:
+        """The lock of this site; ReconcileError naming its holder if somebody has it."""
+        token = f"{owner}:{secrets.token_hex(8)}"
+        with answering():
+            if not self._client.set(self._keys.reconcile, token, nx=True, px=LOCK_MS):
+                holder: Any = self._client.get(self._keys.reconcile)
+                name = (holder or b"somebody").decode().rpartition(":")[0] or "somebody"
+                raise ReconcileBusyError(name)
+        lock = ReconcileLock(self._scripts, self._keys.reconcile, token)
+        try:
+            yield lock
+        finally:
+            lock.release()
+
+
+def _scope(member: bytes) -> Scope | None:
+    try:
+        scope = Scope.of(member.decode())
+    except UnicodeDecodeError:
+        return None
+    return scope if str(scope).encode() == member else None
+
+
+class ReconcileBusyError(ReconcileError):
+    """Somebody else reconciles this site."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"{holder} reconciles this site; one at a time")

@@ -1,0 +1,206 @@
+"""Workers as others see them: that they live, how they are doing, and what is wanted of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import redis
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from shared.errors import Fault, InvalidError
+from shared.store.client import answering
+from shared.store.inbox.inbox import Inbox
+from shared.store.keys import EVERYWHERE
+
+HEARTBEAT = EVERYWHERE + "worker:"
+"""Begins the key of each worker that lives: a Beat, or `1` from versions that told nothing more."""
+
+HEARTBEAT_S = 10
+
+QUIET_S = 7 * 24 * 3600
+"""For how long a worker stays quiet at most, restarts included: nobody forgets one for ever."""
+
+STOP_S = 60
+KEPT_S = 24 * 3600
+"""For how long a worker that is gone is listed."""
+
+NAMES = EVERYWHERE + "workers"
+"""The workers that were heard of, each with when (s since 1970)."""
+_WANTED = EVERYWHERE + "wanted:"
+
+Wish = Literal["work", "quiet", "stop"]
+State = Literal["working", "quiet", "stopping"]
+
+
+@cache
+def own_version() -> str:
+    """The version of sitemapd that runs here."""
+    try:
+        return version("sitemapd")
+    except PackageNotFoundError:
+        return "unknown"  # run from a directory that was never installed
+
+
+class BusyThread(BaseModel):
+    """One thread at work: on which site, since when (s since 1970)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    site: str
+    since: float
+
+
+class HeartbeatRecord(BaseModel):
+    """What a worker says of itself. Members that a newer version adds are not read (F21).
+
+    `started` in seconds since 1970, `memory` in resident bytes (None where the system does not
+    tell), `clock_offset` how many seconds the clock of Redis is ahead of the worker's; `events`
+    settled and `files` written since it started.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str
+    python: str
+    host: str
+    pid: int
+    started: float
+    state: State
+    memory: int | None
+    threads: int
+    busy: tuple[BusyThread, ...]
+    sites: tuple[str, ...]
+    events: int
+    files: int
+    clock_offset: float | None
+
+
+class RegisteredWorker(NamedTuple):
+    """One worker: whether it lives, the seconds since it was heard of, what is wanted of it.
+
+    `beat` is None for a version that tells nothing, and for one that is gone.
+    """
+
+    name: str
+    alive: bool
+    seen: float
+    wanted: Wish
+    beat: HeartbeatRecord | None
+
+    def works_on(self, site: str) -> bool:
+        """Whether what comes for `site` is safe with it; one that tells nothing works on all."""
+        if self.beat is None:
+            return self.alive
+        return self.beat.state == "working" and site in self.beat.sites
+
+
+class HeartbeatReply(NamedTuple):
+    """What comes back to a worker: the wish, and Redis's clock less its own (s)."""
+
+    wanted: Wish
+    clock_offset: float
+
+
+class WorkerRegistry:
+    """All workers on one Redis."""
+
+    def __init__(self, client: redis.Redis, sites: Iterable[str] = ()) -> None:
+        """`sites` are looked through for workers of a version that is not in the list of names."""
+        self._client, self._sites = client, tuple(sites)
+
+    def beat(self, name: str, beat: HeartbeatRecord) -> HeartbeatReply:
+        """Say that the worker `name` lives, in one round trip. StoreError if that fails."""
+        begun = time.time()
+        now = begun + (beat.clock_offset or 0.0)
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.time()
+            pipe.set(HEARTBEAT + name, beat.model_dump_json(), ex=HEARTBEAT_S)
+            pipe.zadd(NAMES, {name: now})
+            pipe.zremrangebyscore(NAMES, "-inf", now - KEPT_S)
+            pipe.expire(NAMES, KEPT_S)
+            pipe.get(_WANTED + name)
+            (seconds, micros), *_, wanted = pipe.execute()
+        middle = (begun + time.time()) / 2
+        return HeartbeatReply(_wish(wanted), seconds + micros / 1e6 - middle)
+
+    def forget(self, name: str) -> None:
+        """The worker `name` is gone."""
+        with answering():
+            self._client.delete(HEARTBEAT + name)
+
+    def wanted(self, name: str) -> Wish:
+        """What is wanted of the worker `name`."""
+        with answering():
+            return _wish(self._client.get(_WANTED + name))
+
+    def want(self, name: str, wish: Wish) -> None:
+        """Have the worker `name` work, be quiet for a week at most, or stop within a minute."""
+        with answering():
+            if wish == "work":
+                self._client.delete(_WANTED + name)
+            else:
+                self._client.set(_WANTED + name, wish, ex=QUIET_S if wish == "quiet" else STOP_S)
+
+    def ask(self, name: str, wish: Wish) -> RegisteredWorker:
+        """`want` of a worker that is known and will hear of it; how it is doing until then.
+
+        InvalidError if nobody would.
+        """
+        found = self.list()
+        worker = next((each for each in found if each.name == name), None)
+        if worker is None:
+            names = ", ".join(each.name for each in found) or "none"
+            raise InvalidError(Fault(name, "worker", f"no such worker; there are: {names}"))
+        if worker.alive and worker.beat is None:
+            detail = "runs a version that hears nothing: stop it where it was started"
+            raise InvalidError(Fault(name, "worker", detail))
+        if not worker.alive and wish == "stop":
+            raise InvalidError(Fault(name, "worker", "is gone already"))
+        self.want(name, wish)
+        return worker
+
+    def list(self) -> list[RegisteredWorker]:
+        """Who lives or did a day ago, by name."""
+        with answering():
+            known: Any = self._client.zrange(NAMES, 0, -1, withscores=True)
+        last = {name.decode(errors="replace"): score for name, score in known}
+        names = sorted({*last, *self._readers()})
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.time()
+            for name in names:
+                pipe.get(HEARTBEAT + name)
+                pipe.pttl(HEARTBEAT + name)
+                pipe.get(_WANTED + name)
+            (seconds, _), *replies = pipe.execute()
+        found = []
+        for at, name in enumerate(names):
+            stored, ttl, wanted = replies[3 * at : 3 * at + 3]
+            if stored is None and name not in last:
+                continue  # somebody who once read an inbox: a command, a worker long gone
+            seen = HEARTBEAT_S - ttl / 1000 if stored is not None else seconds - last[name]
+            beat = None if stored is None else _beat(stored)
+            found.append(
+                RegisteredWorker(name, stored is not None, max(0.0, seen), _wish(wanted), beat)
+            )
+        return found
+
+    def _readers(self) -> Sequence[str]:
+        return [who for site in self._sites for who in Inbox(self._client, site).consumers()]
+
+
+def _wish(stored: Any) -> Wish:
+    text = (stored or b"work").decode(errors="replace")
+    return cast("Wish", text) if text in get_args(Wish) else "work"
+
+
+def _beat(stored: bytes) -> HeartbeatRecord | None:
+    try:
+        return HeartbeatRecord.model_validate_json(stored)
+    except ValidationError:
+        return None

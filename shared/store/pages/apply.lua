@@ -1,0 +1,292 @@
+-- Apply the net changes of one batch of events: all or nothing.
+--
+-- Everything that was read to decide is compared first; if anything has changed since, nothing is
+-- written and the caller reads and decides again. So any number of workers may do this at once.
+-- Then all is worked out and checked, and then written, the records of the pages last: if it ended
+-- half way all the same, its events would be decided again, and not be found to be done already.
+--
+-- KEYS 1 inbox     stream  settled events are acknowledged and removed
+--      2 dirty     zset    shard -> since when
+--      3 tombs     zset    what may be forgotten when
+--      4 counters  hash    shards: how many there ever were; urls: how many pages are listed
+--      5 tails     hash    section -> shard, block, fragments and bytes in the block
+--      6 recent    stream  what was decided, for people
+--      7..         hashes  the bucket of each page, then of each claim
+-- further keys of the same site are named in keys.py: of section:<section>: shards, pending:<n>,
+-- taking:<n>; held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
+-- ARGV 1 cmsgpack of {prefix, group, now, since (arrival of the oldest, ms), forget, recent_most,
+--        recent (empty: nothing to say), counted = {[name in stats] = number}, tells (0, 1),
+--        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
+--        pages = {{field, before, after, op, payload, section, digest, counts, told}..},
+--              op: P put, D delete, E delete because its time is over, T touch, M move to the tail,
+--              N nothing, only compared, F touch, and have the shard looked at, for the feeds
+--              change; counts: 0 for news, which lists a page a second time; told: 1 if search
+--              engines are to be told once it is published, which lower case says in a patch
+--        claims = {{field, before, after}..}, settled = {event id..}
+--        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
+--        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (0: never)}..}
+--        feed = {{loc, when, item (empty: none)}..}, feed_most
+--        resyncs = {{scope, asked for when (ms)}..}}
+--      `after` of a page lacks its first six bytes, the place, which only this script assigns;
+--      digests are bucket-wide fields, 8 byte digests stand in `digest`
+-- Returns the number of records that had changed; 0: applied.
+local a = cmsgpack.unpack(ARGV[1])
+local FIRST = 7
+local NOWHERE = string.rep('\255', 6)
+local LAST_BLOCK = 65535
+local SHARDS = 1048576
+
+-- include lua/count
+-- include lua/in_parts
+-- include lua/preconditions
+-- include pages/apply_related
+-- include lua/told
+
+local conflicts = 0
+for i, page in ipairs(a.pages) do
+  if (redis.call('HGET', KEYS[FIRST + i - 1], page[1]) or '') ~= page[2] then
+    conflicts = conflicts + 1
+  end
+end
+for i, claim in ipairs(a.claims) do
+  if (redis.call('HGET', KEYS[FIRST + #a.pages + i - 1], claim[1]) or '') ~= claim[2] then
+    conflicts = conflicts + 1
+  end
+end
+for _, group in ipairs(a.groups) do
+  if (redis.call('HGET', a.prefix .. 'cluster:' .. group[1], '') or '') ~= group[2] then
+    conflicts = conflicts + 1
+  end
+end
+if conflicts > 0 then
+  return conflicts
+end
+
+local shards, tails, listed = {}, {}, 0
+local records = {}
+-- In the order in which the batch comes to them: `pairs` has none, and ordinals are for ever.
+local touched = {}
+
+local function shard_of(section, number)
+  local id = section .. '/' .. number
+  if not shards[id] then
+    local stored = redis.call('HGET', a.prefix .. 'section:' .. a.sections[section][1] .. ':shards', number)
+    local shard = {section = section, number = number, known = stored and true or false,
+                   generation = 0, count = 0, size = 0, ordinal = 0, moved = 0, patches = {}}
+    if stored then
+      shard.generation, shard.count, shard.size, shard.ordinal = struct.unpack('>I8I4I8I4', stored)
+    end
+    shards[id] = shard
+    touched[#touched + 1] = shard
+  end
+  return shards[id]
+end
+
+local function tail_of(section)
+  if not tails[section] then
+    local stored = redis.call('HGET', KEYS[5], section)
+    local tail = {shard = 1, block = 0, count = 0, size = 0}
+    if stored then
+      tail.shard, tail.block, tail.count, tail.size = struct.unpack('>I4I4I4I4', stored)
+    end
+    tails[section] = tail
+  end
+  return tails[section]
+end
+
+-- The first shard with room: news comes and goes, and its files keep their names (PROTOCOL W5).
+local function reuse(section, length)
+  local limits, number = a.sections[section], 1
+  while true do
+    local shard = shard_of(section, number)
+    if shard.count == 0 or (shard.count < limits[2] and shard.size + length <= limits[4]) then
+      return shard, 0
+    end
+    number = number + 1
+  end
+end
+
+-- The place of a new page: the tail block, the next block, or the next shard.
+local function place(section, length)
+  local limits = a.sections[section]
+  if limits[7] == 1 then
+    return reuse(section, length)
+  end
+  local tail = tail_of(section)
+  local shard = shard_of(section, tail.shard)
+  local full = tail.count >= limits[5] or (tail.count > 0 and tail.size + length > limits[6])
+  if shard.count >= limits[2] or (shard.count > 0 and shard.size + length > limits[4])
+      or (full and tail.block == LAST_BLOCK) then
+    tail.shard, tail.block, tail.count, tail.size = tail.shard + 1, 0, 0, 0
+    shard = shard_of(section, tail.shard)
+  elseif full then
+    tail.block, tail.count, tail.size = tail.block + 1, 0, 0
+  end
+  tail.count, tail.size = tail.count + 1, tail.size + length
+  return shard, tail.block
+end
+
+-- A page may leave one block and enter another of the same shard before anything is published:
+-- with the block in its name neither patch hides the other.
+local function patch(shard, block, digest, op, payload, told)
+  local patches, where = shard.patches, struct.pack('>I2', block)
+  op = told == 1 and string.lower(op) or op
+  patches[#patches + 1] = digest .. where
+  patches[#patches + 1] = where .. op .. payload
+end
+
+-- A shard that lists nothing has no file soon, unless that is what the shrink guard holds.
+local function stands(shard)
+  return shard.count > 0
+    or redis.call('HEXISTS', a.prefix .. 'held', a.sections[shard.section][1] .. '/' .. shard.number) == 1
+end
+
+-- Whether the page was taken out of `shard` and is still in its file.
+local function still_published(shard, block, digest)
+  local name, patched = a.prefix .. 'section:' .. a.sections[shard.section][1], digest .. struct.pack('>I2', block)
+  return redis.call('HEXISTS', name .. ':pending:' .. shard.number, patched) == 1
+    or redis.call('HEXISTS', name .. ':taking:' .. shard.number, patched) == 1
+end
+
+for i, page in ipairs(a.pages) do
+  local before, after, op, payload = page[2], page[3], page[4], page[5]
+  local section, digest, counts, told = page[6], page[7], page[8], page[9]
+  local old_place, old_length = NOWHERE, 0
+  if before ~= '' then
+    old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
+  end
+  local old_section, old_number, old_block
+  if old_place ~= NOWHERE then
+    local both
+    both, old_block = struct.unpack('>I4I2', old_place)
+    old_section, old_number = math.floor(both / SHARDS), both % SHARDS
+  end
+  local new_place = old_place
+  if op == 'D' or op == 'E' then
+    local shard = shard_of(old_section, old_number)
+    shard.count, shard.size = shard.count - 1, shard.size - old_length
+    listed = listed - counts
+    if op == 'E' then
+      shard.moved = shard.moved + 1
+    end
+    patch(shard, old_block, digest, 'D', payload, told)
+  elseif op == 'P' or op == 'M' then
+    local length = struct.unpack('>I3', after)
+    local limits, stays = a.sections[section], false
+    if old_section == section and op == 'P' then
+      local shard = shard_of(old_section, old_number)
+      if old_length > 0 then
+        stays = shard.size - old_length + length <= limits[3]
+      else
+        -- A deleted page returns to its hole, if the shard still stands and has room.
+        stays = stands(shard) and shard.count < limits[2] and shard.size + length <= limits[3]
+      end
+    end
+    local shard, block
+    if stays then
+      shard, block = shard_of(old_section, old_number), old_block
+    else
+      if old_length > 0 then
+        local left = shard_of(old_section, old_number)
+        left.count, left.size, left.moved = left.count - 1, left.size - old_length, left.moved + 1
+        patch(left, old_block, digest, 'D', string.sub(payload, 1, string.find(payload, '</loc>', 1, true) + 5))
+      elseif old_section then
+        local left = shard_of(old_section, old_number)
+        if still_published(left, old_block, digest) then
+          left.moved = left.moved + 1
+        end
+      end
+      shard, block = place(section, length)
+      new_place = struct.pack('>I4I2', section * SHARDS + shard.number, block)
+    end
+    if not (stays and old_length > 0) then
+      shard.count = shard.count + 1
+    end
+    shard.size = shard.size + length - (stays and old_length or 0)
+    if old_length == 0 then
+      listed = listed + counts
+    end
+    patch(shard, block, digest, 'U', payload, told)
+  elseif op == 'F' then
+    shard_of(old_section, old_number).soiled = true
+  end
+  if op ~= 'N' then
+    records[i] = new_place .. after
+  end
+end
+
+-- Nothing has been written so far, and nothing below can fail that was not looked at here. What is
+-- written for people may: it is left out then.
+must_be('stream', KEYS[1])
+must_be('zset', KEYS[2], KEYS[3])
+must_be('hash', KEYS[5])
+must_count(KEYS[4], 'shards', 'urls', 'clusters')
+sound_beside(a)
+for _, shard in ipairs(touched) do
+  shard.name = a.sections[shard.section][1] .. '/' .. shard.number
+  shard.pending = a.prefix .. 'section:' .. a.sections[shard.section][1] .. ':pending:' .. shard.number
+  must_be('hash', shard.pending)
+  must_count(a.prefix .. 'allowed', 'moved ' .. shard.name)
+end
+
+for _, shard in ipairs(touched) do
+  local name = a.sections[shard.section][1]
+  if shard.moved > 0 then
+    -- Listed elsewhere now, which is no loss to the shrink guard.
+    redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. shard.name, shard.moved)
+    redis.call('ZADD', KEYS[2], 'LT', a.since, shard.name)
+  end
+  if #shard.patches > 0 or shard.soiled then
+    if not shard.known then
+      shard.ordinal = redis.call('HINCRBY', KEYS[4], 'shards', 1) - 1
+    end
+    if #shard.patches > 0 then
+      local patches = shard.patches
+      for j = 1, a.tells * #patches, 2 do
+        -- What comes after a change that is to be told of, before it is published, unsays nothing.
+        local waits = redis.call('HGET', shard.pending, patches[j])
+        if waits and to_be_told(waits) then
+          patches[j + 1] = telling(patches[j + 1])
+        end
+      end
+      in_parts(patches, function(...)
+        redis.call('HSET', shard.pending, ...)
+      end)
+    end
+    redis.call('HSET', a.prefix .. 'section:' .. name .. ':shards', shard.number,
+      struct.pack('>I8I4I8I4', shard.generation + 1, shard.count, shard.size, shard.ordinal))
+    redis.call('ZADD', KEYS[2], 'LT', a.since, shard.name)
+  end
+end
+for section, tail in pairs(tails) do
+  redis.call('HSET', KEYS[5], section, struct.pack('>I4I4I4I4', tail.shard, tail.block, tail.count, tail.size))
+end
+if listed ~= 0 then
+  redis.call('HINCRBY', KEYS[4], 'urls', listed)
+end
+beside(a)
+for i, claim in ipairs(a.claims) do
+  redis.call('HSET', KEYS[FIRST + #a.pages + i - 1], claim[1], claim[3])
+  if #claim[3] == 8 then
+    redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[4])
+  end
+end
+for i, page in ipairs(a.pages) do
+  if records[i] then
+    redis.call('HSET', KEYS[FIRST + i - 1], page[1], records[i])
+    if string.sub(page[3], 1, 3) == '\0\0\0' then
+      redis.call('ZADD', KEYS[3], a.forget, page[7])
+    end
+  end
+end
+in_parts(a.settled, function(...)
+  redis.call('XACK', KEYS[1], a.group, ...)
+  redis.call('XDEL', KEYS[1], ...)
+end)
+if a.recent ~= '' then
+  redis.pcall('XADD', KEYS[6], 'MAXLEN', '~', a.recent_most, '*', 'decided', a.recent)
+end
+for name, number in pairs(a.counted) do
+  count(a.prefix, a.now, name, number)
+end
+return 0

@@ -1,0 +1,146 @@
+"""Where a page is by now, and the bytes that list it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import redis
+
+from shared.domain.batch_state import NEWS
+from shared.domain.page_record import PageRecord, Place, digest_of
+from shared.sitemap import fragments
+from shared.sitemap.blocks import Block
+from shared.sitemap.feed_writer import FeedItem
+from shared.sitemap.shards import Shard
+from shared.store.client import Scripts, answering
+from shared.store.keys import Keys
+from shared.store.publishing.publish_batch import fragment_of
+from shared.store.sections import Sections
+
+
+class PageLookup:
+    """Reads what the store knows of one site's pages."""
+
+    def __init__(self, client: redis.Redis, site: str, sections: Sections) -> None:
+        self._client, self._sections = client, sections
+        self._keys = Keys(site)
+        self._scripts = Scripts(client)
+
+    def records(
+        self, keys: Sequence[str], owners: Sequence[bytes] = ()
+    ) -> tuple[dict[str, bytes], dict[bytes, bytes]]:
+        """The stored records of pages and claims, empty where nothing is known."""
+        *replies, numbering, sections = self._scripts(
+            "pages/read_records", [self._keys.inbox],
+            self._keys.prefix, b"".join(map(digest_of, keys)), b"".join(owners),
+        )  # fmt: skip
+        self._sections.check(numbering, sections)
+        return dict(zip(keys, replies, strict=False)), dict(
+            zip(owners, replies[len(keys) :], strict=True)
+        )
+
+    def find(self, key: str) -> PageRecord | None:
+        """What is known of the page or news entry `key`."""
+        return unpacked(self.records([key])[0])[key]
+
+    def shard_of(self, page: PageRecord) -> Shard | None:
+        """The shard that lists `page`."""
+        if page.place is None:
+            return None
+        section = page.place.section
+        return Shard(self._sections.names([section])[section], page.place.shard)
+
+    def current(self, pages: Mapping[str, PageRecord]) -> dict[str, bytes]:
+        """The fragments of those of `pages` that are listed, waiting patches before what is merged.
+
+        One that a publisher is just committing may be missing.
+        """
+        live = {key: page for key, page in pages.items() if page.live and page.place}
+        places = {key: Place(*page.place) for key, page in live.items() if page.place}
+        names = self._sections.names(at.section for at in places.values())
+        shards = {key: Shard(names[at.section], at.shard) for key, at in places.items()}
+        blocks = list(dict.fromkeys((shards[key], places[key].block) for key in live))
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            for key, shard in shards.items():
+                patch = digest_of(key) + places[key].block.to_bytes(2, "big")
+                # In the order in which a patch goes its way.
+                pipe.hget(self._keys.pending(shard), patch)
+                pipe.hget(self._keys.taking(shard), patch)
+            for shard, block in blocks:
+                pipe.hget(self._keys.blocks(shard), str(block))
+            replies = pipe.execute()
+        stored = dict(zip(blocks, replies[2 * len(live) :], strict=True))
+        raws = {at: Block.unpack(block).raw() if block else b"" for at, block in stored.items()}
+        found = {}
+        for n, (key, page) in enumerate(live.items()):
+            waiting = [patch[3:] for patch in replies[2 * n : 2 * n + 2] if patch]
+            merged = fragments.find(raws[shards[key], places[key].block], loc_of(key))
+            for fragment in (*waiting, merged):
+                if fragment and fragments.digest(fragment) == page.digest:
+                    found[key] = fragment
+        return found
+
+    def feed(self, keys: Iterable[str]) -> dict[str, FeedItem | None]:
+        """What the feeds say of each page among `keys`, None where they say nothing.
+
+        A news entry is that of a page once more, and has no place of its own in a feed.
+        """
+        locs = [key for key in keys if not key.startswith(NEWS)]
+        if not locs:
+            return {}
+        with answering():
+            found: Any = self._client.hmget(self._keys.feed_items, locs)
+        return dict(zip(locs, (FeedItem.unpack(stored or b"") for stored in found), strict=True))
+
+    def coming(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """What expiry.schedule keeps of those news entries among `keys` that are to come."""
+        wanted = [key for key in keys if key.startswith(NEWS)]
+        if not wanted:
+            return {}
+        with answering():
+            found: Any = self._client.hmget(self._keys.coming, wanted)
+        return {
+            key: stored for key, stored in zip(wanted, found, strict=True) if stored is not None
+        }
+
+    def all_coming(self) -> Iterator[tuple[str, bytes]]:
+        """The same of all news entries that are to come."""
+        with answering():
+            for key, stored in self._client.hscan_iter(self._keys.coming):
+                yield key.decode(errors="replace"), stored
+
+    def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
+        """The pending fragment of one page of a block, empty if it is to go, None if none waits."""
+        patch = digest + block.to_bytes(2, "big")
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hget(self._keys.pending(shard), patch)
+            pipe.hget(self._keys.taking(shard), patch)
+            found = [patch for patch in pipe.execute() if patch]
+        if not found:
+            return None
+        return fragment_of(found[0]) or b""
+
+    def fragment(self, shard: Shard, block: int, loc: str) -> bytes | None:
+        """The published fragment of the page `loc` of one block."""
+        with answering():
+            stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
+        raw = Block.unpack(stored).raw() if stored else b""
+        return fragments.find(raw, loc)
+
+    def count(self) -> int:
+        """How many pages are listed, patches not yet published included."""
+        with answering():
+            return int(self._client.hget(self._keys.counters, "urls") or 0)
+
+
+def loc_of(key: str) -> str:
+    """The loc of the page or news entry that is known as `key`."""
+    return key.removeprefix(NEWS)
+
+
+def unpacked(pages: Mapping[str, bytes]) -> dict[str, PageRecord | None]:
+    """Stored records as values, None where nothing is known."""
+    return {key: PageRecord.unpack(stored) if stored else None for key, stored in pages.items()}

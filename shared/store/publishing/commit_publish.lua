@@ -1,0 +1,171 @@
+-- Record what was published, and give the lease back.
+--
+-- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
+--      7 revisions stream, 8 quarantine hash
+-- further keys of the same site: section:<section>:..., notify:<engine> (zset: loc -> now), stats, pulse:
+-- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, 6 ms since the
+--      patches were taken, 7 most revisions, 8 names of the engines to be told, each with a space
+--      behind it, 9 upper bounds of how long an event waited (ms), likewise, then of each shard:
+--      section, number, generation as read, file record (empty: it has none any more),
+--      index page, ordinal, line (empty: none), pages moved away as read, number confirmed as read
+--      (empty: none), why it is held (empty: it was published; else `urls reference`),
+--      number of lines that changed, these (empty: too many to keep), number of locs to tell of,
+--      number of blocks, then the locs, then number and bytes of each block (empty: gone)
+-- Returns the number of publishes so far; 0 if the lease was lost: then somebody else may have
+-- published meanwhile and these files may be older than theirs, so the shards are dirty again,
+-- under a new generation, so that the other's commit cannot call them clean.
+local mine = redis.call('GET', KEYS[1]) == ARGV[1]
+local time = redis.call('TIME')
+local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- include lua/count
+-- include lua/preconditions
+-- include lua/told
+
+-- What was taken waits again, under what came in since: the same page's later patch counts.
+local function give_back(taking, pending)
+  if redis.call('EXISTS', taking) == 0 then
+    return
+  end
+  if redis.call('EXISTS', pending) == 0 then
+    redis.call('RENAME', taking, pending)
+    return
+  end
+  local patches = redis.call('HGETALL', taking)
+  for j = 1, #patches, 2 do
+    local newer = redis.call('HGET', pending, patches[j])
+    if not newer then
+      redis.call('HSET', pending, patches[j], patches[j + 1])
+    elseif to_be_told(patches[j + 1]) then
+      redis.call('HSET', pending, patches[j], telling(newer))
+    end
+  end
+  redis.call('DEL', taking)
+end
+
+local function hold(shard, why)
+  local known = redis.call('HGET', KEYS[5], shard)
+  local since = known and string.match(known, '^%d+') or string.format('%d', math.floor(ARGV[3] / 1000))
+  redis.call('HSET', KEYS[5], shard, since .. ' ' .. why)
+end
+
+local function let_go(shard, moved, confirmed)
+  redis.call('HDEL', KEYS[5], shard)
+  if moved > 0 and redis.call('HINCRBY', KEYS[6], 'moved ' .. shard, -moved) <= 0 then
+    redis.call('HDEL', KEYS[6], 'moved ' .. shard)
+  end
+  if confirmed ~= '' and redis.call('HGET', KEYS[6], 'confirmed ' .. shard) == confirmed then
+    redis.call('HDEL', KEYS[6], 'confirmed ' .. shard)
+  end
+end
+
+-- How long the event waited that waited longest for this file.
+local function waited(shard)
+  local since = redis.call('ZSCORE', KEYS[2], shard)
+  if since then
+    local ms, at = math.max(0, redis_now - since), 0
+    for bound in string.gmatch(ARGV[9], '%d+') do
+      at = at + (ms > tonumber(bound) and 1 or 0)
+    end
+    count(ARGV[2], ARGV[3], 'waited:' .. at, 1)
+    count(ARGV[2], ARGV[3], 'waited:ms', ms)
+  end
+end
+
+local function tell(loc)
+  for engine in string.gmatch(ARGV[8], '%S+') do
+    redis.call('ZADD', ARGV[2] .. 'notify:' .. engine, 'NX', ARGV[3], loc)
+  end
+end
+
+-- What each shard is to become, and whether all of it can be written.
+local done, i = {}, 10
+while i <= #ARGV do
+  local section, number = ARGV[i], ARGV[i + 1]
+  local each = {
+    name = ARGV[2] .. 'section:' .. section, shard = section .. '/' .. number, number = number,
+    generation = tonumber(ARGV[i + 2]), file = ARGV[i + 3], index = ARGV[2] .. 'index:' .. ARGV[i + 4],
+    ordinal = ARGV[i + 5], line = ARGV[i + 6], moved = tonumber(ARGV[i + 7]), confirmed = ARGV[i + 8],
+    why = ARGV[i + 9], changed = tonumber(ARGV[i + 10]), lines = ARGV[i + 11], locs = i + 14,
+  }
+  each.blocks = each.locs + tonumber(ARGV[i + 12])
+  i = each.blocks + 2 * tonumber(ARGV[i + 13])
+  each.behind = i
+  each.pending, each.taking = each.name .. ':pending:' .. number, each.name .. ':taking:' .. number
+  each.stored = redis.call('HGET', each.name .. ':shards', number)
+  if each.stored then
+    each.now, each.urls, each.size, each.at = struct.unpack('>I8I4I8I4', each.stored)
+  end
+  must_be('hash', each.pending, each.taking, each.name .. ':blocks:' .. number, each.name .. ':files', each.index)
+  must_count(KEYS[6], 'moved ' .. each.shard)
+  done[#done + 1] = each
+end
+must_be('zset', KEYS[2])
+must_count(KEYS[3], 'publishes')
+must_be('hash', KEYS[5], KEYS[8])
+for engine in string.gmatch(ARGV[8], '%S+') do
+  must_be('zset', ARGV[2] .. 'notify:' .. engine)
+end
+
+local function publish(each)
+  redis.call('DEL', each.taking)
+  let_go(each.shard, each.moved, each.confirmed)
+  waited(each.shard)
+  for j = each.locs, each.blocks - 1 do
+    tell(ARGV[j])
+  end
+  if each.changed > 0 then
+    redis.pcall('XADD', KEYS[7], 'MAXLEN', '~', ARGV[7], '*', 'shard', each.shard, 'file', each.file,
+      'changed', each.changed, 'lines', each.lines)
+  end
+end
+
+for _, each in ipairs(done) do
+  if mine then
+    for j = each.blocks, each.behind - 1, 2 do
+      if ARGV[j + 1] == '' then
+        redis.call('HDEL', each.name .. ':blocks:' .. each.number, ARGV[j])
+      else
+        redis.call('HSET', each.name .. ':blocks:' .. each.number, ARGV[j], ARGV[j + 1])
+      end
+    end
+    if each.file == '' then
+      redis.call('HDEL', each.name .. ':files', each.number)
+      redis.call('HDEL', each.index, each.ordinal)
+    else
+      redis.call('HSET', each.name .. ':files', each.number, each.file)
+      redis.call('HSET', each.index, each.ordinal, each.line)
+    end
+    local clean = each.now == each.generation
+    redis.call('HDEL', KEYS[8], each.shard)
+    if each.why ~= '' then
+      give_back(each.taking, each.pending)
+      hold(each.shard, each.why)
+      -- Confirmed while it was being judged: to be judged again.
+      clean = clean and (redis.call('HGET', KEYS[6], 'confirmed ' .. each.shard) or '') == each.confirmed
+    else
+      publish(each)
+      -- The generation alone is not enough: patches that a publisher took and never committed are
+      -- merged before those that came in after them, under the generation of both.
+      clean = clean and redis.call('EXISTS', each.pending) == 0
+    end
+    if clean then
+      redis.call('ZREM', KEYS[2], each.shard)
+    elseif each.why == '' then
+      -- What waits now came after the rest was taken.
+      redis.call('ZADD', KEYS[2], 'XX', redis_now - ARGV[6], each.shard)
+    end
+  elseif each.stored then
+    redis.call('HSET', each.name .. ':shards', each.number,
+      struct.pack('>I8I4I8I4', each.now + 1, each.urls, each.size, each.at))
+    redis.call('ZADD', KEYS[2], 'NX', ARGV[3], each.shard)
+  end
+end
+if not mine then
+  return 0
+end
+redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[8], '*')
+count(ARGV[2], ARGV[3], 'publishes', 1)
+redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
+return redis.call('HINCRBY', KEYS[3], 'publishes', 1)

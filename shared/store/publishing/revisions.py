@@ -1,0 +1,121 @@
+"""What each publish changed in which file, line by line: to be shown, and to be taken back.
+
+Kept by size. A publish that changed more than MOST_LINES lines of a file is only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgpack
+import redis
+from isal import isal_zlib
+from isal.igzip_lib import IsalError
+
+from shared.domain.batch_state import Arrival
+from shared.sitemap import fragments
+from shared.sitemap.shards import Shard
+from shared.store.client import answering
+from shared.store.keys import Keys, PublishedFile
+from shared.store.streams import backwards, forwards
+
+MOST_LINES = 5_000
+MOST_BYTES = 2 * 1024 * 1024
+_LEVEL = 1
+_STEP = 100
+
+
+class ChangedLine(NamedTuple):
+    """One `<url>` of a file before and after a publish; None where it was not, or is no more."""
+
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def loc(self) -> str:
+        """The page it lists."""
+        fragment = self.after or self.before
+        assert fragment is not None
+        return fragments.loc_of(fragment)
+
+
+class Revision(NamedTuple):
+    """One publish of one file: its place `at` in the stream (ms since 1970, a hyphen, a number).
+
+    `file` is what was written, None if the file went; `changed` how many lines did, `lines` these,
+    None if there were too many to keep.
+    """
+
+    at: str
+    shard: Shard
+    file: PublishedFile | None
+    changed: int
+    lines: tuple[ChangedLine, ...] | None
+
+    @property
+    def at_ms(self) -> int:
+        """When it was published (ms since 1970)."""
+        return Arrival.of(self.at).ms
+
+
+def pack(lines: Sequence[ChangedLine]) -> bytes:
+    """The stored form of what changed; empty if that is too much to keep."""
+    size = sum(len(before or b"") + len(after or b"") for before, after in lines)
+    if len(lines) > MOST_LINES or size > MOST_BYTES:
+        return b""
+    return isal_zlib.compress(msgpack.packb(lines), _LEVEL)
+
+
+class Revisions:
+    """Reads the revisions of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client, self._keys = client, Keys(site)
+
+    def latest(self, shard: Shard | None = None, before: str = "") -> Iterator[Revision]:
+        """Revisions of `shard` (None: of any), newest first, from the place `before` on."""
+        for at, fields in backwards(self._client, self._keys.revisions, before=before, step=_STEP):
+            if shard is None or fields[b"shard"] == str(shard).encode():
+                yield _revision(at, fields)
+
+    def get(self, at: str) -> list[Revision]:
+        """The revision at this place, if it is kept."""
+        with answering():
+            rows: Any = self._client.xrange(self._keys.revisions, at, at)
+        return [_revision(ident.decode(), fields) for ident, fields in rows]
+
+    def since(self, since_ms: int = 0) -> Iterator[Revision]:
+        """Revisions from `since_ms` (ms since 1970) on, oldest first."""
+        rows = forwards(self._client, self._keys.revisions, str(since_ms), step=_STEP)
+        return (_revision(at, fields) for at, fields in rows)
+
+    def oldest(self) -> str:
+        """The place of the oldest that is kept; empty if none is."""
+        return next((at for at, _ in forwards(self._client, self._keys.revisions, step=1)), "")
+
+    def first_about(
+        self, loc: str, since_ms: int, shard: Shard | None = None, most: int = 2_000
+    ) -> Revision | None:
+        """The first publish since `since_ms` that changed the line of the page `loc`, among the
+        next `most`: one of `shard` that changed too many lines to keep may be it.
+        """
+        for revision in islice(self.since(since_ms), most):
+            if revision.lines is None and revision.shard == shard:
+                return revision
+            if any(line.loc == loc for line in revision.lines or ()):
+                return revision
+        return None
+
+
+def _revision(at: str, fields: dict[bytes, bytes]) -> Revision:
+    section, _, number = fields[b"shard"].decode().rpartition("/")
+    stored = fields[b"lines"]
+    try:
+        pairs = msgpack.unpackb(isal_zlib.decompress(stored)) if stored else None
+    except (IsalError, ValueError):  # type: ignore[misc]  # see shared.sitemap.blocks
+        pairs = None  # damaged: as if it had been too much
+    lines = None if pairs is None else tuple(ChangedLine(*pair) for pair in pairs)
+    file = PublishedFile.unpack(fields[b"file"]) if fields[b"file"] else None
+    return Revision(at, Shard(section, int(number)), file, int(fields[b"changed"]), lines)

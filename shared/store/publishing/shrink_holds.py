@@ -1,0 +1,51 @@
+"""Shards that the shrink guard holds (RELIABILITY T32): which, and letting them go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import redis
+
+from shared.sitemap.shards import Shard
+from shared.store.client import answering
+from shared.store.keys import Keys, confirmed_field
+
+
+class ShrinkHold(NamedTuple):
+    """One shard whose publish is held since `since` (s since 1970).
+
+    It would list `urls` pages, where `reference` were listed lately.
+    """
+
+    since: int
+    urls: int
+    reference: int
+
+
+class ShrinkHolds:
+    """What is held of one site."""
+
+    def __init__(self, client: redis.Redis, site: str) -> None:
+        self._client = client
+        self._keys = Keys(site)
+
+    def held(self) -> dict[Shard, ShrinkHold]:
+        """Every shard that is held, in order."""
+        with answering():
+            stored: Any = self._client.hgetall(self._keys.held)
+        shards = ((Shard.read(name), hold) for name, hold in stored.items())
+        found = {shard: ShrinkHold(*map(int, hold.split())) for shard, hold in shards if shard}
+        return dict(sorted(found.items()))
+
+    def confirm(self, shown: Mapping[Shard, int]) -> None:
+        """Let these shards shrink to the numbers of pages that were shown, and no further."""
+        now = time.time_ns() // 1_000_000
+        with answering():
+            pipe = self._client.pipeline()
+            for shard, urls in shown.items():
+                pipe.hset(self._keys.allowed, confirmed_field(shard), str(urls))
+                pipe.hdel(self._keys.held, str(shard))
+                pipe.zadd(self._keys.dirty, {str(shard): now}, nx=True)
+            pipe.execute()

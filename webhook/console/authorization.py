@@ -1,0 +1,133 @@
+"""Who may see and do what: every request under /admin passes here before its page.
+
+In this order: an unknown Host is 400 (RELIABILITY T29); a wrong method is 405; a POST that is not
+from our own page is 403 (T27); without a session pages lead to the login and all else is 401 (T26);
+a POST without the token of the session is 403, and so is a viewer's.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from flask import Blueprint, Response, g, make_response, redirect, request, url_for
+from werkzeug.exceptions import BadRequest, Forbidden, Unauthorized
+
+from shared.store.operations.sessions import Session
+from webhook.console import csrf
+from webhook.console.csrf import HOME
+from webhook.console.page_registry import PageRegistry
+from webhook.responses import headers, note
+
+OPEN = frozenset({"console.asset", "console.login", "console.enter", "console.once"})
+"""Endpoints for everybody."""
+MAX_FORM = 65_536
+LIVE = "X-Live"
+"""The header with which a page asks for itself again."""
+
+_POLICY = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # Not no-referrer: with it browsers send `Origin: null` with forms (Fetch, append a request
+    # Origin header), by which no forgery could be told from a user.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Authorization:
+    """Looks at each request, and gives each answer its headers."""
+
+    def __init__(self, frame: PageRegistry) -> None:
+        self._frame = frame
+        self._console = frame.services.settings.console
+
+    def install(self, blueprint: Blueprint) -> None:
+        """For all of /admin, addresses that do not exist included."""
+        blueprint.before_app_request(self.check)
+        blueprint.after_app_request(self.mark)
+
+    def check(self) -> Response | None:
+        """None to let it pass; HTTPException, or where to log in."""
+        if not _concerns():
+            return None
+        known = csrf.origin(self._console, request.host)
+        if known is None:
+            raise BadRequest("The console is not at this address: see `origin` in [console].")
+        g.origin = known
+        if request.routing_exception is not None:
+            return None
+        request.max_content_length = MAX_FORM
+        posted = request.method not in {"GET", "HEAD"}
+        if posted and not csrf.ours(headers(), known):
+            note(reason="origin")
+            raise Forbidden("This form was not sent by a page of this console.")
+        if request.endpoint in OPEN:
+            return None
+        session = self.session()
+        if session is None:
+            return self._to_login()
+        g.session, g.user = session, session.user
+        g.role = self._console.users[session.user].role
+        note(user=g.user)
+        if posted:
+            self._check_post(session)
+        return None
+
+    def session(self) -> Session | None:
+        """The session of this request, whose user must still be configured with the same token."""
+        cookie = request.cookies.get(self.cookie(), "")
+        if not cookie:
+            return None
+        with self._frame.services.gate.passing():
+            session = self._frame.services.logins.find(cookie)
+        user = self._console.users.get(session.user) if session else None
+        if session is None or user is None or user.stamp != session.stamp:
+            return None
+        return session
+
+    def cookie(self) -> str:
+        """The name of the cookie: with a prefix by which browsers refuse it over plain http."""
+        return "__Secure-sitemapd" if self.secure() else "sitemapd"
+
+    @staticmethod
+    def secure() -> bool:
+        """Whether the console is asked for over https."""
+        return str(g.origin).startswith("https:")
+
+    def _check_post(self, session: Session) -> None:
+        given = request.form.get("csrf", "").encode()
+        if not hmac.compare_digest(given, session.csrf.encode()):
+            note(reason="csrf")
+            raise Forbidden("This form is of another session: open the page again.")
+        if request.endpoint in self._frame.operators and g.role != "operator":
+            note(reason="role")
+            raise Forbidden(f"{g.user} may read only: actions need the role operator.")
+
+    @staticmethod
+    def _to_login() -> Response:
+        if request.method != "GET" or LIVE in request.headers:
+            raise Unauthorized("Log in first.")
+        query = request.query_string.decode("latin-1")
+        there = request.path + (f"?{query}" if query else "")
+        after = None if csrf.inside(there) == HOME else there
+        return make_response(redirect(url_for("console.login", next=after), 303))
+
+    @staticmethod
+    def mark(answer: Response) -> Response:
+        """Its headers; a page that asked for itself again is told if nothing has changed."""
+        if not _concerns():
+            return answer
+        answer.headers.update(_POLICY)
+        if request.endpoint != "console.asset" or answer.status_code != 200:
+            answer.headers["Cache-Control"] = "no-store"
+        if LIVE in request.headers and answer.status_code == 200:
+            answer.add_etag(weak=True)
+            answer.make_conditional(request)
+        return answer
+
+
+def _concerns() -> bool:
+    return request.path == "/admin" or request.path.startswith(HOME)

@@ -1,0 +1,132 @@
+"""What the last check of a site came to, as several pages say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from shared.admin.files import FileRow
+from shared.config.site import Site
+from shared.domain.routing import family_of
+from shared.sitemap import shards
+from shared.store.operations.checks import (
+    ERROR,
+    OK,
+    WARNING,
+    CheckFinding,
+    CheckReport,
+    ComparisonSummary,
+)
+from webhook.console import template_filters
+
+GRADES = {ERROR: "bad", WARNING: "warn", OK: "good"}
+
+OF_SOURCE = ("missing", "stale", "extra")
+"""What a comparison finds, which is shown as it stands now: it may be newer than the check."""
+
+_SOURCE = frozenset({*OF_SOURCE, "source"})
+_ON_DISK = {"missing-file": "not in the web root", "different-file": "other bytes in the web root"}
+_SERVED = {"served": "bad", "served-type": "warn", "served-validators": "warn"}
+_LONGEST = 60
+_FILE = re.compile(r"(.+?)(?:-[0-9]+)?\.(?:xml|xml\.gz|txt)")
+
+# Commands as worker/checks/catalog.py writes them: their names, placeholders, options.
+_COMMAND = re.compile(r"(?:sitemapd (?:event send|[a-z]+)|curl)(?: [A-Z]+\b| --?[a-z]+(?: \w+)?)*")
+
+
+class ServedSummary(NamedTuple):
+    """Whether a file is handed out as it was published: a grade, and a few words."""
+
+    grade: str
+    said: str
+
+
+def of_check(report: CheckReport | None) -> tuple[CheckFinding, ...]:
+    """What the check itself found, the worst first."""
+    found = (each for each in report.findings if each.check not in _SOURCE) if report else ()
+    order = list(GRADES)
+    return tuple(sorted(found, key=lambda each: order.index(each.severity)))
+
+
+def wrong(findings: Iterable[CheckFinding], severity: str) -> list[str]:
+    """The names of the checks that found something as bad as `severity`."""
+    return [each.check for each in findings if each.severity == severity]
+
+
+def summary(findings: Sequence[CheckFinding]) -> str:
+    """How many errors and warnings, in a few words."""
+    counts = {"error": len(wrong(findings, ERROR)), "warning": len(wrong(findings, WARNING))}
+    said = [template_filters.plural(count, what) for what, count in counts.items() if count]
+    return ", ".join(said) or "nothing wrong"
+
+
+def differing(compared: ComparisonSummary | None) -> list[tuple[str, int]]:
+    """How many pages are missing, stale and extra by a comparison, if they were not repaired."""
+    if compared is None or compared.repaired:
+        return []
+    counts = [(what, int(getattr(compared, what))) for what in OF_SOURCE]
+    return [(what, count) for what, count in counts if count]
+
+
+def pieces(todo: str) -> list[tuple[str, bool]]:
+    """`todo` in pieces, and which of them are commands."""
+    found, at = list[tuple[str, bool]](), 0
+    for each in _COMMAND.finditer(todo):
+        found += [(todo[at : each.start()], False), (each[0], True)]
+        at = each.end()
+    return [piece for piece in (*found, (todo[at:], False)) if piece[0]]
+
+
+def file_of(site: Site, where: str) -> str:
+    """The shard file that a sample names, by its name or its URL; empty if it names something else.
+
+    A page of the site may look the same: only sections that are configured count.
+    """
+    name = where.removeprefix(site.base.prefix)
+    found = _FILE.fullmatch(name)
+    known = site.limits
+    return name if found and "/" not in name and family_of(found[1], known) in known else ""
+
+
+def served(
+    report: CheckReport | None, seen: Mapping[str, Sequence[str]], rows: Iterable[FileRow]
+) -> dict[str, ServedSummary]:
+    """Whether each file of `rows` is handed out as published, as the check found; by its name.
+
+    `seen` are the files that it fetched and that were right. Empty if it fetched none.
+    """
+    if report is None or not report.served:
+        return {}
+    bad = _named(report)
+    found = {}
+    for row in rows:
+        names = (row.url, row.file, shards.on_disk(row.file, row.form))
+        said = next((bad[name] for name in names if name in bad), None)
+        if row.lastmod is not None and row.lastmod > report.began_ms // 1000:
+            said = ServedSummary("quiet", "written since")
+        elif said is None:
+            right = row.file in seen
+            said = (
+                ServedSummary("good", "as published")
+                if right
+                else ServedSummary("quiet", "not fetched")
+            )
+        found[row.file] = said
+    return found
+
+
+def _named(report: CheckReport) -> dict[str, ServedSummary]:
+    """What is the matter with each file that the check names, the worst of it."""
+    found: dict[str, ServedSummary] = {}
+    for finding in reversed(of_check(report)):
+        for sample in finding.samples if finding.severity != OK else ():
+            if finding.check in _ON_DISK:
+                found[sample.where] = ServedSummary("bad", _ON_DISK[finding.check])
+            elif finding.check in _SERVED:
+                found[sample.where] = ServedSummary(_SERVED[finding.check], _short(sample.detail))
+    return found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,239 @@
+"""The frame around every page, and where pages and actions are registered.
+
+    def install(frame: Frame) -> None:
+        frame.page("Events", "/events", lambda: Shown("events.html", {...}), live=True)
+        frame.action("replay", "/failed/replay", replay)
+
+A page reads and changes nothing (RELIABILITY T27). An action is a POST of an operator: it is
+recorded, and then a page is shown that begins with what came of it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
+from werkzeug.datastructures import MultiDict
+
+from shared.errors import SitemapdError, StoreDownError
+from webhook.console.csrf import inside
+from webhook.console.services import Services
+from webhook.responses import note
+
+NAVIGATION = (
+    "Overview", "Sites", "Events", "Queues", "Failed", "Files", "Page inspector", "Checks",
+    "Workers", "Notifications", "Audit",
+)  # fmt: skip
+"""The titles of all pages in their order; those that are registered are shown."""
+
+OUTCOME = "did"
+"""The parameter with the entry of the audit log whose outcome a page begins with."""
+OUTCOME_S = 300
+
+_LONGEST = 4_096
+_PART = 500
+_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class ConsolePage(NamedTuple):
+    """One entry of the navigation; `per_site` if it shows one site, which can be switched.
+
+    A `live` page is asked for again every few seconds while somebody looks at it.
+    """
+
+    title: str
+    endpoint: str
+    per_site: bool
+    live: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows: a template, the values for it, a status."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class ActionDone:
+    """What an action did to `subject` of `site`, in a sentence.
+
+    `back` is the address of the page that is shown then, by default the one with the form.
+    """
+
+    said: str
+    site: str = ""
+    subject: str = ""
+    done: bool = True
+    back: str = ""
+
+
+class PageRegistry:
+    """The pages and actions of one console."""
+
+    def __init__(self, services: Services, blueprint: Blueprint) -> None:
+        self.services = services
+        self.pages: dict[str, ConsolePage] = {}
+        """Registered pages by endpoint, in the order of the navigation."""
+        self._parts: dict[str, ConsolePage] = {}
+        self.operators: set[str] = set()
+        """The endpoints of actions, which viewers may not use."""
+        self._blueprint = blueprint
+
+    def page(
+        self, title: str, rule: str, view: Callable[[], Shown], *, per_site: bool = False,
+        live: bool = False,
+    ) -> None:  # fmt: skip
+        """Show `view` at /admin + `rule`, under a `title` of NAVIGATION."""
+        name = _endpoint(title)
+        page = ConsolePage(title, f"{self._blueprint.name}.{name}", per_site, live)
+        self.pages[page.endpoint] = page
+        order = sorted(self.pages.values(), key=lambda page: NAVIGATION.index(page.title))
+        self.pages = {page.endpoint: page for page in order}
+        self._show(name, rule, view)
+
+    def part(
+        self, of: str, name: str, rule: str, view: Callable[[], Shown], *, live: bool = False
+    ) -> None:
+        """Show `view` at /admin + `rule`, a page below the page `of`, which is registered before.
+
+        `name` is the end of its endpoint.
+        """
+        above = self.pages[f"{self._blueprint.name}.{_endpoint(of)}"]
+        self._parts[f"{self._blueprint.name}.{name}"] = above._replace(live=live)
+        self._show(name, rule, view)
+
+    def _show(self, name: str, rule: str, view: Callable[[], Shown]) -> None:
+        def answer() -> Response:
+            with self.services.gate.passing():
+                shown = view()
+                return self.render(shown.template, shown.values, shown.status)
+
+        self._blueprint.add_url_rule(rule, name, answer, methods=["GET"])
+
+    def download(
+        self, name: str, rule: str, view: Callable[[], tuple[str, Iterable[bytes]]]
+    ) -> None:
+        """Give a file at /admin + `rule`: `view` says its name, and its lines of JSON."""
+
+        def answer() -> Response:
+            with self.services.gate.passing():
+                file, lines = view()
+                file = _NO_FILE_NAME.sub("_", file)
+                return Response(
+                    _in_parts(lines), content_type="application/x-ndjson",
+                    headers={"Content-Disposition": f'attachment; filename="{file}"'},
+                )  # fmt: skip
+
+        self._blueprint.add_url_rule(rule, name, answer, methods=["GET"])
+
+    def action(
+        self, name: str, rule: str, view: Callable[[MultiDict[str, str]], ActionDone]
+    ) -> None:
+        """Do `view` with the fields of the form when an operator posts it to /admin + `rule`.
+
+        Recorded under `name`, whatever comes of it; its endpoint is the same with _ for spaces.
+        """
+        endpoint = _endpoint(name)
+        self.operators.add(f"{self._blueprint.name}.{endpoint}")
+
+        def answer() -> Response:
+            with self.services.gate.passing():
+                try:
+                    done = view(request.form)
+                except StoreDownError:
+                    raise
+                except SitemapdError as error:
+                    site = request.form.get("site", "")
+                    done = ActionDone(str(error), site, request.form.get("subject", ""), done=False)
+                return self.told(name, done)
+
+        self._blueprint.add_url_rule(rule, endpoint, answer, methods=["POST"])
+
+    def told(self, action: str, done: ActionDone) -> Response:
+        """Record what was done, and lead to the page that says so."""
+        note(action=action, site=done.site, done=done.done)
+        ident = self.services.audit.write(
+            g.user, action, done.said, way="console", role=g.role, site=done.site,
+            subject=done.subject, done=done.done,
+        )  # fmt: skip
+        back = done.back or _came_from()
+        join = "&" if "?" in back else "?"
+        return make_response(redirect(f"{back}{join}{OUTCOME}={ident}", 303))
+
+    def address(self, title: str, **parameters: str) -> str:
+        """The address of the page `title`."""
+        name = _endpoint(title)
+        return url_for(f"{self._blueprint.name}.{name}", **parameters)  # type: ignore[arg-type]
+
+    def site(self) -> str:
+        """The site that is looked at, by default the first; 404 for one that is not configured."""
+        sites = self.services.sites
+        asked = asked_for("site")
+        if asked and asked not in sites:
+            abort(404, f"There is no site {asked[:80]!r}: it is not in the configuration.")
+        if not sites:
+            abort(404, "No site is configured.")
+        return asked or next(iter(sites))
+
+    def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
+        """A page in its frame."""
+        page = (self.pages | self._parts).get(request.endpoint or "")
+        user = getattr(g, "user", "")
+        switch = bool(user and page and page.per_site and len(self.services.sites) > 1)
+        around = {
+            "page": page, "pages": self.pages if user else {}, "user": user,
+            "role": getattr(g, "role", ""), "csrf": g.session.csrf if user else "",
+            "outcome": self._outcome() if status == 200 else None,
+            "switch": self.services.sites if switch else (),
+            "site": asked if (asked := asked_for("site")) in self.services.sites else "",
+        }  # fmt: skip
+        return make_response(render_template(template, **(around | dict(values))), status)
+
+    def _outcome(self) -> object:
+        """What the user's own action came to, if the page is shown because of it."""
+        ident = asked_for(OUTCOME)
+        found = self.services.audit.find(ident) if ident and getattr(g, "user", "") else None
+        if found and found.who == g.user and time.time() - found.at < OUTCOME_S:
+            return found
+        return None
+
+
+def _endpoint(title: str) -> str:
+    return title.lower().replace(" ", "_")
+
+
+def _in_parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    rest = iter(lines)
+    while some := list(islice(rest, _PART)):
+        yield b"\n".join((*some, b""))
+
+
+def _came_from() -> str:
+    """The address of the page with the form that was posted, without an outcome of before."""
+    parts = urlsplit(request.headers.get("Referer", ""))
+    query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != OUTCOME])
+    return inside(f"{parts.path}?{query}" if query else parts.path)
+
+
+def asked_for(name: str) -> str:
+    """The parameter `name` of the address, empty if there is none."""
+    return request.args.get(name, "").strip()[:_LONGEST]

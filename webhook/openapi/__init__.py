@@ -1,0 +1,1 @@
+"""The OpenAPI description of the HTTP interface; no views."""

@@ -1,0 +1,139 @@
+"""What was refused at the door, noted for the administrator and for nobody else.
+
+A refusal leaves no state (RELIABILITY 2): nothing that decides anything is written, and what is
+noted is bounded whatever comes (T13). Each process notes MOST_NOTES a second, from a thread of its
+own and in one round trip, into a stream that keeps REFUSED of them and pushes out nothing else; the
+rest is only counted. So 10,000 refused requests a second cost Redis one flush of its log a second,
+and a sender that is not refused nothing. Who was not let in is noted by code and reason alone, for
+all else is the stranger's to choose (T1, T28); a body, a secret, a token or a signature never
+(T30). A Redis that does not answer loses the notes of that second, and nothing else (F20).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice, zip_longest
+from typing import Any
+
+import redis
+
+from shared import logs
+from shared.config.settings import Settings
+from shared.errors import StoreError
+from shared.store.client import answering, connect
+from shared.store.keys import REFUSED, Keys
+
+MOST_NOTES = 10
+EVERY_S = 1.0
+MOST_FAULTS = 5
+_LONGEST = 300
+_TIMEOUT_S = 1.0
+_PULSE_S = 26 * 3600  # as count.lua has it
+_TOLD = ("code", "reason", "status", "request", "source", "delivery")
+_STRANGER = ("code", "reason", "status", "request")
+_STRANGERS = frozenset({"unauthorized", "stale"})
+_LOG = logs.logger("refusals")
+
+Note = dict[str, Any]
+
+
+class RejectionLog:
+    """Notes refusals of configured sites from one daemon thread, which starts with the first.
+
+    Not before: a server may fork after the application was made, and threads do not survive that.
+    """
+
+    def __init__(self, settings: Settings, every_s: float = EVERY_S) -> None:
+        """`every_s` is how long it waits after it has written, in seconds."""
+        self._redis_url, self._every_s = settings.redis_url, every_s
+        self._sites = frozenset(settings.sites)
+        self._lock = threading.Lock()
+        self._some = threading.Event()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._notes: dict[tuple[str, str], list[Note]] = {}
+        self._thread: threading.Thread | None = None
+
+    def note(self, site: str | None, known: Mapping[str, Any]) -> None:
+        """A request to `site` was refused, and this is `known` of it; raises nothing, waits for
+        nothing. Sites that are not configured are not noted.
+        """
+        if site not in self._sites or site is None:
+            return
+        kind = site, str(known.get("code", known.get("status", "")))
+        with self._lock:
+            self._counts[kind] += 1
+            notes = self._notes.setdefault(kind, [])
+            if len(notes) < MOST_NOTES:
+                notes.append(told(known))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="refusals", daemon=True)
+                self._thread.start()
+        self._some.set()
+
+    def _run(self) -> None:
+        client = connect(self._redis_url, _TIMEOUT_S)
+        while True:
+            self._some.wait()
+            self._some.clear()
+            self.flush(client)
+            time.sleep(self._every_s)
+
+    def flush(self, client: redis.Redis) -> None:
+        """Write what was noted since the last time, in one round trip; raises nothing."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+            notes, self._notes = self._notes, {}
+        try:
+            _write(client, counts, notes)
+        except StoreError as error:
+            _LOG.warning("refusals not noted", reason=str(error), lost=counts.total())
+
+
+def told(known: Mapping[str, Any]) -> Note:
+    """What is noted of a refusal: of a stranger's by far the least."""
+    wanted = _STRANGER if known.get("code") in _STRANGERS else _TOLD
+    note: Note = {name: _short(known[name]) for name in wanted if known.get(name) is not None}
+    if wanted is _TOLD and (faults := known.get("faults")):
+        note["faults"] = [
+            {"rule": fault.rule, "field": _short(fault.field), "detail": _short(fault.detail)}
+            for fault in faults[:MOST_FAULTS]
+        ]
+    return note
+
+
+def _short(value: Any) -> Any:
+    """Never much, and never half of a surrogate pair, which no store takes."""
+    if not isinstance(value, str):
+        return value
+    return value[:_LONGEST].encode("utf-8", "backslashreplace").decode()
+
+
+def _chosen(notes: Mapping[tuple[str, str], list[Note]]) -> Iterator[tuple[str, Note]]:
+    """MOST_NOTES of them, of each kind in turn: an attack hides no other sender's trouble."""
+    turns = zip_longest(*([(site, note) for note in of] for (site, _), of in notes.items()))
+    return islice((each for each in chain.from_iterable(turns) if each), MOST_NOTES)
+
+
+def _write(
+    client: redis.Redis,
+    counts: Counter[tuple[str, str]],
+    notes: Mapping[tuple[str, str], list[Note]],
+) -> None:
+    minute = int(time.time() // 60)
+    with answering():
+        pipe = client.pipeline(transaction=False)
+        for (site, code), number in counts.items():
+            keys = Keys(site)
+            pulse = keys.pulse(minute)
+            pipe.hincrby(keys.stats, f"refused:{code}", number)
+            pipe.hincrby(pulse, f"refused:{code}", number)
+            pipe.expire(pulse, _PULSE_S)
+        for site, note in _chosen(notes):
+            text = json.dumps(note, separators=(",", ":"))
+            stream = Keys(site).refused
+            pipe.xadd(stream, {"refused": text}, maxlen=REFUSED, approximate=True)
+        pipe.execute()

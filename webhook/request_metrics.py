@@ -1,0 +1,106 @@
+"""How long deliveries take to be answered and what becomes of them: counted here, stored each
+second by a thread of its own, so that no delivery waits for it. And the span of each, where traces
+are wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from bisect import bisect_left
+
+import redis
+from flask import Flask, Response, g, request
+
+from shared import tracing
+from shared.errors import StoreError
+from shared.metrics.declarations import ANSWER_BOUNDS_MS
+from shared.store.counting.counter_buffer import CounterBuffer
+from webhook.responses import headers
+
+FLUSH_S = 1.0
+_NAME = "sitemapd-measuring"
+_MEASURED = {"events", "hooks", "feeds"}
+_OF_STATUS = {
+    202: "accepted", 401: "unauthorized", 429: "limited", 500: "failed", 503: "unavailable",
+}  # fmt: skip
+
+
+class RequestMetrics:
+    """Counts by site, on their way to Redis."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._tally, self._client = CounterBuffer(), client
+        self._due = threading.Event()
+
+    def attend(self, app: Flask) -> None:
+        """Be there when a delivery comes and when it is answered."""
+        app.extensions[_NAME] = self
+        app.before_request(self._begin)
+        app.after_request(self._end)
+        app.teardown_request(self._leave)
+
+    def flush(self) -> None:
+        """Store what was counted. StoreError: it is kept."""
+        self._tally.flush(self._client)
+
+    def _begin(self) -> None:
+        if request.endpoint not in _MEASURED:
+            return
+        g.came = time.perf_counter()
+        if tracing.on():
+            g.span = contextlib.ExitStack()
+            g.span.enter_context(tracing.serving(headers(), str(request.url_rule)))
+
+    def _end(self, response: Response) -> Response:
+        if "came" in g:
+            took = time.perf_counter() - g.came
+            answer, site = _answer(response.status_code), g.facts.get("site") or ""
+            self._count(site, answer, took)
+            if tracing.on():
+                tracing.note(
+                    {"http.response.status_code": response.status_code}
+                    | {f"sitemapd.{name}": g.facts.get(name) for name in ("site", "code", "events")}
+                )
+        return response
+
+    def _leave(self, _error: BaseException | None = None) -> None:
+        if "span" in g:
+            g.pop("span").close()
+
+    def _count(self, site: str, answer: str, took: float) -> None:
+        at = bisect_left(ANSWER_BOUNDS_MS, took * 1000)
+        self._tally.add(site, f"answered:{answer}:{at}")
+        self._tally.add(site, f"answered:{answer}:us", max(1, round(took * 1e6)))
+        if key := g.facts.get("key"):
+            self._tally.add(site, f"verified:{key}")
+        self._due.set()
+
+    def start(self) -> None:
+        """Store what is counted, a second later at most, for as long as this process lives."""
+        threading.Thread(target=self._run, name="measuring", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._due.wait()
+            time.sleep(FLUSH_S)  # what else comes meanwhile goes along
+            self._due.clear()
+            try:
+                self.flush()
+            except StoreError:
+                self._due.set()  # kept, and sent when Redis is back; requests log that it is gone
+
+
+def _answer(status: int) -> str:
+    if status == 200:
+        if g.facts.get("code") == "duplicate":
+            return "duplicate"
+        return "accepted" if g.facts.get("events") else "ignored"
+    return _OF_STATUS.get(status, "refused")
+
+
+def of(app: Flask) -> RequestMetrics:
+    """What measures the deliveries of `app`."""
+    found: RequestMetrics = app.extensions[_NAME]
+    return found

@@ -1,0 +1,76 @@
+"""Reading what others send: any value in, a value of the wanted form or nothing out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import DateError
+from shared.events.permalinks import lookup
+from shared.sitemap import w3c_dates
+from webhook.request import strict_json
+
+Fields = Mapping[str, Any]
+
+EMPTY: Fields = {}
+
+
+def document(content: bytes) -> Fields:
+    """The object of a JSON body, empty where it is another value; RefusedError if not strict."""
+    return mapping(strict_json.foreign(content))
+
+
+def mapping(value: object) -> Fields:
+    """An object, empty for anything else."""
+    return value if isinstance(value, dict) else EMPTY
+
+
+def items(value: object) -> list[Fields]:
+    """The objects of an array, none for anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def texts(value: object) -> list[str]:
+    """The texts of an array, none for anything else."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def text(fields: object, path: str) -> str:
+    """The text at a dotted path, empty where there is none."""
+    found = lookup(fields, path)
+    return found if isinstance(found, str) else ""
+
+
+def ident(fields: object, path: str) -> str | int | None:
+    """The id at a dotted path: a text that is not empty, or an integer."""
+    found = lookup(fields, path)
+    if isinstance(found, str):
+        return found or None
+    return found if type(found) is int else None
+
+
+def date(fields: object, path: str) -> str | None:
+    """The W3C date or time at a dotted path, in the form in which it is published.
+
+    None where there is none; a time without a zone is UTC, as WordPress and Drupal write it.
+    """
+    given = text(fields, path).replace(" ", "T", 1)
+    for form in (given, given + "Z"):
+        try:
+            return w3c_dates.canonical(form)
+        except DateError:
+            continue
+    return None
+
+
+def moment(fields: object, path: str) -> int | None:
+    """The same in milliseconds since 1970."""
+    try:
+        return w3c_dates.epoch_ms(text(fields, path))
+    except DateError:
+        return None
+
+
+def images(addresses: list[str]) -> list[dict[str, str]]:
+    """The images of a page, as an event takes them."""
+    return [{"loc": loc} for loc in dict.fromkeys(addresses) if loc.startswith("http")][:100]

@@ -1,0 +1,108 @@
+"""What WebSub hubs ask before they send, and whether what they send was asked for.
+
+https://www.w3.org/TR/websub/, 5.2 and 5.3. Whoever calls an address that nobody was given, or asks
+for what was not asked for, gets one answer, 404, whatever was wrong (RELIABILITY T5).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import NamedTuple
+
+import redis
+from flask import Response, request
+from werkzeug.datastructures import MultiDict
+
+from shared.config.cms_connections import Connection
+from shared.config.notify import hubs
+from shared.store.notify.subscriptions import Subscription, Subscriptions
+from webhook.problems import RefusedError
+from webhook.responses import answer, note
+from webhook.sources.websub import NAME
+from webhook.tenants import Gate, Tenants
+
+LONGEST_CHALLENGE = 4_096
+
+_SECONDS = re.compile(r"[0-9]{1,12}")
+
+
+class _Asked(NamedTuple):
+    """The question of a hub."""
+
+    mode: str
+    topic: str
+    challenge: str
+    lease_s: int
+    reason: str
+
+
+class WebSubView:
+    """`GET /v1/sites/{site}/hooks/websub`, and the subscriptions behind it."""
+
+    def __init__(self, tenants: Tenants, gate: Gate, client: redis.Redis) -> None:
+        self._tenants, self._gate, self._client = tenants, gate, client
+
+    def get(self, site: str) -> Response:
+        """Answer a hub: its challenge if it asks for exactly what we asked it for."""
+        if request.method != "GET":  # Flask takes a HEAD for one, and this changes state
+            raise RefusedError("method-not-allowed", headers={"Allow": "GET, POST"})
+        tenant, _ = self._tenants.find(site, time.time())
+        note(site=tenant and tenant.name, source=NAME)
+        connection = None if tenant is None else tenant.site.sources.get(NAME)
+        asked, made = _asked(request.args), None
+        if connection is not None and asked is not None:
+            query = request.query_string.decode("latin-1")
+            found = self._find(site, connection.secrets(), query)
+            made = self._hear(site, found, asked) if found else None
+        if made is None or asked is None:
+            raise RefusedError("not-found", "nobody asked a hub for this")
+        note(topic=made.topic, hub_mode=asked.mode)
+        if asked.mode == hubs.DENIED:
+            return answer({"accepted": 0})
+        return Response(asked.challenge, 200, content_type="text/plain; charset=utf-8")
+
+    def wants(self, site: str, connection: Connection, query: str) -> bool:
+        """Whether what is sent to this address is about a feed that is still subscribed to.
+
+        One that is configured and of which nothing is stored is: the store may have been lost.
+        """
+        secrets = connection.secrets()
+        found = self._find(site, secrets, query)
+        if found is not None:
+            return found.mode == hubs.SUBSCRIBE
+        return hubs.topic_of(hubs.called(query), secrets, connection.topics) is not None
+
+    def _find(self, site: str, secrets: list[bytes], query: str) -> Subscription | None:
+        with self._gate.passing():
+            known = {one.topic: one for one in Subscriptions(self._client, site).all()}
+        topic = hubs.topic_of(hubs.called(query), secrets, known)
+        return None if topic is None else known[topic]
+
+    def _hear(self, site: str, found: Subscription, asked: _Asked) -> Subscription | None:
+        now = int(time.time() * 1000)
+        with self._gate.passing():
+            return Subscriptions(self._client, site).change(
+                found.topic,
+                lambda one: one.heard(asked.mode, asked.topic, asked.lease_s, now, asked.reason),
+            )
+
+
+def _asked(given: MultiDict[str, str]) -> _Asked | None:
+    """The question; None where one of its parts is missing, there twice or no such thing."""
+    names = ("mode", "topic", "challenge", "lease_seconds", "reason")
+    said = {name: given.getlist(f"hub.{name}") for name in names}
+    if any(len(values) > 1 for values in said.values()):
+        return None
+    mode, topic, challenge, lease, reason = (said[name][0] if said[name] else "" for name in names)
+    if mode != hubs.DENIED and not 0 < len(challenge) <= LONGEST_CHALLENGE:
+        return None
+    if mode == hubs.SUBSCRIBE and not _SECONDS.fullmatch(lease):
+        return None
+    seconds = int(lease) if _SECONDS.fullmatch(lease) else 0
+    return _Asked(mode, topic, challenge, seconds, _shown(reason))
+
+
+def _shown(reason: str) -> str:
+    """What a hub gives for a reason, for people."""
+    return "".join(c if c.isprintable() else " " for c in reason[:200])

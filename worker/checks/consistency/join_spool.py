@@ -1,0 +1,66 @@
+"""Rows that are put down to be joined later, in bounded memory.
+
+All rows of a spool have one size and begin with a digest; they are dealt into PARTS by its first
+byte. What is held in memory of each part is spilt into one temporary file.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Self
+
+from shared.errors import CheckError
+
+PARTS = 256
+"""Of 10,000,000 rows of 26 bytes, one holds 1 MB."""
+
+_FLUSH = 32 * 1024
+
+
+class JoinSpool:
+    """Rows of `size` bytes each; `flush` bytes of a part are kept in memory."""
+
+    def __init__(self, size: int, flush: int = _FLUSH) -> None:
+        self._size, self._flush = size, flush
+        self._held = [bytearray() for _ in range(PARTS)]
+        self._spilt: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]
+        try:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `__exit__`
+        except OSError as error:
+            raise no_room(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, row: bytes) -> None:
+        """Put down a row. Raises CheckError if there is no room."""
+        held = self._held[row[0]]
+        held += row
+        if len(held) >= self._flush:
+            try:
+                self._spilt[row[0]].append((self._file.seek(0, 2), len(held)))
+                self._file.write(held)
+            except OSError as error:
+                raise no_room(error) from error
+            held.clear()
+
+    def part(self, number: int) -> Iterator[bytes]:
+        """The rows whose digest begins with this byte, in the order in which they were added."""
+        for at, length in self._spilt[number]:
+            self._file.seek(at)
+            yield from self._rows(self._file.read(length))
+        yield from self._rows(bytes(self._held[number]))
+
+    def _rows(self, joined: bytes) -> Iterator[bytes]:
+        for at in range(0, len(joined), self._size):
+            yield joined[at : at + self._size]
+
+
+def no_room(error: OSError) -> CheckError:
+    """What is raised where a temporary file cannot be written."""
+    reason = error.strerror or error
+    return CheckError(f"no room for a temporary file ({reason}): TMPDIR names where there is some")

@@ -1,0 +1,222 @@
+"""Hold what names pages against the pages: the ids of senders (claims), translation groups, feeds.
+
+As with lines, what was read at other moments is only a doubt; a doubt is looked at in one
+transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from shared.domain import expiry, translation_groups
+from shared.domain.page_record import Claim, PageRecord, digest_of
+from shared.domain.translation_groups import GroupMember
+from shared.sitemap import fragments
+from shared.sitemap.extensions import alternates as links
+from shared.store.pages.shard_contents import lists
+from shared.store.pages.snapshots import Pair, Seen, Snapshots
+from shared.store.pages.summaries import Summaries
+from worker.batches import batches
+from worker.checks.consistency.flaws import (
+    NOT_RECIPROCAL,
+    NOT_SCHEDULED,
+    WRONG_CLAIM,
+    WRONG_FEED,
+    Flaw,
+)
+from worker.checks.consistency.join_spool import PARTS, JoinSpool
+from worker.checks.consistency.listed_lines import ASKED_AT_ONCE, LINK_BYTES, link_of
+from worker.checks.progress import Step
+
+CLAIM_LEAST = 8
+"""Bytes of a claim at least: its stamp; of a page that was deleted there is no more."""
+
+
+class Grouped(NamedTuple):
+    """One translation group at one instant: its members by their locs, and each page that is one,
+    or says that it is, by its digest.
+    """
+
+    members: Mapping[str, GroupMember]
+    pages: Mapping[bytes, Seen]
+    fields: Mapping[bytes, bytes]
+
+    @classmethod
+    def read(cls, snapshots: Snapshots, group: bytes, digests: Sequence[bytes]) -> Grouped:
+        """The group, with the pages of `digests` besides its members."""
+        wanted = dict.fromkeys(digests)
+        while True:
+            wanted |= dict.fromkeys(map(digest_of, _members(snapshots.members([group])[0])))
+            fields, pages = snapshots.group(group, list(wanted))
+            members = _members(fields)
+            if wanted.keys() >= set(map(digest_of, members)):
+                return cls(members, pages, fields)
+
+    def of(self, group: bytes) -> set[bytes]:
+        """The listed pages that say they are in this group."""
+        return {
+            digest
+            for digest, seen in self.pages.items()
+            if lists(seen.record) and PageRecord.unpack(seen.record).group == group
+        }
+
+    def flaw(self, group: bytes) -> tuple[str, str] | None:
+        """Which page disagrees and how; None if all agree (PROTOCOL H2, H3)."""
+        saying, now = self.of(group), translation_groups.alternates(self.members)
+        named = {digest_of(loc): loc for loc in self.members}
+        for digest, loc in named.items():
+            if digest not in saying:
+                return loc, "a member of its group that is listed no more, or in another group"
+        for digest in saying:
+            seen = self.pages[digest]
+            if digest not in named:
+                loc = fragments.loc_of(seen.fragment) if seen.fragment else f"page {digest.hex()}"
+                return loc, "its group does not know it"
+        for digest, loc in named.items():
+            line = self.pages[digest].fragment
+            if line and fragments.linked(line) != rendered(loc, now):
+                return loc, "lists other languages than its group has"
+        return None
+
+
+def rendered(loc: str, now: links.Alternates) -> bytes:
+    """The links of the page `loc` in a group whose set is `now`."""
+    return links.render(translation_groups.listed_by(loc, now)).encode()
+
+
+def _members(fields: Mapping[bytes, bytes]) -> dict[str, GroupMember]:
+    return {
+        loc.decode(errors="replace"): GroupMember.unpack(stored)
+        for loc, stored in fields.items()
+        if loc and len(stored) > CLAIM_LEAST
+    }
+
+
+def claimed(claim: bytes) -> Claim | None:
+    """A claim as stored; None if there is none that can be read."""
+    return Claim.unpack(claim) if len(claim) >= CLAIM_LEAST else None
+
+
+def disagrees(pair: Pair, owner: bytes, digest: bytes) -> str:
+    """What is wrong between the claim of `owner` and the page of `digest`; empty: nothing.
+
+    A listed page that an id owns is where this id is. An id may be said to be at a page that
+    another one, or a later event without an id, has taken since; but not at one that knows less.
+    """
+    claim = claimed(pair.claim)
+    page = PageRecord.unpack(pair.record) if lists(pair.record) else None
+    points = claim is not None and bool(claim.loc) and digest_of(claim.loc) == digest
+    if page is None:
+        return ""
+    if page.owner == owner and not points:
+        return "belongs to an id that is said to be elsewhere, or is not known"
+    if claim is None or not points or page.owner == owner:
+        return ""
+    if page.stamp < claim.stamp or (not page.owner and page.stamp == claim.stamp):
+        return "an id is said to be here, and the page belongs to another"
+    return ""
+
+
+class Relations:
+    """What names the pages of one site; `owners` and `groups` are what Listed put down."""
+
+    def __init__(self, snapshots: Summaries, owners: JoinSpool, groups: JoinSpool) -> None:
+        self._snapshots, self._owners, self._groups = snapshots, owners, groups
+
+    def flaws(self, step: Step) -> Iterator[Flaw]:
+        """Whatever disagrees. Raises StoreError, CheckError."""
+        yield from self._grouped(step)
+        for part, claims in enumerate(self._snapshots.claims()):
+            yield from self._claims(part, claims, step)
+        yield from self._fed()
+        for some in batches(self._snapshots.coming(), ASKED_AT_ONCE):
+            yield from self._coming(some)
+
+    def _claims(
+        self, part: int, claims: Iterable[tuple[bytes, bytes]], step: Step
+    ) -> Iterator[Flaw]:
+        owned: dict[bytes, set[bytes]] = {}
+        for row in self._owners.part(part):
+            owned.setdefault(row[:8], set()).add(row[8:])
+        doubts: list[tuple[bytes, bytes]] = []
+        gone = []
+        for owner, stored in claims:
+            claim = claimed(stored)
+            at = digest_of(claim.loc) if claim and claim.loc else b""
+            if claim and not claim.loc:
+                gone.append(b"i" + owner)
+            has = owned.pop(owner, set())
+            doubts += [(owner, digest) for digest in has | ({at} if at else set()) if has != {at}]
+        doubts += [(owner, digest) for owner, has in owned.items() for digest in has]
+        step(0)
+        for some in batches(doubts, ASKED_AT_ONCE):
+            for (owner, digest), pair in zip(some, self._snapshots.pairs(some), strict=True):
+                if detail := disagrees(pair, owner, digest):
+                    claim = claimed(pair.claim)
+                    where = claim.loc if claim and claim.loc else f"page {digest.hex()}"
+                    yield Flaw(WRONG_CLAIM, where, detail, digest=digest, owner=owner)
+            step(0)
+        yield from self._unforgettable(gone)
+
+    def _unforgettable(self, gone: Sequence[bytes]) -> Iterator[Flaw]:
+        for some in batches(gone, ASKED_AT_ONCE):
+            if left := self._snapshots.unburied(some):
+                for member, (claim, known) in zip(left, self._snapshots.buried(left), strict=True):
+                    if not known and len(claim) == CLAIM_LEAST:
+                        where = f"id {member[1:].hex()}"
+                        detail = "an id without a page that is never forgotten"
+                        yield Flaw(NOT_SCHEDULED, where, detail, owner=member[1:])
+
+    def _grouped(self, step: Step) -> Iterator[Flaw]:
+        with JoinSpool(8) as names:
+            for number, name in enumerate(self._snapshots.groups()):
+                names.add(name)
+                if number % ASKED_AT_ONCE == 0:
+                    step(0)
+            for part in range(PARTS):
+                yield from self._groups_of(part, names, step)
+
+    def _groups_of(self, part: int, names: JoinSpool, step: Step) -> Iterator[Flaw]:
+        saying: dict[bytes, dict[bytes, bytes]] = {name: {} for name in names.part(part)}
+        for row in self._groups.part(part):
+            saying.setdefault(row[:8], {})[row[8:16]] = row[16 : 16 + LINK_BYTES]
+        step(0)
+        for some in batches(saying, ASKED_AT_ONCE // 10):
+            for group, fields in zip(some, self._snapshots.members(some), strict=True):
+                if not _agrees(_members(fields), saying[group]):
+                    found = Grouped.read(self._snapshots, group, list(saying[group]))
+                    if flaw := found.flaw(group):
+                        yield Flaw(NOT_RECIPROCAL, *flaw, group=group, pages=tuple(found.pages))
+            step(0)
+
+    def _coming(self, keys: Sequence[str]) -> Iterator[Flaw]:
+        for key, found in zip(keys, self._snapshots.to_come(keys), strict=True):
+            page = PageRecord.unpack(found.page) if lists(found.page) else None
+            at = expiry.appears_ms(found.stored, page) if found.stored and page else None
+            late = at is not None and not lists(found.twin) and (found.hour or 0) > at
+            if found.stored and (found.hour is None or late):
+                detail = "nobody looks when its news is to come"
+                yield Flaw(NOT_SCHEDULED, key, detail, key=key, when=at or 1)
+
+    def _fed(self) -> Iterator[Flaw]:
+        order, items, records = self._snapshots.fed()
+        for loc in sorted(order ^ items.keys()):
+            detail = "only half of what the feeds need is stored"
+            yield Flaw(WRONG_FEED, loc.decode(errors="replace"), detail, key=_text(loc))
+        for loc in sorted(order & items.keys() & records.keys()):
+            if not lists(records[loc]):
+                detail = "in the feeds, and not listed"
+                yield Flaw(WRONG_FEED, loc.decode(errors="replace"), detail, key=_text(loc))
+
+
+def _text(loc: bytes) -> str:
+    return loc.decode(errors="replace")
+
+
+def _agrees(members: Mapping[str, GroupMember], saying: Mapping[bytes, bytes]) -> bool:
+    """Whether each member has a page in the group with just the links that are due."""
+    if len(members) != len(saying):
+        return False
+    now = translation_groups.alternates(members)
+    return all(saying.get(digest_of(loc)) == link_of(rendered(loc, now)) for loc in members)

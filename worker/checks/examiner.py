@@ -1,0 +1,103 @@
+"""The checks of a worker: when somebody asks for one, and every `checks_hours`.
+
+In a thread of its own, in steps of a millisecond: after each it lets the other threads of the
+process work for as long, and while one of them is at an event or a publish it waits for that, up to
+BUSY_S. So a publish never waits for a check, and under full load a check still gets on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import redis
+
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.errors import CheckError
+from shared.logs import logger
+from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
+from worker.checks.examination import Examination
+from worker.loops import Loop
+
+LOOK_S = 2.0
+FIRST_S = 600.0
+"""How long after its start a worker begins the checks that are due by the clock."""
+
+FAILED_S = 300.0
+"""How long a site is left alone when a check of it has failed."""
+
+BUSY_S = 0.02
+_SHORTEST_S = 0.0005
+
+_log = logger("check")
+
+
+class _StoppedError(CheckError):
+    """The worker stops: the check is given up, and begun again by the next one."""
+
+
+class Examiner:
+    """Checks the sites of one worker, whose name is `owner`."""
+
+    def __init__(
+        self, settings: Settings, client: redis.Redis, owner: str, busy: Callable[[], bool],
+        *, first_s: float = FIRST_S,
+    ) -> None:  # fmt: skip
+        """`busy` says whether this process is at an event or a publish this moment."""
+        self._client, self._owner, self._busy = client, owner, busy
+        self._sites, self._every_ms = settings.sites, settings.checks_hours * 3_600_000
+        self._checks = {name: CheckStore(client, name) for name in settings.sites}
+        self._stopping = threading.Event()
+        self._by_the_clock = time.monotonic() + first_s
+        self.loop = Loop("checks", first_s=FAILED_S, longest_s=12 * FAILED_S)
+        self._worked_since = time.perf_counter()
+
+    def start(self) -> None:
+        """Begin to look."""
+        self.loop.start(self.look, LOOK_S, first_s=LOOK_S)
+
+    def stop(self) -> None:
+        """Begin nothing more, and give up the check that is under way."""
+        self._stopping.set()
+        self.loop.stop()
+
+    def look(self) -> None:
+        """Do the checks that somebody asked for, or that are due, of every site."""
+        for name, site in self._sites.items():
+            if self._stopping.is_set():
+                return
+            if self.loop.due(name):
+                with self.loop.at(name), suppress(CheckBusyError, _StoppedError):
+                    if self._wanted(name):
+                        self._check(name, site)
+
+    def _wanted(self, name: str) -> bool:
+        """Whether somebody asked, or it is due by the clock."""
+        if self._checks[name].asked():
+            return True
+        if not self._every_ms or time.monotonic() < self._by_the_clock:
+            return False
+        return time.time_ns() // 1_000_000 - self._checks[name].last_ms() >= self._every_ms
+
+    def _check(self, name: str, site: Site) -> None:
+        self._worked_since = time.perf_counter()
+        report = Examination(self._client, name, site, self._owner, self._breathe).run()
+        wrong = {each.check: each.found for each in report.findings if each.severity == ERROR}
+        say = _log.warning if wrong else _log.info
+        took = (report.ended_ms - report.began_ms) / 1000
+        say("checked", site=name, by=report.by, pages=report.pages, seconds=took, wrong=wrong)
+
+    def _breathe(self) -> None:
+        """Give the other threads as much time as was taken; more, while they need it."""
+        took = time.perf_counter() - self._worked_since
+        time.sleep(max(_SHORTEST_S, min(took, BUSY_S)))
+        until = time.perf_counter() + BUSY_S
+        while self._busy() and time.perf_counter() < until:
+            time.sleep(_SHORTEST_S * 4)
+        if self._stopping.is_set():
+            raise _StoppedError("the worker stops: the check is given up")
+        self.loop.progress()
+        self._worked_since = time.perf_counter()

@@ -1,0 +1,222 @@
+"""Find files that were deleted or edited by hand, and have them published again (RELIABILITY F23).
+
+Each round looks at every file's size and times, reads those that have changed since they were
+right, and then a few more in turn, for what changed without a trace. A difference only makes a
+shard dirty: the publisher compares, and writes what differs.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from shared.config.site import Site
+from shared.domain.shrink_guard import Peak
+from shared.errors import ShardError
+from shared.logs import logger
+from shared.sitemap import shards
+from shared.sitemap.shards import Shard, ShardState
+from shared.store.keys import PublishedFile
+from shared.store.publishing.publish_state import PublishState
+from worker.publishing import feeds, run_marker, static_pages
+from worker.publishing.indexes import named, robots_fault
+from worker.publishing.ownership import path_of
+from worker.publishing.shard_merge import render, unpatched
+from worker.publishing.web_root import FileState, Piece, WebRoot
+
+ROUND_BYTES = 8 * 1024 * 1024
+"""What a round reads of the files, and the rest of one file at most."""
+
+STALE_S = 30.0
+"""Longer than a publisher leaves an unfinished file alone: it writes, syncs and renames at once."""
+
+SOON_S = 2.0
+MOST_NAMED = 100
+REVIEW_S = 60.0
+
+_log = logger("check")
+
+
+class FileMonitorResult(NamedTuple):
+    """What one round found: files that are `wrong`, and how many it read.
+
+    `more` if it has to look again soon.
+    """
+
+    wrong: Mapping[str, str]
+    read: int
+    more: bool
+
+
+class _Target(NamedTuple):
+    """A file to check: that of a shard, the index file `page`, or another of ours."""
+
+    shard: Shard | None = None
+    page: int | None = None
+    file: PublishedFile | None = None
+
+
+class FileMonitor:
+    """Checks the files of one site."""
+
+    def __init__(
+        self, state: PublishState, name: str, site: Site, *, round_bytes: int = ROUND_BYTES
+    ) -> None:
+        self._state, self._name, self._site = state, name, site
+        self._round_bytes = round_bytes
+        self._right: dict[str, tuple[FileState, PublishedFile | None]] = {}
+        self._doubts: dict[str, tuple[FileState | None, PublishedFile | None]] = {}
+        self._cursor = ""
+        self._due, self._review_due = 0.0, 0.0
+
+    def tick(self) -> None:
+        """Do what is due. Raises StoreError, or PublishError if files could not be compared."""
+        now = time.monotonic()
+        if now >= self._review_due:
+            self._review_due = now + REVIEW_S
+            self.review()
+        if self._site.check_interval and now >= self._due:
+            self._due = now + self._site.check_interval
+            if self.round().more:
+                self._due = now + min(SOON_S, self._site.check_interval)
+
+    def review(self) -> None:
+        """Have shards judged again that the shrink guard holds only for a peak that has passed."""
+        held = self._state.shrink.held()
+        files = self._state.files({shard.section for shard in held})
+        now = int(time.time())
+        for shard, hold in held.items():
+            if (file := files.get(shard)) is not None:
+                peak = Peak(file.peak, file.peak_since)
+                if not self._site.shrink.judge(file.urls, peak, hold.urls, now).holds:
+                    self._state.soil([shard])
+
+    def round(self) -> FileMonitorResult:
+        """Look at every file, read some, have put right what is wrong.
+
+        Wrong is what was so in two rounds: what a publisher is about to record is no fault.
+        Raises StoreError, or PublishError if the files are not of this state.
+        """
+        files = self._state.files(self._state.sections())
+        if not files:
+            return FileMonitorResult({}, 0, more=False)
+        root = WebRoot(self._site.web_root)
+        try:
+            root.sweep(STALE_S)
+            run_marker.belongs(root, self._state.run(secrets.token_hex(8)), self._name)
+            checked = self._compare(root, self._targets(files))
+        finally:
+            root.close()
+        if checked.wrong:
+            self._have_put_right(checked.wrong, files)
+        return checked
+
+    def _targets(self, files: Mapping[Shard, PublishedFile]) -> dict[str, _Target]:
+        form = self._site.form
+        targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
+        for page in self._state.pages(self._site.index_shards) if self._site.index else ():
+            targets[shards.index_name(page)] = _Target(page=page)
+        return targets | dict.fromkeys((*static_pages.NAMES, *feeds.NAMES, "robots.txt"), _Target())
+
+    def _compare(self, root: WebRoot, targets: Mapping[str, _Target]) -> FileMonitorResult:
+        looks = {name: root.look(name) for name in targets}
+        changed = {
+            name
+            for name, target in targets.items()
+            if name in self._doubts or not self._unchanged(target, name, looks[name])
+        }
+        wrong, left, read, more = dict[str, str](), self._round_bytes, 0, False
+        for name in (*sorted(changed), *self._in_turn(targets, changed)):
+            if left <= 0:
+                more |= name in changed
+                continue
+            look, target = looks[name], targets[name]
+            left, read = left - (look.size if look else 0), read + 1
+            self._cursor = self._cursor if name in changed else name
+            fault = self._fault(root, name, target)
+            if fault is None:
+                self._doubts.pop(name, None)
+                if look is not None and look == root.look(name):
+                    self._right[name] = (look, target.file)
+            elif self._doubts.pop(name, ()) == (look, target.file):
+                wrong[name] = fault
+            else:
+                self._doubts[name], more = (look, target.file), True
+        self._right = {name: of for name, of in self._right.items() if name in targets}
+        self._doubts = {name: of for name, of in self._doubts.items() if name in targets}
+        return FileMonitorResult(wrong, read, more)
+
+    def _unchanged(self, target: _Target, name: str, look: FileState | None) -> bool:
+        """Whether the file is as it was when it was right, or as the publisher has just left it."""
+        if look is None:
+            # None is right for some, robots.txt for one, and costs nothing to find out.
+            return False
+        before, file = self._right.get(name), target.file
+        if before is not None and before == (look, file):
+            return True
+        if file is None or (before is not None and before[1] == file):
+            return False
+        as_recorded = look.mtime_ns // 10**9 == file.lastmod
+        if as_recorded and (self._site.form != "xml" or look.size == file.size):
+            self._right[name] = (look, file)
+            return True
+        return False
+
+    def _in_turn(self, targets: Collection[str], changed: Collection[str]) -> Iterator[str]:
+        """All others, from where the last round stopped."""
+        names = sorted(name for name in targets if name not in changed)
+        yield from (name for name in names if name > self._cursor)
+        yield from (name for name in names if name <= self._cursor)
+
+    def _fault(self, root: WebRoot, name: str, target: _Target) -> str | None:
+        if name == "robots.txt":
+            return robots_fault(root, self._site, named(self._state, self._site))
+        if name in static_pages.NAMES:
+            return static_pages.fault(root, self._site, name)
+        if name in feeds.NAMES:
+            return feeds.fault(root, self._state, self._site, name)
+        if root.look(name) is None:
+            return "missing"
+        try:
+            pieces = self._pieces(target)
+        except ShardError as error:
+            _log.error("not checked", site=self._name, file=name, reason=str(error))
+            return None
+        content, at = memoryview(root.read_own(name) or b""), 0
+        for piece in pieces:
+            if content[at : at + len(piece)] != piece:
+                return "differs"
+            at += len(piece)
+        return None if at == len(content) else "differs"
+
+    def _pieces(self, target: _Target) -> list[Piece]:
+        """What the file has to hold: what was published last, whatever waits or is held."""
+        if target.shard is not None:
+            (taken,), _ = self._state.load([target.shard], [ShardState(0, 0, 0, 0)])
+            return render(unpatched(taken), self._site)
+        assert target.page is not None
+        lines = self._state.lines(target.page)
+        listed = (lines[ordinal] for ordinal in sorted(lines))
+        return [shards.render_index(listed, styled=self._site.pages)]
+
+    def _have_put_right(
+        self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]
+    ) -> None:
+        """Make a shard dirty for each: its own, one of that index, or any."""
+        by_path = {path_of(shard, self._site.form): shard for shard in files}
+        states = self._state.shards({shard.section for shard in files})
+        of_index = {
+            shards.index_name(states[shard].ordinal // self._site.index_shards): shard
+            for shard in files
+            if shard in states
+        }
+        for name, what in islice(wrong.items(), MOST_NAMED):
+            _log.warning("changed by hand: put right", site=self._name, file=name, what=what)
+        if len(wrong) > MOST_NAMED:
+            more = len(wrong) - MOST_NAMED
+            _log.warning("more were changed by hand: put right", site=self._name, files=more)
+        anyone = next(iter(files))
+        self._state.soil({by_path.get(name) or of_index.get(name) or anyone for name in wrong})

@@ -1,0 +1,87 @@
+"""Which pages a robots.txt forbids to the crawlers that matter (PROTOCOL R10).
+
+Protego decides. A pattern made of the rules that these crawlers read says before that which pages
+it has to be asked about at all: on a site whose robots.txt forbids none of its pages that is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from protego import Protego
+
+from shared.sitemap.robots import MAX_BYTES
+
+AGENTS = ("Googlebot", "Bingbot", "*")
+
+_NAMES = tuple(agent.lower() for agent in AGENTS)
+_AGENT = re.compile(r"user[- ]?agent\s*:?\s*(.*)", re.IGNORECASE)
+_RULE = re.compile(r"(?:allow|d[a-z]*)\s*:", re.IGNORECASE)
+# Every spelling of Disallow that protego reads begins so, and nothing else that it reads.
+_FORBIDS = re.compile(r"d[a-z]*\s*:?\s*(.*)", re.IGNORECASE)
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+class RobotsCheck:
+    """One robots.txt, as crawlers read it; `source` says where it is from."""
+
+    def __init__(self, content: bytes, source: str) -> None:
+        text = content[:MAX_BYTES].decode("utf-8-sig", errors="replace")
+        self.source = source
+        self._robots = Protego.parse(text)
+        patterns = [_pattern(rule) for rule in _forbidding(text)]
+        self._suspect = re.compile("|".join(patterns), re.DOTALL) if patterns else None
+
+    @property
+    def forbids_nothing(self) -> bool:
+        """Whether it has no rule that could forbid a page to any of AGENTS."""
+        return self._suspect is None
+
+    def suspects(self, locs: Iterable[str], start: int) -> list[str]:
+        """Those of `locs` that may be forbidden; the path of each begins at `start`."""
+        if self._suspect is None:
+            return []
+        match = self._suspect.match
+        return [loc for loc in locs if match(loc if "%" not in loc else unquote(loc), start)]
+
+    def barred(self, loc: str) -> tuple[str, ...]:
+        """Those of AGENTS that may not fetch the page `loc`."""
+        return tuple(agent for agent in AGENTS if not self._robots.can_fetch(loc, agent))
+
+
+def _forbidding(text: str) -> Iterator[str]:
+    """The values of all Disallow rules in groups that may be meant for one of AGENTS.
+
+    Where readers may disagree about what a line belongs to, it is taken to be meant.
+    """
+    meant = after_rule = False
+    for raw in text.splitlines():
+        line = raw.partition("#")[0].strip()
+        if agent := _AGENT.match(line):
+            meant = _may_be_meant(agent[1]) or (meant and not after_rule)
+            after_rule = False
+            continue
+        after_rule = after_rule or _RULE.match(line) is not None
+        rule = _FORBIDS.match(line)
+        if meant and rule and rule[1]:
+            yield rule[1]
+
+
+def _may_be_meant(agent: str) -> bool:
+    return "*" in agent or any(agent.lower() in name for name in _NAMES)
+
+
+def _pattern(rule: str) -> str:
+    """What matches every path that the rule does, and few others.
+
+    With all escapes read, on both sides: crawlers compare after some of that. What follows a `*` is
+    looked for once, where it comes first, so the time it takes grows with the URL alone.
+    """
+    if rule.startswith(("http://", "https://")):
+        rule = f"/{rule}"  # as protego reads it
+    broken = _BROKEN_ESCAPE.search(rule)
+    rule = rule[: broken.start()] if broken else rule.removesuffix("$")
+    first, *others = (re.escape(unquote(piece)) for piece in rule.split("*"))
+    return first + "".join(f"(?>.*?{piece})" for piece in others)

@@ -1,0 +1,204 @@
+"""Hold the published files of a site against its state, and write them anew from it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+import redis
+
+from shared.config.site import Site
+from shared.errors import PublishError
+from shared.logs import logger
+from shared.sitemap import shards
+from shared.sitemap.fragments import index_start
+from shared.sitemap.shards import Shard, ShardState
+from worker.checks.consistency.repair import Repair, Repaired
+from worker.publishing import feeds
+from worker.publishing.file_migration import FileMigration
+from worker.publishing.indexes import named, robots_fault
+from worker.publishing.ownership import path_of
+from worker.publishing.publisher import PASS_SHARDS, Publisher, PublishResult
+from worker.publishing.shard_merge import render, unpatched
+from worker.publishing.web_root import WebRoot
+
+BUSY_S = 30
+
+_T = TypeVar("_T")
+_log = logger("audit")
+_OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml(?:\.gz)?|txt)")
+
+
+class Difference(NamedTuple):
+    """One file that is not what the state says: `missing`, `differs`, or `unexpected`."""
+
+    name: str
+    what: str
+
+
+class Verification:
+    """The published files of one site against its state."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
+        self.publisher = Publisher(client, name, site, consumer)
+        self._state = self.publisher.state
+        self._reshaper = FileMigration(client, name, site)
+        self._name, self._site = name, site
+        self._token = f"{consumer}:{secrets.token_hex(8)}"
+        self._repair = Repair(client, name, site, self._token, self._exclusively)
+        self.repaired = Repaired({}, 0, 0, [])
+
+    @property
+    def _sections(self) -> list[str]:
+        """All there ever were: pages of one that is configured no more are still listed."""
+        return sorted({*self._site.limits, *self._state.sections()})
+
+    def verify(self, seen: Callable[[int], None] = lambda _: None) -> Iterator[Difference]:
+        """Every difference, byte for byte; `seen` is told of each file compared.
+
+        The state is what was published last: patches that still wait are not in it.
+        """
+        root = WebRoot(self._site.web_root)
+        try:
+            expected = {*self._reshaper.waiting()}
+            for name, content in self._expected():
+                expected.add(name)
+                found = root.read_own(name)
+                if found is None:
+                    yield Difference(name, "missing")
+                elif found != content:
+                    yield Difference(name, "differs")
+                seen(1)
+            yield from self._robots(root)
+            yield from self._feeds(root)
+            for name in sorted(root.names()):
+                if self._is_ours(root, name) and name not in expected:
+                    yield Difference(name, "unexpected")
+        finally:
+            root.close()
+
+    def files(self) -> int:
+        """How many files `verify` compares."""
+        pages = self._state.pages(self._site.index_shards)
+        return len(self._state.files(self._sections)) + len(pages) * self._site.index
+
+    def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
+        """Repair the state where its parts disagree (`repaired` says what); then write every file
+        that differs from it, pending patches included, each beside the old one and swapped; remove
+        what is no longer named. The names of what was touched.
+
+        What the shrink guard holds is written as it was published before, and stays held.
+        PublishError if another publisher keeps the site busy; or, when all others are done, if some
+        shards cannot be written as they are stored.
+        """
+        touched = []
+        self.repaired = self._repair.run(lambda _: seen(0))
+        self._exclusively(self._renew)
+        every = list(self._state.shards(self._sections))
+        for start in range(0, len(every), PASS_SHARDS):
+            chunk = every[start : start + PASS_SHARDS]
+            while chunk:
+                published = self._publish(chunk)
+                touched += published.written + published.removed
+                done = {*published.shards, *published.held, *published.damaged}
+                seen(len(done))
+                chunk = [shard for shard in chunk if shard not in done]
+        # A file that was placed and not yet committed is named by nothing either.
+        touched += self._exclusively(self._remove_stray)
+        raise_damaged(self.publisher.damaged)
+        return touched
+
+    def _renew(self) -> None:
+        """Follow settings that changed, and put every index line where it is by these."""
+        self._reshaper.renew()
+        self._state.repage(self._site.index_shards)
+
+    def _exclusively(self, work: Callable[[], _T]) -> _T:
+        """Do `work` while nobody publishes."""
+        deadline = time.monotonic() + BUSY_S
+        while not self._state.take(self._token):
+            if time.monotonic() > deadline:
+                raise _busy()
+            time.sleep(0.02)
+        try:
+            return work()
+        finally:
+            self._state.release(self._token)
+
+    def _remove_stray(self) -> list[str]:
+        form = self._site.form
+        expected = {path_of(shard, form) for shard in self._state.files(self._sections)}
+        expected |= set(map(shards.index_name, self._index_pages()))
+        root = WebRoot(self._site.web_root)
+        try:
+            removed = self._reshaper.remove_due(root)
+            expected |= self._reshaper.waiting().keys()
+            stray = [n for n in root.names() if self._is_ours(root, n) and n not in expected]
+            removed += [name for name in stray if root.remove(name)]
+            root.sync()
+        finally:
+            root.close()
+        return removed
+
+    def _expected(self) -> Iterator[tuple[str, bytes]]:
+        files = self._state.files(self._sections)
+        for shard in files:
+            (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
+            content = render(unpatched(taken), self._site)
+            yield path_of(shard, self._site.form), b"".join(content)
+        # By the settings of today, and not as it was recorded: these may have changed since.
+        for page, lines in self._reshaper.lines().items() if self._site.index else ():
+            listed = (lines[n] for n in sorted(lines))
+            yield (
+                shards.index_name(page),
+                shards.render_index(listed, styled=self._site.pages),
+            )
+
+    def _index_pages(self) -> list[int]:
+        return self._state.pages(self._site.index_shards) if self._site.index else []
+
+    def _is_ours(self, root: WebRoot, name: str) -> bool:
+        found = _OURS.fullmatch(name)
+        if found is None:
+            return False
+        if name == shards.index_name(0):
+            # Somebody else's may lie there from before us.
+            content = root.read_own(name) or b""
+            return any(content.startswith(index_start(styled=styled)) for styled in (True, False))
+        ours = {"sitemap", *self._sections}
+        whole = f"{found[1]}-{found[2]}"  # posts-2025-11: the month, or the eleventh file
+        return whole in ours or (found[1] in ours and found[2] is not None)
+
+    def _robots(self, root: WebRoot) -> Iterator[Difference]:
+        if what := robots_fault(root, self._site, named(self._state, self._site)):
+            yield Difference("robots.txt", what)
+
+    def _feeds(self, root: WebRoot) -> Iterator[Difference]:
+        for name in feeds.NAMES:
+            if what := feeds.fault(root, self._state, self._site, name):
+                yield Difference(name, "unexpected" if what == "unwanted" else what)
+
+    def _publish(self, chunk: list[Shard]) -> PublishResult:
+        deadline = time.monotonic() + BUSY_S
+        while time.monotonic() < deadline:
+            published = self.publisher.publish(again=chunk)
+            if published is not None and (published.shards or published.held or published.damaged):
+                return published
+            time.sleep(0.02)
+        raise _busy()
+
+
+def raise_damaged(damaged: Mapping[Shard, str]) -> None:
+    """PublishError with the reasons, if there are shards that cannot be written."""
+    if damaged:
+        named = "; ".join(f"{shard}: {reason}" for shard, reason in damaged.items())
+        raise PublishError(
+            f"all but these could be written, whose old files stay: {named}. Restore the Redis data"
+        )
+
+
+def _busy() -> PublishError:
+    return PublishError(f"another publisher keeps the site busy for {BUSY_S} s; try again")

@@ -1,0 +1,243 @@
+"""Drain one site's inbox: read, decide, apply, publish, until nothing is left to do.
+
+Publishing has a leading edge: the first change is published at once. Under load it happens once
+per publish interval, and events that come in between are drained every `linger` seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Container, Sequence
+
+import redis
+
+from shared.clock import now_ms
+from shared.config.settings import Settings
+from shared.errors import PublishError, StoreError
+from shared.logs import logger
+from shared.store.client import PipelinedScript
+from shared.store.counting import counter_buffer
+from shared.store.inbox.inbox import Inbox, InboxEntry
+from shared.store.operations.queues import EVENTS, PUBLISH, Queues
+from shared.tracing import Trail
+from worker.ingest.event_processor import EventProcessor
+from worker.publishing.publisher import PASS_SHARDS, Publisher
+from worker.publishing.web_root import cause_of
+
+BATCH = 500
+AWAKE_EVERY_S = 2.0
+NOBODY = "given-back"
+"""Holds, in each inbox, events that a quiet worker gave back. It has no heartbeat, so whoever works
+takes them over like those of a dead worker.
+"""
+LOOK_S = 0.5
+"""How long a pause may go unseen."""
+
+_log = logger("pump")
+
+
+class InboxConsumer:
+    """Moves the events of one site from its inbox into its files."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        name: str,
+        consumer: str,
+        now_ms: Callable[[], int] = now_ms,
+        on_resync: Callable[[str], None] = lambda _site: None,
+    ) -> None:
+        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970.
+
+        `on_resync` is told the name of the site when a resync was recorded; it raises nothing.
+        """
+        site = settings.sites[name]
+        self.name = name
+        self.inbox = Inbox(client, name)
+        self._trail = Trail(name)
+        self._settler = EventProcessor(client, name, site, consumer, self._trail, now_ms, on_resync)
+        self.pages = self._settler.pages
+        self.files = 0
+        self.publisher = Publisher(client, name, site, consumer)
+        self._site, self._consumer, self._linger = site, consumer, settings.linger
+        self._running = threading.Lock()
+        self._stopping = threading.Event()
+        self._queues, self._tally = Queues(client, name), counter_buffer.of(client)
+        self._paused: Container[str] = ()
+        self._looked_at = self._published_at = float("-inf")
+        self._awake_at = float("-inf")
+        self._left = True
+
+    def run(self, most_s: float = math.inf) -> bool:
+        """Work until nothing is left; at once back if this process is at it already.
+
+        After `most_s` seconds it stops all the same: True then, there may be more to do. Raises
+        StoreError; whatever was not finished stays where it was and the sweep finds it.
+        """
+        if not self._running.acquire(blocking=False):
+            return False
+        asleep, until = False, time.monotonic() + most_s
+        # Accepting an event has just said that somebody is awake; once more would cost a flush.
+        self._awake_at = time.monotonic()
+        try:
+            self._look()
+            self._read_again()
+            asleep = self._drain(until)
+        except PublishError as error:
+            self._tally.add(self.name, f"publish_failed:{cause_of(error)}")
+            _log.error("not published", site=self.name, reason=str(error))
+            return False
+        except BaseException:
+            self._left = True
+            raise
+        finally:
+            self._running.release()
+            if not asleep:
+                self._give_up()
+        return time.monotonic() >= until
+
+    def forgotten(self, since_s: float) -> bool:
+        """Whether events wait for that long and nobody works on them."""
+        waiting = self._queues.waiting()
+        if waiting.oldest_ms is None or waiting.in_flight or self._running.locked():
+            return False
+        late = waiting.now_ms - waiting.oldest_ms > since_s * 1000
+        return late and EVENTS not in self._queues.paused()
+
+    @property
+    def running(self) -> bool:
+        """Whether it is at work this moment."""
+        return self._running.locked()
+
+    def stop(self) -> None:
+        """Let `run` come back after the batch it is at."""
+        self._stopping.set()
+
+    def resume(self) -> None:
+        """Let `run` work again, after `stop`."""
+        self._stopping.clear()
+
+    def give_back(self) -> int:
+        """Leave what this worker holds, and has not settled, to the others; how many events.
+
+        Once what is at hand is finished. Raises StoreError.
+        """
+        given = 0
+        if self._consumer in self.inbox.holders():
+            with self._running:
+                while some := self.inbox.adopt(NOBODY, [self._consumer]):
+                    given += some
+        return given
+
+    def adopt(self, dead: Sequence[str]) -> int:
+        """Take over the events of the consumers `dead`; `run` settles them. How many."""
+        taken = self.inbox.adopt(self._consumer, dead)
+        if taken:
+            self._left = True
+        return taken
+
+    def look_again(self) -> None:
+        """Have `run` settle what this consumer holds, whoever gave it that."""
+        self._left = True
+
+    def apply_all(self) -> None:
+        """Apply every event that waits, and publish nothing. Raises StoreError."""
+        with self._running:
+            while batch := self.inbox.read(self._consumer, BATCH):
+                self._settle(batch)
+
+    def _read_again(self) -> None:
+        """Settle what this consumer was given and never settled: adopted, failed, or in its former
+        life, for its name is the same.
+        """
+        if not self._left or EVENTS in self._paused:
+            return
+        self._left, after = False, "0"
+        while batch := self.inbox.read(self._consumer, BATCH, after):
+            self._settle(batch)
+            after = batch[-1].id
+
+    def _drain(self, until: float) -> bool:
+        """Read, apply and publish; whether the site could be laid to rest."""
+        looked_again = False
+        while not self._stopping.is_set() and time.monotonic() < until:
+            self._stay_awake()
+            self._look()
+            waits = EVENTS not in self._paused
+            batch = self.inbox.read(self._consumer, BATCH) if waits else []
+            # What publishing begins with goes along with the last thing before it.
+            errand = self.publisher.errand() if batch and self._due() <= 0 else None
+            if batch:
+                looked_again = False
+                self._settle(batch, errand)
+            due = self._due()
+            if due <= 0 and self._publish(errand):
+                continue
+            if due <= 0 or (not batch and (due == math.inf or not self.publisher.state.dirty(1))):
+                if batch:
+                    continue
+                if self.inbox.rest():
+                    self._trail.end()
+                    return True
+                if looked_again:
+                    # Only the sweep can help: a publish that is held up, or events that fail.
+                    return False
+                looked_again = True
+            elif len(batch) < BATCH:
+                self._stopping.wait(min(due, self._linger))
+        return False
+
+    def _give_up(self) -> None:
+        """Let the next event wake somebody, although there is work left."""
+        with contextlib.suppress(StoreError):
+            self.inbox.sleep()
+
+    def _due(self) -> float:
+        """In how many seconds the next publish may be; infinity while publishing is paused."""
+        if PUBLISH in self._paused:
+            return math.inf
+        return self._published_at + self._site.publish_interval - time.monotonic()
+
+    def _publish(self, errand: PipelinedScript | None) -> bool:
+        with self._trail.publishing():
+            published = self.publisher.publish(errand=errand)
+        if published is None:
+            return False
+        self.files += len(published.written)
+        self._tally.add(self.name, "written", len(published.written))
+        self._tally.add(self.name, "removed", len(published.removed))
+        if len(published.shards) < PASS_SHARDS:
+            self._trail.end()
+        if published.written or published.removed or published.held:
+            self._published_at = time.monotonic()
+        return bool(published.shards or published.held)
+
+    def _look(self) -> None:
+        """See what an administrator has paused."""
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_S:
+            self._looked_at, self._paused = now, self._queues.paused()
+
+    def _stay_awake(self) -> None:
+        now = time.monotonic()
+        if now - self._awake_at > AWAKE_EVERY_S:
+            self._awake_at = now
+            self.inbox.stay_awake()
+
+    @property
+    def events(self) -> int:
+        """How many events this process has settled; `files` is how many files it has written."""
+        return self._settler.events
+
+    def expire(self) -> int:
+        """Take out the news and videos whose time is over; how many were looked at."""
+        return self._settler.expire()
+
+    def _settle(self, batch: Sequence[InboxEntry], errand: PipelinedScript | None = None) -> None:
+        # Not `|=`: it reads before it settles, and would undo what `adopt` said meanwhile.
+        if not self._settler.settle(batch, errand):
+            self._left = True

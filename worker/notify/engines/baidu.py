@@ -1,0 +1,79 @@
+"""Baidu's push interface: 2,000 added or changed URLs a request, within a daily quota."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from shared.config.notify import engines
+from shared.config.site import Site
+from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest, excerpt
+from worker.notify.engine import (
+    AnswerVerdict,
+    Engine,
+    NotificationOutcome,
+    NotifiedPage,
+    by_status,
+    fields,
+)
+
+QUOTA_S = 6 * 3600.0
+_UNVERIFIED = ("site error", "site init fail")
+
+
+class Baidu(Engine):
+    """Told of pages that are there: it takes those that are gone as a file of dead links only."""
+
+    most = 2_000
+
+    def __init__(
+        self, site: Site, config: engines.BaiduSettings, allowed: AllowedHosts, outbound: Outbound
+    ) -> None:
+        super().__init__(allowed, outbound)
+        self._config, self._site = config, config.site or site.base.origin
+
+    @property
+    def endpoints(self) -> Sequence[str]:
+        """One."""
+        return (self._config.endpoint,)
+
+    def wants(self, page: NotifiedPage) -> bool:
+        """Pages that are listed."""
+        return page.live
+
+    def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
+        """One POST, a URL a line."""
+        url = f"{endpoint}?{urlencode({'site': self._site})}"
+        body = "\n".join(page.loc for page in pages).encode()
+        return [OutboundRequest("POST", url, url, {"Content-Type": "text/plain"}, body)]
+
+    def sign(self, request: OutboundRequest) -> OutboundRequest:
+        """With the token, which goes into the address."""
+        token = urlencode({"token": self.secret(self._config.token)})
+        return request._replace(url=f"{request.url}&{token}")
+
+    def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
+        """By what it says of itself: errors may come with status 200."""
+        said = fields(answer.body)
+        if said is None or not ({"success", "error"} & said.keys()):
+            if answer.status == 200:
+                return NotificationOutcome(AnswerVerdict.FAILED, "200 without its JSON", 200)
+            return by_status(answer)
+        if "error" not in said:
+            rejected = (*_urls(said, "not_same_site"), *_urls(said, "not_valid"))
+            return NotificationOutcome(AnswerVerdict.DONE, "", answer.status, rejected=rejected)
+        detail = excerpt(said.get("message"))
+        if "quota" in detail.lower():
+            return NotificationOutcome(AnswerVerdict.BUSY, detail, answer.status, QUOTA_S)
+        if detail.lower() in _UNVERIFIED:
+            return NotificationOutcome(
+                AnswerVerdict.FORBIDDEN, f"{detail}: verify the site there", answer.status
+            )
+        code = said["error"] if isinstance(said["error"], int) else 500
+        return by_status(answer._replace(status=code if code >= 400 else 500))
+
+
+def _urls(said: dict[str, Any], name: str) -> tuple[str, ...]:
+    found = said.get(name)
+    return tuple(url for url in found if isinstance(url, str)) if isinstance(found, list) else ()

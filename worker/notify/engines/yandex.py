@@ -1,0 +1,54 @@
+"""Yandex Webmaster's recrawl queue: one URL a request, within a daily quota."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from shared.config.notify import engines
+from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest
+from worker.notify.engine import AnswerVerdict, Engine, NotificationOutcome, NotifiedPage, by_status
+
+QUOTA_S = 6 * 3600.0
+
+
+class Yandex(Engine):
+    """Told of every page."""
+
+    def __init__(
+        self, config: engines.YandexSettings, allowed: AllowedHosts, outbound: Outbound
+    ) -> None:
+        super().__init__(allowed, outbound)
+        self._config = config
+
+    @property
+    def endpoints(self) -> Sequence[str]:
+        """One."""
+        return (self._config.endpoint,)
+
+    def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
+        """A POST for each page."""
+        host = quote(self._config.host_id, safe="")
+        url = f"{endpoint}/user/{self._config.user_id}/hosts/{host}/recrawl/queue"
+        headers = {"Content-Type": "application/json; charset=utf-8"}
+        return [
+            OutboundRequest("POST", url, url, headers, json.dumps({"url": page.loc}).encode())
+            for page in pages
+        ]
+
+    def sign(self, request: OutboundRequest) -> OutboundRequest:
+        """With the token."""
+        token = f"OAuth {self.secret(self._config.token)}"
+        return request._replace(headers={**request.headers, "Authorization": token})
+
+    def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
+        """202 is all it ever wants; 409 says that the page is in the queue already."""
+        outcome = by_status(answer)
+        if outcome.told:
+            return NotificationOutcome(AnswerVerdict.DONE, "", answer.status)
+        if answer.status == 409:
+            return NotificationOutcome(AnswerVerdict.DONE, "it was in the queue already", 409)
+        if outcome.verdict is AnswerVerdict.BUSY and outcome.wait is None:
+            return outcome._replace(wait=QUOTA_S)
+        return outcome

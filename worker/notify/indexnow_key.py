@@ -1,0 +1,32 @@
+"""The file in the web root by which IndexNow knows that we speak for the host (PROTOCOL U4)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from shared.config.site import Site
+from shared.errors import PublishError
+from worker.publishing.web_root import WebRoot
+
+
+def ensure(site: Site) -> None:
+    """Write the key's file if it is not there.
+
+    Raises PublishError if it cannot be written, or a file of that name says something else: that
+    is somebody else's, and stays. What is served elsewhere (`key_location`) is not ours to write.
+    """
+    config = site.notify.indexnow
+    if config is None or config.key_location is not None:
+        return
+    name, content = f"{config.key}.txt", config.key.encode()
+    with closing(WebRoot(site.web_root)) as root:
+        found = root.read(name)
+        if found is None:
+            staged = root.stage(name, [content])
+            try:
+                root.place(staged)
+            finally:
+                root.discard([staged])
+            root.sync()
+        elif found.strip() != content:
+            raise PublishError(f"{site.web_root / name} is not ours: take it away, or another key")

@@ -1,0 +1,230 @@
+"""Asking hubs for the feeds that a site is connected to, and again before a lease ends (WebSub).
+
+https://www.w3.org/TR/websub/, 4 and 5.1. What is asked goes by the rules of all outgoing requests
+(RELIABILITY T22): a feed only at the address that the administrator named, a hub only at a host
+that is known or named, whatever a feed says.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import redis
+
+from shared.clock import now_ms
+from shared.config.cms_connections import Connection
+from shared.config.notify import hubs
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.errors import BarredError, OutboundError
+from shared.logs import logger
+from shared.sitemap import feed_parser
+from shared.store.notify.subscriptions import Subscription, Subscriptions
+from worker.http.exchange import AllowedHosts, Outbound, OutboundRequest, excerpt
+from worker.http.http_guard import ask
+from worker.loops import Loop
+from worker.notify.engine import AnswerVerdict, NotificationOutcome, by_status
+
+NAME = "websub"
+LOOK_S = 10.0
+REFUSED_MS = 24 * 3600_000
+"""When a hub is asked again that did not want the request, or may not be asked."""
+
+_LINK = re.compile(r'<([^<>]*)>((?:[^,"]|"[^"]*")*)')
+_RELATION = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_FEEDS = {"Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9, */*;q=0.1"}
+
+_log = logger("websub")
+
+
+def linked(header: str) -> dict[str, list[str]]:
+    """The addresses in a `Link` header by relation (RFC 8288)."""
+    found: dict[str, list[str]] = {}
+    for address, parameters in _LINK.findall(header):
+        named = _RELATION.search(parameters)
+        for relation in ((named[1] or named[2]) if named else "").lower().split():
+            found.setdefault(relation, []).append(address.strip())
+    return found
+
+
+class SiteHubs:
+    """The hubs of one site that has the source `websub`."""
+
+    def __init__(
+        self, client: redis.Redis, name: str, site: Site, *,
+        clock: Callable[[], int] = now_ms, outbound: Outbound = ask,
+    ) -> None:  # fmt: skip
+        """`clock` in ms since 1970."""
+        self.name, self._site, self._clock, self._outbound = name, site, clock, outbound
+        self.connection: Connection = site.sources[NAME]
+        self.subscriptions = Subscriptions(client, name)
+
+    def due(self) -> list[str]:
+        """The feeds whose hub is to be asked now.
+
+        One that is not configured any more is unsubscribed from; then nothing is kept of it.
+        """
+        now, topics = self._clock(), self.connection.topics
+        known = {one.topic: one for one in self.subscriptions.all()}
+        if new := [topic for topic in topics if topic not in known]:
+            self.subscriptions.add(new, now)
+        for topic in known.keys() - set(topics):
+            if known[topic].until <= now:
+                self.subscriptions.forget(topic)
+            elif known[topic].mode == hubs.SUBSCRIBE:
+                self.want(topic, hubs.UNSUBSCRIBE)
+        now = self._clock()
+        return [one.topic for one in self.subscriptions.all() if 0 < one.due <= now]
+
+    def want(self, topic: str, mode: str) -> Subscription | None:
+        """Subscribe or unsubscribe when the hub is asked next, which is now."""
+        now = self._clock()
+        return self.subscriptions.change(topic, lambda one: one.wanted(mode, now))
+
+    def ask(self, topic: str) -> NotificationOutcome | None:
+        """Ask the hub of `topic`, if that is due; None if it is not, or somebody else does it."""
+        now = self._clock()
+        begun = self.subscriptions.change(
+            topic, lambda one: one.begun(now) if 0 < one.due <= now else None
+        )
+        if begun is None:
+            return None
+        outcome = self._asked(begun)
+        if not outcome.told:
+            self._failed(begun, outcome)
+        said = {"site": self.name, "topic": topic, "mode": begun.mode, "outcome": outcome.verdict}
+        _log.info("hub asked", **said, status=outcome.status, detail=outcome.detail)
+        return outcome
+
+    def _asked(self, begun: Subscription) -> NotificationOutcome:
+        secret = self.connection.secrets()[0]
+        name = hubs.ident(secret, begun.topic)
+        key = hubs.key(secret, name).decode()
+        try:
+            hub, feed = self._hub_of(begun)
+            # Known before the hub is: it may ask back before it answers.
+            self.subscriptions.change(begun.topic, lambda one: one._replace(hub=hub, feed=feed))
+            callback = hubs.callback(self._origin, self.name, name)
+            form = {"hub.callback": callback, "hub.mode": begun.mode, "hub.topic": feed}
+            if begun.mode == hubs.SUBSCRIBE:
+                form |= {"hub.lease_seconds": str(hubs.LEASE_S), "hub.secret": key}
+            request = OutboundRequest("POST", hub, hub, _FORM, urlencode(form).encode())
+            outcome = by_status(self._outbound(request, self._allowed(self._site.notify.allowed)))
+        except BarredError as error:
+            outcome = NotificationOutcome(AnswerVerdict.HELD, str(error))
+        except OutboundError as error:
+            outcome = NotificationOutcome(AnswerVerdict.FAILED, str(error))
+        if outcome.verdict == AnswerVerdict.PENDING:
+            outcome = outcome._replace(detail="taken; the hub is still to ask back")
+        return outcome._replace(detail=outcome.detail.replace(key, "***").replace(name, "***"))
+
+    @property
+    def _origin(self) -> str:
+        return self.connection.callback or self._site.base.origin
+
+    def _allowed(self, hosts: Iterable[str]) -> AllowedHosts:
+        return AllowedHosts(frozenset(hosts), self.connection.allow_private)
+
+    def _hub_of(self, one: Subscription) -> tuple[str, str]:
+        """The hub of a feed, and the feed's own name for itself.
+
+        As it was when it was subscribed to, if that is to end.
+        """
+        if one.mode == hubs.UNSUBSCRIBE and one.hub:
+            return one.hub, one.feed
+        if self.connection.hub:
+            return self.connection.hub, one.topic
+        request = OutboundRequest("GET", one.topic, one.topic, _FEEDS, partly=True)
+        answer = self._outbound(request, self._allowed({urlsplit(one.topic).hostname or ""}))
+        if answer.status != 200:
+            raise OutboundError(f"the feed cannot be read: it answered {answer.status}")
+        links = linked(answer.headers.get("link", ""))
+        if "hub" not in links:
+            links = {**feed_parser.head(answer.body), **links}
+        named = [_joined(one.topic, hub) for hub in links.get("hub", [])]
+        may = [hub for hub in named if _host(hub) in self._site.notify.allowed]
+        if not may:
+            raise BarredError(_no_hub(named))
+        return may[0], _joined(one.topic, links.get("self", [""])[0])
+
+    def _failed(self, begun: Subscription, outcome: NotificationOutcome) -> None:
+        """Ask again as `begun` says, or when the hub says, or tomorrow if it is no use before."""
+        now, due = self._clock(), begun.due
+        if outcome.verdict not in {AnswerVerdict.FAILED, AnswerVerdict.BUSY}:
+            due = now + REFUSED_MS
+        elif outcome.wait is not None:
+            due = max(due, now + int(outcome.wait * 1000))
+        self.subscriptions.change(
+            begun.topic,
+            # Not if it was verified all the same, or is asked anew by now.
+            lambda one: (
+                one.failed(outcome.detail, due)
+                if (one.state, one.asked) == (begun.state, begun.asked)
+                else None
+            ),
+        )
+
+
+def _joined(topic: str, link: str) -> str:
+    try:
+        return urljoin(topic, link)
+    except ValueError:  # a bracket in the host, say
+        raise OutboundError("a link in the head of the feed is no address") from None
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _no_hub(named: list[str]) -> str:
+    if not named:
+        return "the feed names no hub: has its CMS one? Else name one as `hub`"
+    hosts = ", ".join(dict.fromkeys(excerpt(_host(hub).encode()) or "?" for hub in named[:3]))
+    return f"the feed's hub is at {hosts}, which may not be asked: name it in notify.hosts"
+
+
+class WebSubSubscriber:
+    """The hubs of all sites, asked by one worker from a thread of its own."""
+
+    def __init__(
+        self, settings: Settings, client: redis.Redis, quiet: Callable[[], bool] = lambda: False,
+        *, clock: Callable[[], int] = now_ms, outbound: Outbound = ask,
+    ) -> None:  # fmt: skip
+        """`quiet` tells whether nothing new is to be begun; `clock` in ms since 1970."""
+        self._sites = [
+            SiteHubs(client, name, site, clock=clock, outbound=outbound)
+            for name, site in settings.sites.items()
+            if NAME in site.sources
+        ]
+        self._quiet, self._stopping = quiet, threading.Event()
+        self.loop = Loop("websub")
+
+    def start(self) -> None:
+        """Begin to look."""
+        if self._sites:
+            self.loop.start(self.look, LOOK_S)
+
+    def stop(self) -> None:
+        """Begin nothing more; a request that is under way ends by itself, soon."""
+        self._stopping.set()
+        self.loop.stop()
+
+    def look(self) -> None:
+        """Ask every hub that is due, one after the other."""
+        for site in self._sites:
+            if not self.loop.due(site.name):
+                continue
+            with self.loop.at(site.name):
+                for topic in site.due():
+                    if self._stopping.is_set() or self._quiet():
+                        return
+                    if self.loop.due(site.name, topic):
+                        with self.loop.at(site.name, topic):
+                            site.ask(topic)

@@ -1,0 +1,103 @@
+"""The two feed files of a site: written with the pass that publishes a change, put right, removed.
+
+A feed only says what is new (PROTOCOL F11): no index names it, and the sitemap never waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shared.config.site import Site
+from shared.errors import PublishError, UnwritableError
+from shared.logs import logger
+from shared.sitemap import feed_writer
+from shared.sitemap.feed_writer import FeedChannel
+from shared.store.publishing.publish_state import PublishState
+from worker.publishing.web_root import StagedFile, WebRoot
+
+NAMES = feed_writer.NAMES
+
+_log = logger("publisher")
+
+
+def contents(state: PublishState, site: Site) -> dict[str, bytes]:
+    """What the files are to hold by now, by name; none while there is nothing to list."""
+    if not site.feed:
+        return {}
+    listed = feed_writer.newest(state.feed(), site.feed_entries)
+    urls = {name: site.base.url(name) for name in NAMES}
+    channel = FeedChannel(site.feed_title, site.base.url(""), urls, site.hub)
+    return {name: feed_writer.render(name, channel, listed) for name in NAMES if listed}
+
+
+def fault(root: WebRoot, state: PublishState, site: Site, name: str) -> str | None:
+    """Whether the feed `name` is `missing`, `differs` or is `unwanted`; None if all is right.
+
+    None, too, where it is left alone on purpose, and while changes wait: these are in the state and
+    not in the file, and whatever publishes them looks at the file itself.
+    """
+    if site.feed and state.dirty(1):
+        return None
+    content = contents(state, site).get(name)
+    try:
+        found = root.read(name)
+    except PublishError:
+        return None
+    if content is None:
+        return None if found is None or not feed_writer.is_ours(name, found) else "unwanted"
+    if found is None:
+        return "missing"
+    return None if found == content else "differs"
+
+
+class FeedFiles:
+    """Writes the feeds of one site."""
+
+    def __init__(self, state: PublishState, name: str, site: Site) -> None:
+        self._state, self._name, self._site = state, name, site
+        self._wanted, self._tidied = False, False
+
+    def stage(self, root: WebRoot) -> Iterator[StagedFile]:
+        """Write beside them the files that hold something else by now."""
+        found = contents(self._state, self._site)
+        self._wanted = bool(found)
+        for name, content in found.items():
+            try:
+                same = root.read(name) == content
+            except PublishError as error:
+                # A link or a directory, say: only an administrator knows what for.
+                _log.error("feed left alone", site=self._name, reason=str(error))
+                continue
+            if not same:
+                yield root.stage(name, [content])
+
+    def place(self, root: WebRoot, feeds: Iterable[StagedFile]) -> list[str]:
+        """Replace the feeds that changed; which. No sitemap waits for one that cannot be."""
+        written = []
+        for feed in feeds:
+            try:
+                root.place(feed)
+                written.append(feed.name)
+            except UnwritableError as error:
+                _log.error("feed left alone", site=self._name, reason=str(error))
+        return written
+
+    def tidy(self, root: WebRoot, *, again: bool) -> list[str]:
+        """Remove the files where there is nothing to list, and where feeds are switched off what
+        was kept for them; which.
+
+        Then once, and `again` when files are compared. A file that is not ours stays.
+        """
+        if self._wanted or (self._tidied and not again and not self._site.feed):
+            return []
+        self._tidied = True
+        if not self._site.feed:
+            self._state.forget_feed()
+        removed = [
+            name
+            for name in NAMES
+            if feed_writer.is_ours(name, root.read_own(name) or b"") and root.remove(name)
+        ]
+        if removed:
+            root.sync()
+        return removed

@@ -1,0 +1,192 @@
+"""Files of earlier settings: written anew by those of today, and removed when nobody asks for them.
+
+The settings that decide names and bytes are recorded in the state. When they change, every shard
+that they concern is published again, as many in a pass as ever; old names stay for `retire_hours`,
+for crawlers that have read the old index.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+import redis
+
+from shared.config.site import Site
+from shared.errors import PublishError
+from shared.logs import logger
+from shared.sitemap import fragments, shards, w3c_dates
+from shared.sitemap.shards import Shard
+from shared.store.publishing.file_shape import FileShapes
+from shared.store.publishing.publish_state import PublishState
+from worker.publishing.ownership import path_of
+from worker.publishing.web_root import WebRoot
+
+AGAIN_S = 60.0
+"""When a file that could not be removed is tried again."""
+
+MOST_NAMED = 100
+
+_OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards")
+
+_log = logger("publisher")
+
+
+def shape_of(site: Site) -> dict[str, str]:
+    """The settings of `site` that decide the names and bytes of its files."""
+    rest = [
+        site.robots, site.feed, site.feed_entries, site.feed_title, site.hub,
+        sorted(name for name, section in site.sections.items() if section.keep_empty),
+    ]  # fmt: skip
+    return {
+        "base": site.base.prefix,
+        "form": site.form,
+        "pages": str(site.pages),
+        "index": str(site.index),
+        "index_shards": str(site.index_shards),
+        "rest": blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
+    }
+
+
+class FileMigration:
+    """Brings the files of one site to the settings of today."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
+        self._state, self._shapes = PublishState(client, name), FileShapes(client, name)
+        self._name, self._site = name, site
+        self._shape = shape_of(site)
+        self._renewed, self._shadows = False, set[str]()
+
+    def due(self) -> bool:
+        """Whether the files were written by other settings, or that is not known."""
+        self._renewed = self._renewed or self._shapes.read() == self._shape
+        return not self._renewed
+
+    def renew_once(self) -> bool:
+        """`renew` if this process has not looked yet; whether something is written anew."""
+        if self._renewed:
+            return False
+        soiled = self.renew() if self.due() else []
+        self._shadows = {name for name, when in self._shapes.retired().items() if not when}
+        return bool(soiled)
+
+    def shadows(self, written: Iterable[Shard]) -> list[str]:
+        """Plain files that a web server would send in place of the encoded ones `written`."""
+        if not self._shadows:
+            return []
+        names = {shards.file_name(shard, self._site.form) for shard in written} & self._shadows
+        self._shadows -= names
+        return sorted(names)
+
+    def renew(self) -> list[Shard]:
+        """Have published again what other settings wrote; which. For whoever holds the lease.
+
+        Done once more after a crash, it comes to the same.
+        """
+        before = self._shapes.read()
+        changed = [name for name in self._shape if before and before.get(name) != self._shape[name]]
+        files = self._state.files(self._state.sections()) if changed else {}
+        if files:
+            self._retire(before)
+            if {"index_shards", "index"} & {*changed}:
+                self._state.repage(self._site.index_shards)
+            if "base" in changed and "form" not in changed:
+                self._state.write_lines(self.lines())
+            of_all = {*changed} & {*_OF_EVERY_FILE}
+            soiled = list(files) if of_all else [next(iter(files))]
+            self._state.soil(soiled)
+            _log.warning(
+                "settings changed: files written anew", site=self._name, settings=changed,
+                files=len(soiled),
+            )  # fmt: skip
+        else:
+            soiled = []
+        if "base" in changed:
+            _log.warning(
+                "base_url changed: pages of the old address stay listed until they are deleted",
+                site=self._name, was=before.get("base", ""), now=self._shape["base"],
+            )  # fmt: skip
+        self._shapes.record(self._shape)
+        self._renewed = True
+        return soiled
+
+    def lines(self) -> dict[int, dict[int, bytes]]:
+        """The lines of every index file as the settings of today want them."""
+        sections, found = self._state.sections(), dict[int, dict[int, bytes]]()
+        states = self._state.shards(sections)
+        for shard, file in self._state.files(sections).items():
+            ordinal = states[shard].ordinal
+            url = self._site.base.url(shards.file_name(shard, self._site.form))
+            line = fragments.index_line(url, w3c_dates.from_epoch_s(file.lastmod))
+            found.setdefault(ordinal // self._site.index_shards, {})[ordinal] = line
+        return found
+
+    def _retire(self, before: dict[str, str]) -> None:
+        now = {*self._names(self._shape)}
+        old = {*self._names({**self._shape, **before})} - now
+        # The plain file of an address that is encoded now would be sent in its place.
+        hides = {name for name in old if f"{name}.gz" in now and self._site.form == "encoded"}
+        self._shapes.retire(hides, 0)
+        self._shapes.retire(old - hides, time.time() + self._site.retire_hours * 3600)
+        self._shapes.keep(now)
+
+    def _names(self, shape: dict[str, str]) -> Iterator[str]:
+        """The files of pages and the indexes that these settings make of what is published."""
+        sections = self._state.sections()
+        states, form = self._state.shards(sections), shape["form"]
+        for shard in self._state.files(sections):
+            yield path_of(shard, form if form in shards.FORMS else self._site.form)
+            if shape["index"] == "True" and shape["index_shards"].isdigit():
+                yield shards.index_name(states[shard].ordinal // int(shape["index_shards"]))
+
+    def waiting(self) -> dict[str, float]:
+        """The files that are to go, and when (s since 1970)."""
+        return self._shapes.retired()
+
+    def remove_due(self, root: WebRoot) -> list[str]:
+        """Remove the files whose time has come and that no index names; which."""
+        now = time.time()
+        due = [name for name, when in self._shapes.retired().items() if when <= now]
+        if not due:
+            return []
+        named = {*self._named()}
+        gone = [name for name in due if name not in named]
+        self._shapes.keep(gone)
+        removed = self.remove(root, gone)
+        if removed:
+            said = removed[:MOST_NAMED]
+            _log.info("files of earlier settings removed", site=self._name, files=said)
+        return removed
+
+    def remove(self, root: WebRoot, names: Iterable[str]) -> list[str]:
+        """Remove files that no index names any more; which. What is refused is tried again."""
+        removed = []
+        for name in names:
+            try:
+                if root.remove(name):
+                    removed.append(name)
+            except PublishError as error:
+                self._shapes.retire([name], time.time() + AGAIN_S)
+                _log.error("not removed", site=self._name, reason=str(error))
+        if removed:
+            root.sync()
+        return removed
+
+    def _named(self) -> Iterator[str]:
+        """The files on disk that published indexes can name, and these."""
+        sections, form = self._state.sections(), self._site.form
+        # What is still to be written by the settings of today has the name of before.
+        dirty = {
+            name
+            for shard in self._state.dirty()
+            for each in shards.FORMS
+            for name in (shards.file_name(shard, each), path_of(shard, each))
+        }
+        yield from dirty
+        for shard in self._state.files(sections):
+            yield path_of(shard, form)
+        for page in self._state.pages(self._site.index_shards):
+            if self._site.index:
+                yield shards.index_name(page)

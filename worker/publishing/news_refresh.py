@@ -1,0 +1,61 @@
+"""Look at every news entry again, whatever is known of when it leaves (PROTOCOL W4).
+
+News leaves by the clock, and the times are kept beside the entries; this is for the day on which
+they are not: after a restore, or by a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shared.domain import expiry
+from shared.domain.batch_state import NEWS
+from shared.errors import ShardError, StoreError
+from shared.sitemap import blocks, fragments
+from shared.sitemap.extensions import news
+from shared.sitemap.shards import Shard, ShardState
+from shared.store.pages.page_repository import PageRepository
+from shared.store.publishing.publish_state import PublishState
+
+
+def refresh(
+    pages: PageRepository, state: PublishState, seen_one: Callable[[], None] = lambda: None
+) -> int:  # fmt: skip
+    """Enter the hour of every published news entry again, and of those to come; how many of the
+    former there are.
+
+    `seen_one` is called after each shard. One that is damaged does not stop the others: ShardError
+    for the first such, after them.
+    """
+    seen, damaged = 0, None
+    sections = [name for name in pages.sections.numbers() if pages.limits_of(name).reuse]
+    for shard, counted in state.shards(sections).items():
+        try:
+            due = _due(state, shard, counted)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever is stored there
+            damaged = damaged or ShardError(f"{shard} is damaged: {type(error).__name__}: {error}")
+            continue
+        pages.expect(due)
+        seen += len(due)
+        seen_one()
+    for key, stored in pages.lookup.all_coming():
+        entry = expiry.scheduled(stored)
+        if entry is not None and entry.news is not None:
+            pages.expect({key: news.appears_ms(entry.news)})
+    if damaged is not None:
+        raise damaged
+    return seen
+
+
+def _due(state: PublishState, shard: Shard, counted: ShardState) -> dict[str, int]:
+    """When each news entry of a shard leaves (ms)."""
+    (taken,), _ = state.load([shard], [counted])
+    due = {}
+    for block in taken.blocks.values():
+        for fragment in blocks.split(block.raw()):
+            entry = fragments.parse(fragment)
+            if entry.news is not None:
+                due[NEWS + entry.loc] = news.leaves_ms(entry.news)
+    return due

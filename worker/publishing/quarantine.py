@@ -1,0 +1,84 @@
+"""Shards that cannot be written: each is set aside, so that it stops no other, and tried again."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import NamedTuple
+
+from shared.errors import (
+    ForeignStateError,
+    OvertakenError,
+    PublishError,
+    ShardError,
+    StoreError,
+    UnwritableError,
+)
+from shared.logs import logger
+from shared.sitemap.shards import Shard
+from shared.store.counting.counter_buffer import CounterBuffer
+from shared.store.publishing.quarantine import Quarantine
+
+FIRST_S, LONGEST_S = 1.0, 60.0
+"""How long a shard is skipped after its first failure; twice as long after each further one."""
+
+_MEND_ROOT = "see that the web root can be written and has room; it is tried again"
+
+_log = logger("publisher")
+
+
+class _Failed(NamedTuple):
+    reason: str
+    until: float
+    pause_s: float
+
+
+class DamagedShards:
+    """The shards of one site that this process could not write when last tried."""
+
+    def __init__(self, quarantine: Quarantine, name: str, tally: CounterBuffer) -> None:
+        self._quarantine, self._name, self._tally = quarantine, name, tally
+        self._failed: dict[Shard, _Failed] = {}
+
+    @property
+    def reasons(self) -> dict[Shard, str]:
+        """Each shard that is set aside, and why."""
+        return {shard: failed.reason for shard, failed in self._failed.items()}
+
+    def skipped(self) -> list[Shard]:
+        """Those whose time to be tried again has not come."""
+        now = time.monotonic()
+        return [shard for shard, failed in self._failed.items() if failed.until > now]
+
+    def add(self, shard: Shard, error: ShardError) -> None:
+        """Set `shard` aside, and record why for people. StoreError."""
+        before = self._failed.get(shard)
+        pause_s = min(LONGEST_S, before.pause_s * 2) if before else FIRST_S
+        self._failed[shard] = _Failed(str(error), time.monotonic() + pause_s, pause_s)
+        self._tally.add(self._name, "held_back")
+        todo = f"restore the Redis data, then run: sitemapd rebuild --site {self._name}"
+        if isinstance(error, UnwritableError):
+            todo = "take away what keeps this one file from being replaced; it is tried again"
+        if self._quarantine.hold(shard, str(error), todo):
+            _log.error(
+                "shard held back", site=self._name, shard=str(shard), reason=str(error), remedy=todo
+            )
+
+    def drop(self, shard: Shard) -> None:
+        """`shard` can be written again."""
+        self._failed.pop(shard, None)
+
+    def stop(self, error: PublishError) -> None:
+        """Record that nothing is published, if `error` says so for longer than a moment."""
+        with contextlib.suppress(StoreError):  # the sweep comes by again
+            if not isinstance(error, OvertakenError):
+                stop(self._quarantine, error)
+
+
+def stop(quarantine: Quarantine, error: PublishError) -> bool:
+    """Record that `error` keeps all from being published; False if just that was recorded before.
+    StoreError.
+    """
+    if isinstance(error, ForeignStateError):
+        return quarantine.stop("state", error.reason, error.todo)
+    return quarantine.stop("disk", str(error), _MEND_ROOT)

@@ -1,0 +1,48 @@
+"""The run marker beside the files: which state wrote them, and how often it had published by then.
+
+An empty or older state must never overwrite what a newer one wrote (RELIABILITY F22).
+"""
+
+from __future__ import annotations
+
+import json
+
+from shared.config.filenames import MARKER as NAME
+from shared.errors import ForeignStateError
+from shared.store.publishing.publish_batch import PublishRun
+from worker.publishing.web_root import WebRoot
+
+
+def write(root: WebRoot, run: PublishRun, *, durable: bool = False) -> None:
+    """Say that the files in `root` are those of `run`; `durable` before the first of them."""
+    root.note(NAME, json.dumps([run.ident, run.publishes]).encode(), durable=durable)
+
+
+def belongs(root: WebRoot, run: PublishRun, site: str) -> bool:
+    """Whether the files in `root` are those of `run`, or of an earlier publish of it.
+
+    False if nothing says so: the marker is not there, or was torn by a power cut.
+    ForeignStateError if another state wrote them, or a newer copy of this one; `site` is named in
+    the remedy.
+    """
+    try:
+        ident, publishes = json.loads(root.read(NAME) or b"")
+        newer = int(publishes) > run.publishes
+    except (ValueError, TypeError):
+        return False
+    if ident != run.ident or newer:
+        raise foreign(
+            f"{root.path} was written from another state than this Redis holds, or from a newer "
+            "one",
+            site,
+        )
+    return True
+
+
+def foreign(reason: str, site: str) -> ForeignStateError:
+    """The refusal to overwrite the files of another state, with the remedy."""
+    return ForeignStateError(
+        reason,
+        "restore the newer Redis data; or import the pages again, "
+        f"then run: sitemapd rebuild --site {site} --adopt",
+    )

@@ -1,0 +1,110 @@
+"""What a comparison has found so far, in a file: memory does not grow with the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from shared.events.event import Event
+from shared.store.operations.checks import SAMPLES, ComparisonSummary, FindingSample
+from worker.reconcile.scratch_database import ScratchDatabase, page_key
+
+_SCHEMA = """
+CREATE TABLE source (page INTEGER PRIMARY KEY, meant INTEGER NOT NULL);
+CREATE TABLE found (page INTEGER PRIMARY KEY, what TEXT, loc TEXT, why TEXT, event BLOB);
+CREATE INDEX by_kind ON found (what);
+"""
+
+MISSING, STALE, EXTRA = "missing", "stale", "extra"
+
+
+class SourceDifference(NamedTuple):
+    """One page that is `missing` here, `extra` here, or `stale`: listed with other content.
+
+    `event` would repair it; None if only its sender can.
+    """
+
+    what: str
+    loc: str
+    why: str
+    event: Event | None
+
+
+class DiffCounts(NamedTuple):
+    """How many pages the source names, and how many of them were asked about."""
+
+    pages: int
+    meant: int
+
+
+class DiffSpool(ScratchDatabase):
+    """The pages that a source names, and what is different here."""
+
+    def __init__(self) -> None:
+        super().__init__(_SCHEMA)
+
+    def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
+        """The source names these pages, in a place of its own or as one it cannot give."""
+        self._base.executemany(
+            "INSERT INTO source VALUES (?, ?)"
+            " ON CONFLICT (page) DO UPDATE SET meant = max(meant, excluded.meant)",
+            [(page_key(loc), int(meant)) for loc in locs],
+        )
+
+    def unnamed(self, locs: Sequence[str]) -> list[str]:
+        """Those of `locs` that the source does not name."""
+        keys = {page_key(loc): loc for loc in locs}
+        marks = ",".join("?" * len(keys))
+        query = f"SELECT page FROM source WHERE page IN ({marks})"  # noqa: S608  # nosec B608
+        known = {page for (page,) in self._base.execute(query, list(keys))}
+        return [loc for key, loc in keys.items() if key not in known]
+
+    def found(self, finding: SourceDifference) -> None:
+        """Remember `finding`, instead of what was found about that page before."""
+        event = finding.event.dump() if finding.event else None
+        row = (page_key(finding.loc), finding.what, finding.loc, finding.why, event)
+        self._base.execute("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
+
+    def right(self, locs: Iterable[str]) -> None:
+        """These pages are as the source states them, the last time it did."""
+        keys = [(page_key(loc),) for loc in locs]
+        self._base.executemany("DELETE FROM found WHERE page = ?", keys)
+
+    def source(self) -> DiffCounts:
+        """What the source names."""
+        query = "SELECT count(*), coalesce(sum(meant), 0) FROM source"
+        return DiffCounts(*self._base.execute(query).fetchone())
+
+    def count(self, what: str) -> int:
+        """How many pages are `what`."""
+        query = "SELECT count(*) FROM found WHERE what = ?"
+        return int(self._base.execute(query, (what,)).fetchone()[0])
+
+    def unrepaired(self) -> int:
+        """How many of them no event repairs."""
+        query = "SELECT count(*) FROM found WHERE event IS NULL"
+        return int(self._base.execute(query).fetchone()[0])
+
+    def __iter__(self) -> Iterator[SourceDifference]:
+        """Every finding: missing, stale, extra."""
+        for what in (MISSING, STALE, EXTRA):
+            yield from self.of(what)
+
+    def of(self, what: str) -> Iterator[SourceDifference]:
+        """Every page that is `what`."""
+        query = "SELECT loc, why, event FROM found WHERE what = ? ORDER BY page"
+        for loc, why, event in self._base.execute(query, (what,)):
+            yield SourceDifference(what, loc, why, Event.load(event) if event else None)
+
+
+def summary(
+    findings: DiffSpool, began_ms: int, incomplete: str = "", *, repaired: bool = False
+) -> ComparisonSummary:
+    """What a comparison of the whole site came to, for whoever checks it later."""
+    samples = {
+        what: [FindingSample(found.loc, found.why) for found in islice(findings.of(what), SAMPLES)]
+        for what in (MISSING, STALE, EXTRA)
+    }
+    missing, stale, extra = map(findings.count, (MISSING, STALE, EXTRA))
+    return ComparisonSummary(began_ms, missing, stale, extra, samples, incomplete, repaired)

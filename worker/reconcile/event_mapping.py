@@ -1,0 +1,134 @@
+"""What a source says of a page as an event, without what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from shared.clock import now_ms
+from shared.domain.decide import is_current
+from shared.domain.expiry import is_over
+from shared.errors import Fault, InvalidError
+from shared.events.event import Event, parse
+from shared.events.event_fields import EventRules
+from shared.sitemap import w3c_dates
+from shared.sitemap.extensions.news import appears_ms
+from worker.reconcile.field_salvage import SOFT, salvage, shortened
+from worker.sources import Item, Note, RecordRefusal, SourceRecord
+
+_STATED = ("loc", *SOFT)
+_TOLD_BY_READERS = frozenset({"I2", "V9", "W9"})
+"""What is deprecated: named once for each file, not for each page."""
+
+_TOLD_BY_THE_CLOCK = "M5"
+"""What `_timely` says by the translator's own clock."""
+
+
+class Said(NamedTuple):
+    """One line of the report: a page `refused`, or something `noted` about one that was kept.
+
+    `rule` is the id of a rule of PROTOCOL (`L5`) or a short code.
+    """
+
+    kind: str
+    where: str
+    rule: str
+    detail: str
+    loc: str | None = None
+    times: int = 1
+
+
+class EventMapper:
+    """Makes events for a site of these rules; `section` is where pages go that name none."""
+
+    def __init__(
+        self, rules: EventRules, section: str | None = None, now_ms: Callable[[], int] = now_ms
+    ) -> None:
+        """`now_ms` is the clock by which dates, news and videos are judged."""
+        self._rules, self._section, self._now_ms = rules, section, now_ms
+        self._plain_sections = rules.sections - rules.news
+
+    def event(self, item: Item, version: int | None, say: Callable[[Said], None]) -> Event | None:
+        """The event of one item; a page with a bad date, hint or extension comes without it.
+
+        It has `version` unless the item states one.
+        """
+        if isinstance(item, RecordRefusal):
+            say(Said("refused", item.where, item.rule, item.detail, item.loc))
+            return None
+        if isinstance(item, Note):
+            say(Said("noted", item.where, item.rule, item.detail, times=item.count))
+            return None
+        long: list[Fault] = []
+        members = shortened(self._members(item, version, say), lambda _, fault: long.append(fault))
+        warnings: list[Fault] = []
+
+        def take(given: Mapping[str, Any]) -> Event:
+            warnings.clear()
+            return parse(given, self._rules, warnings=warnings)
+
+        try:
+            event, gone = salvage(members, take)
+        except InvalidError as error:
+            fault = error.faults[0]
+            detail = f"{fault.field}: {fault.detail}"
+            say(Said("refused", item.where, _rule(fault), detail, item.loc))
+            return None
+        told = [(fault, f"{name} left out: {_within(name, fault)}") for name, fault in gone.items()]
+        told += [(fault, f"{fault.field}: {fault.detail}") for fault in long + warnings]
+        for fault, detail in told:
+            if _rule(fault) not in {*_TOLD_BY_READERS, _TOLD_BY_THE_CLOCK}:
+                say(Said("noted", item.where, _rule(fault), detail, item.loc))
+        return _timely(event, item, say, self._now_ms())
+
+    def _members(
+        self, record: SourceRecord, version: int | None, say: Callable[[Said], None]
+    ) -> dict[str, object]:
+        members: dict[str, object] = {
+            "type": "upsert", "version": version, "section": self._section,
+        }  # fmt: skip
+        for name in _STATED:
+            if value := getattr(record, name):
+                members[name] = value
+        if "news" in members and not self._rules.news:
+            del members["news"]
+            detail = "news left out: no section of this site is for news (news = true)"
+            say(Said("noted", record.where, "W11", detail, record.loc))
+        members |= record.extra or {}
+        stated = members["version"]
+        if isinstance(stated, str) and stated.isascii() and stated.isdigit():
+            members["version"] = int(stated)
+        if "section" in record.silent and members["section"] not in self._plain_sections:
+            members["section"] = self._section
+        return members
+
+
+def _timely(event: Event, record: SourceRecord, say: Callable[[Said], None], now_ms: int) -> Event:
+    """`event` without what the clock would leave out unsaid later on (PROTOCOL M5, V6, W4)."""
+    gone: dict[str, tuple[object, str, str]] = {}
+    if event.lastmod is not None and w3c_dates.in_future(event.lastmod, now_ms):
+        gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
+    if event.news and now_ms < appears_ms(event.news):
+        detail = f"news is listed from {event.news['publication_date']} on"
+        say(Said("noted", record.where, "W4", detail, record.loc))
+    elif event.news and not is_current(event.news, now_ms):
+        detail = f"{event.news['publication_date']} does not lie in the last 48 hours"
+        gone["news"] = None, "W4", detail
+    shown = tuple(video for video in event.videos if not is_over(video, now_ms))
+    if over := len(event.videos) - len(shown):
+        gone["videos"] = shown, "V6", f"{over} expired"
+    for name, (_, rule, detail) in gone.items():
+        say(Said("noted", record.where, rule, f"{name} left out: {detail}", record.loc))
+    kept: dict[str, Any] = {name: value for name, (value, _, _) in gone.items()}
+    return replace(event, **kept) if kept else event
+
+
+def _within(name: str, fault: Fault) -> str:
+    """What is wrong with the part `name`: in which of its members, if it is one of them."""
+    member = fault.field.removeprefix(name).lstrip(".") if fault.field.startswith(name) else ""
+    return f"{member}: {fault.detail}" if member else fault.detail
+
+
+def _rule(fault: Fault) -> str:
+    return fault.rule.removeprefix("PROTOCOL ")

@@ -1,0 +1,137 @@
+"""Answer what asks for a comparison with the source: resyncs, and the hours that are configured.
+
+In a thread of its own, one site after the other: a source may take hours to read, and no wake-up
+waits for it. It looks by itself too, for messages may be lost and the schedule dead.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import redis
+
+from shared.config.settings import Settings
+from shared.config.site import Site
+from shared.errors import ReconcileError, SourceError
+from shared.events.resync_scope import WHOLE, Scope
+from shared.logs import logger
+from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests
+from worker.http.source_fetch import TOTAL_TIMEOUT
+from worker.loops import Loop
+from worker.reconcile.reconciler import Reconciler, Repairs
+from worker.sources import SourceOptions, public, read
+
+LOOK_S = 60.0
+PAUSE_S = 60.0
+UNREAD_S = 900.0
+REFUSED_S = 3600.0
+"""How long a site's source is left alone: after a run, one that it broke off, and one that somebody
+has to see to.
+"""
+
+SLOW_S = TOTAL_TIMEOUT + 30.0
+"""One document of a slow source may take so long without a word."""
+
+BUSY_S = 0.05
+
+_log = logger("reconcile")
+
+
+class _StoppedError(Exception):
+    """The worker stops: the run is given up, and the lock with it."""
+
+
+class ReconcileScheduler:
+    """Reconciles the sites of one worker, whose name is `owner`."""
+
+    def __init__(
+        self, settings: Settings, client: redis.Redis, owner: str, wake: Callable[[str], None],
+        quiet: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        """`wake` has the events of a site applied; nothing is begun while it is `quiet`."""
+        self._quiet = quiet
+        self._client, self._sites, self._owner, self._wake = client, settings.sites, owner, wake
+        self._resyncs = {name: ResyncRequests(client, name) for name in settings.sites}
+        self._stopping = threading.Event()
+        self._not_before: dict[str, float] = {}
+        rests = {SourceError: UNREAD_S, ReconcileError: REFUSED_S}
+        self.loop = Loop(
+            "reconcile", first_s=UNREAD_S, longest_s=UNREAD_S, hang_s=SLOW_S, rests=rests
+        )
+
+    def start(self) -> None:
+        """Begin to look."""
+        self.loop.start(self.look, LOOK_S)
+
+    def stop(self) -> None:
+        """Begin nothing more, and give up the run that is under way: it loses nothing."""
+        self._stopping.set()
+        self.loop.stop()
+
+    def ask(self) -> None:
+        """Something may be open: look now."""
+        self.loop.ask()
+
+    def look(self) -> None:
+        """Answer what is open and due, of every site."""
+        for name, site in self._sites.items():
+            if self._stopping.is_set():
+                return
+            if not self._quiet() and self.loop.due(name):
+                with self.loop.at(name), suppress(ReconcileBusyError, _StoppedError):
+                    self._look_at(name, site)
+
+    def _look_at(self, name: str, site: Site) -> None:
+        resyncs = self._resyncs[name]
+        if strange := resyncs.forget_strange():
+            _log.error("these were no scopes of a resync: forgotten", site=name, scopes=strange)
+        scopes = list(resyncs.open())
+        if not site.source.get_secret_value():
+            if scopes and resyncs.first_this_hour():
+                _log.error(
+                    "a resync was asked for, and no source is configured", site=name,
+                    scopes=[*map(str, scopes)], run="sitemapd reconcile --against SOURCE",
+                )  # fmt: skip
+            return
+        due = site.reconcile_hours and (
+            resyncs.begin_ms() - resyncs.last_ms() >= site.reconcile_hours * 3_600_000
+        )
+        if due:
+            scopes = [WHOLE]
+        if scopes and time.monotonic() >= self._not_before.get(name, 0.0):
+            self._reconcile(name, site, scopes[0] if len(scopes) == 1 else WHOLE)
+
+    def _reconcile(self, name: str, site: Site, scope: Scope) -> None:
+        """One run for all that is open: whatever the scope, the whole source must be read."""
+        source = site.source.get_secret_value()
+        reconciler = Reconciler(self._client, name, site, self._owner)
+        items = read(source, SourceOptions(site.source_key.get_secret_value(), site.source_query))
+        _log.info("reconcile", site=name, scope=str(scope), source=public(source))
+        try:
+            done = reconciler.run(
+                items, scope, say=lambda _: None, drain=lambda: self._drain(name),
+                seen=lambda _: self._go_on(),
+            )  # fmt: skip
+        finally:
+            self._wake(name)
+        self._tell(name, scope, done)
+
+    def _tell(self, name: str, scope: Scope, done: Repairs) -> None:
+        if not done.complete:
+            figures = ", ".join(f"{what} {count}" for what, count in done.figures().items())
+            raise ReconcileError(f"not reconciled to the end: {scope}: {figures}")
+        self._not_before[name] = time.monotonic() + PAUSE_S
+        _log.info("reconciled", site=name, scope=str(scope), **done.figures())
+
+    def _drain(self, name: str) -> None:
+        self._go_on()
+        self._wake(name)
+        self._stopping.wait(BUSY_S)
+
+    def _go_on(self) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+        self.loop.progress()

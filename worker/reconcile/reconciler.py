@@ -1,0 +1,142 @@
+"""Repair what a site lists after its source of truth, by ordinary events through the inbox.
+
+Nothing is sent before the source was read to its end: what is to be repaired waits in a file. Every
+repair has the moment the run began as its version, so that later events win. A run that was cut off
+is simply started again: it finds what is still different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+import redis
+
+from shared.config.site import Site
+from shared.errors import ReconcileError, StoreError
+from shared.events.event import Event
+from shared.events.resync_scope import WHOLE, Scope
+from shared.store.inbox.inbox import Inbox
+from shared.store.operations.checks import CheckStore
+from shared.store.operations.resync_requests import ReconcileLock, ResyncRequests
+from worker.batches import batches
+from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, summary
+from worker.reconcile.event_mapping import Said
+from worker.reconcile.importer import BACKLOG
+from worker.reconcile.source_diff import BATCH, DiffOutcome, SourceDiff
+from worker.sources import Item
+
+
+class Repairs(NamedTuple):
+    """What a run did: pages of the source read, and events sent to add, change and delete pages.
+
+    `kept` are pages that differ and no event repairs; `incomplete` says why nothing was deleted
+    (empty: all could be), `extra` how many pages that leaves.
+    """
+
+    source: int
+    listed: int
+    added: int
+    changed: int
+    deleted: int
+    kept: int
+    extra: int
+    incomplete: str
+
+    def figures(self) -> dict[str, int | str]:
+        """All that is worth saying."""
+        always = {"source", "listed", "added", "changed", "deleted"}
+        return {name: n for name, n in self._asdict().items() if n or name in always}
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything different is repaired once the events are applied."""
+        return not self.incomplete and not self.kept
+
+
+class Reconciler:
+    """Reconciles one site, one run at a time; `owner` is who it is, for others to read."""
+
+    def __init__(self, client: redis.Redis, name: str, site: Site, owner: str) -> None:
+        self._client, self._name, self._site, self._owner = client, name, site, owner
+        self._inbox = Inbox(client, name)
+        self._resyncs, self._checks = ResyncRequests(client, name), CheckStore(client, name)
+
+    def run(
+        self, items: Iterable[Item], scope: Scope = WHOLE, *,
+        say: Callable[[Said], None], drain: Callable[[], None],
+        seen: Callable[[int], None] = lambda _: None, into: str | None = None, insist: bool = False,
+    ) -> Repairs:  # fmt: skip
+        """Make the pages that `scope` means those of `items`, and close the scopes this answers.
+
+        `say`, `seen` and `into` are those of a Comparison; `drain` is called while too many events
+        wait. ReconcileError if somebody else is at it, or if the source has so few pages that it
+        can hardly be the right one, unless you `insist` (RELIABILITY T32). Raises SourceError from
+        `items` before anything is sent, and StoreError.
+        """
+        with self._resyncs.lock(self._owner) as lock, DiffSpool() as findings:
+            asked = {s: when for s, when in self._resyncs.open().items() if scope.answers(s)}
+            began = self._resyncs.begin_ms()
+            comparison = SourceDiff(
+                self._client, self._name, self._site, scope, findings, began, into
+            )
+            outcome = comparison.run(items, say=say, seen=seen)
+            if scope.whole:
+                self._checks.set_compared(summary(findings, began, outcome.incomplete))
+            if not insist and not outcome.incomplete:
+                self._refuse_shrinking(outcome)
+            # A site that lists nothing is imported: engines are not told of all of it (U7).
+            quiet = not outcome.listed_meant
+            self._send(findings, lock, drain, deletes=not outcome.incomplete, quiet=quiet)
+            repairs = _repairs(findings, outcome)
+            if repairs.complete:
+                self._resyncs.answered(asked)
+                if scope.whole:
+                    self._resyncs.completed(began)
+                    self._checks.set_compared(summary(findings, began, repaired=True))
+            return repairs
+
+    def _refuse_shrinking(self, outcome: DiffOutcome) -> None:
+        """A source of one section has as few pages as that section; one of a site, as the site."""
+        least = 1 - Fraction(repr(self._site.shrink_share))
+        if (
+            outcome.source < least * outcome.listed
+            and outcome.source_meant < least * outcome.listed_meant
+        ):
+            raise ReconcileError(
+                f"the source has {outcome.source_meant} pages where {outcome.listed_meant} are "
+                f"listed, fewer than {float(least):.0%} of them (shrink_share): nothing was "
+                "changed. If it is the right source and that is true, say --yes"
+            )
+
+    def _send(
+        self,
+        findings: DiffSpool,
+        lock: ReconcileLock,
+        drain: Callable[[], None],
+        *,
+        deletes: bool,
+        quiet: bool,
+    ) -> None:
+        events = (each.event for each in findings if each.event and (deletes or each.what != EXTRA))
+        for batch in batches(events, BATCH):
+            lock.check()
+            self._accept(batch, quiet=quiet)
+            while self._inbox.waiting() > BACKLOG:
+                drain()
+
+    def _accept(self, events: list[Event], *, quiet: bool) -> None:
+        accepted = self._inbox.accept(events, quiet=quiet)
+        if accepted.status != "accepted":
+            raise StoreError(f"the inbox takes no events: {accepted.status}")
+
+
+def _repairs(findings: DiffSpool, outcome: DiffOutcome) -> Repairs:
+    extra, kept = findings.count(EXTRA), findings.unrepaired()
+    left = extra if outcome.incomplete else 0
+    return Repairs(
+        outcome.source_meant, outcome.listed_meant,
+        findings.count(MISSING), findings.count(STALE) - kept, extra - left,
+        kept, left, outcome.incomplete,
+    )  # fmt: skip

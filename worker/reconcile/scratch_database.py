@@ -1,0 +1,46 @@
+"""A scratch database on disk, so that memory does not grow with a site or a source.
+
+SQLite's own temporary database: nobody else can open it, and it is gone with its connection.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Self
+
+from shared.domain.page_record import digest_of
+from shared.errors import ReconcileError
+
+_CACHE_KIB = 16_384
+_PRAGMAS = f"""
+PRAGMA cache_size = -{_CACHE_KIB};
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA temp_store = FILE;
+"""
+
+
+class ScratchDatabase:
+    """A database of this `schema`, for as long as the context lasts.
+
+    ReconcileError at the context's end where the disk had no room.
+    """
+
+    def __init__(self, schema: str) -> None:
+        self._base = sqlite3.connect("")
+        self._base.executescript(_PRAGMAS + schema)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self._base.close()
+        if isinstance(error, sqlite3.Error):
+            raise ReconcileError(
+                f"no room for what was read ({error}): SQLITE_TMPDIR names where there is some"
+            ) from error
+
+
+def page_key(loc: str) -> int:
+    """The key of a page in a scratch database."""
+    return int.from_bytes(digest_of(loc), "big", signed=True)

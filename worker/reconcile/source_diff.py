@@ -1,0 +1,252 @@
+"""Compare what a site lists with its source of truth, by asking what events would change.
+
+The source is read to its end, and what it says of a page in several places is united. Per batch of
+its pages, `decide` then says what an upsert of each would do, on what is known now and never
+applied: `added` is missing here, any other change is stale. Then
+every listed page is looked up among those that the source named. So a page that an event changed
+after the comparison began is right, whatever the source said before, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import redis
+
+from shared.config.site import Site
+from shared.domain import group_alternates
+from shared.domain.batch_state import (
+    NEWS,
+    Arrival,
+    BatchState,
+    Policy,
+    UnknownSectionError,
+    subjects,
+)
+from shared.domain.decide import Decision, decide
+from shared.domain.page_record import PageRecord
+from shared.domain.routing import family_of
+from shared.errors import UrlError
+from shared.events.event import Event
+from shared.events.resync_scope import Scope
+from shared.sitemap import fragments, urls
+from shared.store.pages.lookup import unpacked
+from shared.store.pages.page_repository import PageRepository
+from shared.store.pages.page_scan import PageScan
+from worker.batches import batches
+from worker.reconcile.deduplication import Statement
+from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, SourceDifference
+from worker.reconcile.event_mapping import EventMapper, Said
+from worker.reconcile.statement_spool import StatementSpool
+from worker.sources import Item, RecordRefusal, SourceRecord
+from worker.sources.records import STATED
+
+BATCH = 500
+
+_ENTRY = STATED - {"news"}
+_IN_GROUP = "differs, and only its sender can say which translation group it is in"
+
+
+class Stated(NamedTuple):
+    """One page as the source states it; `silent` as in a SourceRecord."""
+
+    event: Event
+    silent: frozenset[str]
+
+
+class DiffVerdict(NamedTuple):
+    """What an `event` would do: to a page that was `before`, of these families of sections, and
+    which other page it would take out by moving there (empty: none).
+    """
+
+    event: Event
+    decision: Decision
+    before: PageRecord | None
+    families: frozenset[str]
+    leaves: str
+
+
+class DiffOutcome(NamedTuple):
+    """What was compared: pages of the source and pages listed, all and those meant by the scope.
+
+    `incomplete` says why the source may have more pages than it gave (empty: it has not).
+    """
+
+    source: int
+    source_meant: int
+    listed: int
+    listed_meant: int
+    incomplete: str
+
+
+class SourceDiff:
+    """Compares the pages of one site that `scope` means; what is different goes to `findings`."""
+
+    def __init__(
+        self, client: redis.Redis, name: str, site: Site, scope: Scope, findings: DiffSpool,
+        began_ms: int, into: str | None = None,
+    ) -> None:  # fmt: skip
+        """`began_ms` (the store's clock) is the version of all repairs, so that whatever is said
+        of a page later wins. `into` is the section of new pages whose source names none.
+        """
+        self._scope, self._findings, self._began = scope, findings, began_ms
+        self._pages = PageRepository(client, name, site.limits, draft=True)
+        self._listing = PageScan(client, name)
+        self._translator = EventMapper(site.rules, into)
+        self._policy = Policy(site.routing, site.hints, began_ms)
+        self._base, self._families = site.base, frozenset(site.limits)
+        self._most_bytes = site.rules.most_bytes
+        self._incomplete = ""
+
+    def run(
+        self, items: Iterable[Item], *, say: Callable[[Said], None],
+        seen: Callable[[int], None] = lambda _: None,
+    ) -> DiffOutcome:  # fmt: skip
+        """Compare; `say` gets what the source could not give, `seen` how many more items were read.
+
+        Raises SourceError from `items`, StoreError.
+        """
+        with StatementSpool(self._began, self._most_bytes) as spool:
+            for batch in batches(items, BATCH):
+                for item in batch:
+                    event = self._translator.event(item, None, say)
+                    if event is None or event.loc is None or not isinstance(item, SourceRecord):
+                        self._left_out(item)
+                    else:
+                        spool.add(Statement(event, item.where, item.silent))
+                seen(len(batch))
+            for pages in batches(spool.pages(say), BATCH):
+                said = [statement for statement, _ in pages]
+                events = [replace(each.event, version=self._began) for each in said]
+                self._source(
+                    {e.loc or "": Stated(e, s.silent) for e, s in zip(events, said, strict=True)}
+                )
+                seen(0)
+        listed, meant = self._walk()
+        source = self._findings.source()
+        return DiffOutcome(source.pages, source.meant, listed, meant, self._incomplete)
+
+    def _left_out(self, item: Item) -> None:
+        """A page that the source names and cannot give is not extra.
+
+        What a reader refuses may be any page, or many; unless it is one that must not be listed
+        (PROTOCOL L8), or a document that was read already (N4).
+        """
+        if isinstance(item, RecordRefusal):
+            if item.rule == "L8" or (item.rule == "N4" and not item.whole):
+                return
+            self._incomplete = self._incomplete or f"{item.where}: {item.detail} ({item.rule})"
+        if isinstance(item, (SourceRecord, RecordRefusal)) and item.loc:
+            with contextlib.suppress(UrlError):  # no page of this site
+                self._findings.named([urls.canonical(item.loc, self._base)])
+
+    def _source(self, stated: Mapping[str, Stated]) -> None:
+        if not stated:
+            return
+        verdicts = self._decide(stated)
+        doubtful = {
+            loc: stated[loc]
+            for loc, verdict in verdicts.items()
+            if verdict.decision.changed and _live(verdict) and stated[loc].silent
+        }
+        if doubtful:
+            stated = {**stated, **self._completed(doubtful, verdicts)}
+            verdicts |= self._decide({loc: stated[loc] for loc in doubtful})
+        meant = {loc for loc, v in verdicts.items() if self._scope.holds(loc, v.families)}
+        self._findings.named(verdicts.keys() - meant)
+        self._findings.named(meant, meant=True)
+        self._findings.named(v.leaves for v in verdicts.values() if v.leaves)
+        self._findings.right(loc for loc in verdicts if not verdicts[loc].decision.changed)
+        for loc in stated:
+            if loc in meant and verdicts[loc].decision.changed:
+                self._findings.found(_finding(stated[loc], verdicts[loc]))
+
+    def _decide(self, stated: Mapping[str, Stated]) -> dict[str, DiffVerdict]:
+        while True:
+            batch = self._pages.know([each.event for each in stated.values()])
+            before = unpacked(batch.pages)
+            try:
+                return {
+                    loc: self._verdict(batch.known, each, before[loc])
+                    for loc, each in stated.items()
+                }
+            except UnknownSectionError as error:
+                self._pages.sections.numbers([error.name])
+
+    def _verdict(self, known: BatchState, stated: Stated, before: PageRecord | None) -> DiffVerdict:
+        event, (loc, owner) = stated.event, subjects(stated.event)
+        assert loc is not None
+        if before and before.live and "section" in stated.silent:
+            event = replace(event, section=None)
+        claim = known.claims.get(owner) if owner else None
+        sections = {known.section_of(loc)}
+        # Each page against the groups as they are stored: the source states them all at once.
+        alone = group_alternates.apart(known)
+        decision = decide(alone, event, Arrival(self._began, 0), self._policy)
+        sections.add(known.section_of(loc))
+        names = {known.name(number) for number in sections if number is not None}
+        families = frozenset(family_of(name, self._families) for name in names if name)
+        leaves = claim.loc if claim and decision.changed and claim.loc != loc else ""
+        return DiffVerdict(event, decision, before, families, leaves)
+
+    def _completed(
+        self, stated: Mapping[str, Stated], verdicts: Mapping[str, DiffVerdict]
+    ) -> dict[str, Stated]:
+        """`stated`, with what their source has no place for as it is listed now."""
+        listed = {loc: page for loc in stated if (page := verdicts[loc].before)}
+        twins = self._pages.lookup.records([NEWS + loc for loc in stated])[0]
+        listed |= {key: page for key, page in unpacked(twins).items() if page}
+        current = self._pages.lookup.current(listed)
+        done = {}
+        for loc, (event, silent) in stated.items():
+            members = {}
+            if loc in current:  # else it is being published this moment
+                entry = fragments.parse(current[loc])
+                members = {name: getattr(entry, name) for name in silent & _ENTRY}
+            if "news" in silent and NEWS + loc in current:
+                members["news"] = fragments.parse(current[NEWS + loc]).news
+            done[loc] = Stated(replace(event, **members), silent)
+        return done
+
+    def _walk(self) -> tuple[int, int]:
+        """Look every listed page up; how many there are, and how many are meant."""
+        listed = meant = 0
+        names = [
+            name for name in self._pages.sections.numbers() if not self._pages.limits_of(name).reuse
+        ]
+        for shard, urls_in in self._listing.shards(sorted(names)).items():
+            listed += urls_in
+            families = frozenset({family_of(shard.section, self._families)})
+            if self._scope.section is not None and self._scope.section not in families:
+                continue
+            for locs in batches(self._listing.locs(shard), BATCH):
+                asked = [loc for loc in locs if self._scope.holds(loc, families)]
+                meant += len(asked)
+                if asked and (unnamed := self._findings.unnamed(asked)):
+                    self._extra(unnamed)
+        return listed, meant
+
+    def _extra(self, locs: list[str]) -> None:
+        events = [Event("delete", loc, version=self._began) for loc in locs]
+        known = self._pages.know(events).known
+        for event in events:
+            assert event.loc is not None
+            if decide(known, event, Arrival(self._began, 0), self._policy).changed:
+                why = "the source does not name it"
+                self._findings.found(SourceDifference(EXTRA, event.loc, why, event))
+
+
+def _live(verdict: DiffVerdict) -> bool:
+    return verdict.before is not None and verdict.before.live
+
+
+def _finding(stated: Stated, verdict: DiffVerdict) -> SourceDifference:
+    event, reason = verdict.event, verdict.decision.reason
+    assert event.loc is not None
+    grouped = verdict.before is not None and bool(verdict.before.group)
+    if grouped and "alternates" in stated.silent:
+        return SourceDifference(STALE, event.loc, _IN_GROUP, None)
+    return SourceDifference(MISSING if reason == "added" else STALE, event.loc, reason, event)
