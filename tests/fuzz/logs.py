@@ -9,7 +9,7 @@ from shared.crawls.crawlers import engine_of
 from shared.crawls.delays import CrawlDelays
 from shared.crawls.log_files import AccessLog
 from shared.crawls.log_lines import parse
-from tests.unit.crawling import Facts, caddy, combined, nginx_json
+from tests.unit.shared.crawls.crawling import Facts, caddy, combined, nginx_json
 
 _AT_MS = 1_795_284_000_000
 _URL = "https://www.example.com/posts-1.xml"

@@ -22,8 +22,8 @@ import redis
 from flask.testing import FlaskClient
 
 from shared.config.settings import Settings
-from tests.integration import console
-from tests.integration.console import Browser, Configure
+from tests.integration.console import browsing
+from tests.integration.console.browsing import Browser, Configure
 from tests.integration.rig import check_keys
 from webhook.app import create_app
 
@@ -237,7 +237,7 @@ def unchanged(store: redis.Redis) -> Unchanged:
 @pytest.fixture
 def configure(redis_server: RedisServer, tmp_path: Path) -> Configure:
     """Settings of the console; what is given replaces something in its table."""
-    return partial(console.settings, redis_server.url, tmp_path)
+    return partial(browsing.settings, redis_server.url, tmp_path)
 
 
 @pytest.fixture

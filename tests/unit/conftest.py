@@ -11,7 +11,7 @@ import pytest
 from shared.config import settings
 from shared.config.settings import Settings
 from tests.unit.configured import Load
-from tests.unit.sources import Put
+from tests.unit.worker.sources.reading import Put
 
 
 @pytest.fixture
