@@ -1,3 +1,3 @@
-"""The command line and all that installs, starts and runs sitemapd; no rule of events, pages or
+"""The command line and all that installs, starts and runs sitemapd. No rules of events, pages or
 files.
 """

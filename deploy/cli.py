@@ -1,4 +1,4 @@
-"""The command `sitemapd`. Exit codes: 0 done, 1 difference or failure found, 2 usage, 78 bad
+"""The command `sitemapd`. Exit codes: 0 success, 1 difference or failure found, 2 usage, 78 bad
 configuration.
 """
 
@@ -51,7 +51,7 @@ COMMANDS = {
     "websub": "websub:app",
     "workers": "workers:app",
 }
-"""Each command and where it is in deploy.commands: module and name, of a function or a Typer."""
+"""Module and name in deploy.commands of each command, which is a function or a Typer."""
 
 _PLAIN: dict[str, Any] = {
     "rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False
@@ -59,7 +59,7 @@ _PLAIN: dict[str, Any] = {
 
 
 class Commands(MutableMapping[str, Any]):
-    """Commands by name. Each is loaded when it is asked for: all together take over a second."""
+    """Commands by name. Each is loaded when it is requested: all together take over a second."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -110,15 +110,16 @@ def sitemapd() -> None:
 
 
 def main() -> None:
-    """Run a command; errors of ours become one line each and an exit code."""
+    """Run a command; each of our errors becomes one line and an exit code."""
     logs.configure(level="warning")
     printable_streams()
-    # typer prints errors as they are, so it raises them (standalone_mode) and they are shown here.
+    # typer prints errors unescaped; with standalone_mode=False it raises them, and they are printed
+    # here.
     sys.excepthook = print_traceback
     try:
         _check_arguments(sys.argv)
         code = get_command(app)(prog_name="sitemapd", standalone_mode=False)
-        # Here, where what fails can be told: at its end the interpreter writes a traceback.
+        # Flushed here, where a failure can be reported: at exit the interpreter prints a traceback.
         sys.stdout.flush()
     except (SitemapdError, OSError, TyperException, typer.Abort) as error:
         code = _failed(error)
@@ -128,7 +129,9 @@ def main() -> None:
 
 
 def _drop_unwritten() -> None:
-    """Drop what standard output does not take, or the interpreter tries again at its end."""
+    """Discard what standard output does not accept, or the interpreter tries to write it again at
+    exit.
+    """
     try:
         sys.stdout.flush()
     except OSError:
@@ -138,7 +141,9 @@ def _drop_unwritten() -> None:
 
 
 def _check_arguments(arguments: list[str]) -> None:
-    """Refuse bytes that are no UTF-8: neither Redis nor JSON can hold what they decode to."""
+    """Raise BadParameter for bytes that are not UTF-8: neither Redis nor JSON can hold their
+    decoding.
+    """
     for argument in arguments:
         try:
             argument.encode()
@@ -147,7 +152,7 @@ def _check_arguments(arguments: list[str]) -> None:
 
 
 def _failed(error: Exception) -> int:
-    """Say what is wrong; the exit code."""
+    """Print the error and return the exit code."""
     match error:
         case ConfigError():
             return _named("configuration", error.faults, EXIT_CONFIG)
@@ -165,7 +170,7 @@ def _failed(error: Exception) -> int:
             return _named("error", [error.format_message()], error.exit_code)
         case typer.Abort():
             return _named("error", ["aborted"], EXIT_FAILURE)
-        case BrokenPipeError():  # whoever read it has read enough
+        case BrokenPipeError():  # the reader closed the pipe
             return EXIT_FAILURE
         case _:
             return _named("error", [error], EXIT_FAILURE)

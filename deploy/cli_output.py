@@ -1,8 +1,8 @@
-"""Output of the commands, and the configuration they are about.
+"""Output of the commands, their common options, and the configuration they apply to.
 
-All that is printed passes through here. A text is printed as text: brackets are no markup, and what
-a terminal obeys or hides is shown as an escape (RELIABILITY T28, T36). Styles come from literals in
-the code only. No other module imports rich.
+All output passes through this module. A text is printed as text: brackets are no markup, and
+characters that a terminal obeys or hides are escaped (RELIABILITY T28, T36). Styles come from
+literals in the code only. No other module imports rich.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Part = str | tuple[str, str]
 Grid = Table
 
 _WIDE = 1_000
-"""Columns of a table where no terminal limits it."""
+"""Width in columns of a table where no terminal limits it."""
 
 
 class _Screen(Console):
-    """Standard output or standard error; whatever is printed to it as a str is one line of text."""
+    """Standard output or standard error; a str printed to it is one line of text."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
@@ -66,7 +66,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="print JSON, for progra
 
 
 def web_address(text: str) -> str:
-    """Parse the value of `--to`; typer.BadParameter if it is no address of a web server."""
+    """Parse the value of `--to`. Raises typer.BadParameter if it is no address of a web server."""
     if not text:
         return text
     try:
@@ -89,7 +89,7 @@ ToOption = Annotated[
 
 
 class CommandTarget(NamedTuple):
-    """A configuration, where it is, and one of its sites."""
+    """A configuration, its directory, and one of its sites."""
 
     home: Path
     settings: Settings
@@ -97,12 +97,12 @@ class CommandTarget(NamedTuple):
     site: Site
 
     def client(self) -> redis.Redis:
-        """A client of its Redis."""
+        """Return a client of its Redis."""
         return connect(self.settings.redis_url, REDIS_TIMEOUT_S)
 
 
 def find_home(home: Path | None) -> Path:
-    """The directory meant by --home, by SITEMAPD_HOME, or by what is here."""
+    """Return the directory from --home or SITEMAPD_HOME, else the working directory or `demo`."""
     if home is not None:
         return home
     if "SITEMAPD_HOME" in os.environ:
@@ -111,7 +111,7 @@ def find_home(home: Path | None) -> Path:
 
 
 def find(home: Path | None, site: str | None = None) -> CommandTarget:
-    """The configuration and the site that a command is about; ConfigError if there is none."""
+    """Return the configuration and the site for a command. Raises ConfigError if there is none."""
     where = find_home(home)
     settings = load(where / FILE)
     if not settings.redis_url:
@@ -128,12 +128,12 @@ def find(home: Path | None, site: str | None = None) -> CommandTarget:
 
 
 def line(*parts: Part, style: str = "") -> None:
-    """Print one line, whatever `parts` hold."""
+    """Print one line, with any characters in `parts`."""
     out.print(_text(parts, style), soft_wrap=True)
 
 
 def note(*parts: Part, style: str = "") -> None:
-    """Print one line for people to standard error."""
+    """Print one line for the user to standard error."""
     err.print(_text(parts, style), soft_wrap=True)
 
 
@@ -144,18 +144,18 @@ def block(text: str) -> None:
 
 
 def raw(text: str, end: str = "\n") -> None:
-    """Print `text` for programs as it is: it holds nothing that a terminal would obey."""
+    """Print `text` for programs as it is; it must hold no control characters."""
     print(text, end=end)
 
 
 def print_json(value: Any) -> None:
     """Print `value` as one line of JSON."""
     raw(json_text(value))
-    sys.stdout.flush()  # a reader of a pipe waits for it
+    sys.stdout.flush()  # the reader of a pipe waits for the line
 
 
 def json_text(value: Any) -> str:
-    """JSON of printable ASCII only."""
+    """Return JSON of printable ASCII only."""
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
@@ -169,7 +169,7 @@ def _text(parts: Iterable[Part], style: str = "") -> Text:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Part]]) -> Grid:
-    """A table to `show`; no cell of it is cut short."""
+    """Return a table for `show`; its cells are folded, never cut."""
     made = Table(box=None, pad_edge=False)
     for name in head:
         made.add_column(name, overflow="fold")
@@ -187,7 +187,7 @@ def show(*tables: Grid | str) -> None:
 
 @contextmanager
 def redrawn() -> Iterator[Callable[..., None]]:
-    """Draw tables and lines over and over at one place of the terminal."""
+    """Yield a function that draws tables and lines, each time at the same place of the terminal."""
     with Live(console=out, auto_refresh=False) as live:
 
         def draw(*tables: Grid | str) -> None:
@@ -201,7 +201,7 @@ def _drawn(what: Grid | str) -> RenderableType:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print `rows` one below the other, the first as their head; whole, however wide that is."""
+    """Print `rows` one below the other, the first as their head; whole at any width."""
     shown = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for number, row in enumerate(shown):
@@ -210,7 +210,7 @@ def columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on only if the answer is yes: exit code 1 otherwise. `yes`: it was given beforehand."""
+    """Ask for confirmation; exit with code 1 unless confirmed. `yes`: confirmed beforehand."""
     if not yes:
         typer.confirm(visible(question), abort=True, err=True)
 
@@ -218,14 +218,16 @@ def ask(question: str, *, yes: bool) -> None:
 def print_traceback(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print what no command foresaw, as `sys.excepthook` does, and obey nothing in it."""
+    """Print the traceback of an unexpected error, with escaped characters, as `sys.excepthook`."""
     for text in traceback.format_exception(kind, error, trace):
         for each in text.removesuffix("\n").split("\n"):
             note("  ", each)
 
 
 def printable_streams() -> None:
-    """Have what the encoding of standard output cannot write shown as an escape, not refused."""
+    """Escape characters that the encoding of the standard streams lacks, instead of failing on
+    them.
+    """
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")
@@ -244,7 +246,7 @@ def answer(value: Any, *, as_json: bool) -> None:
 
 
 def _lines(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Name and value of each line; what is nested has the names around it before its own."""
+    """Yield name and value of each line; a nested name is preceded by the names around it."""
     for name, item in row.items():
         said = before + name.replace("_", " ")
         if isinstance(item, Mapping):
@@ -265,7 +267,7 @@ def _words(item: object) -> str:
 
 @contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error; what is given is told how many more are done."""
+    """Show a progress bar on standard error; call the yielded function with each further count."""
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

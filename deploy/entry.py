@@ -1,4 +1,4 @@
-"""The program `sitemapd`: until its parts are loaded, Ctrl-C ends it at once and without a word."""
+"""Entry point of the program `sitemapd`: Ctrl-C during the imports ends it silently at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = 130
-"""Exit status of what Ctrl-C ended, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
 
 @contextmanager
 def leaving() -> Iterator[None]:
-    """What is loaded within is left by Ctrl-C at once, unless that is ignored."""
+    """Let Ctrl-C end the process at once within the block, unless SIGINT is handled otherwise."""
     before = signal.getsignal(signal.SIGINT)
     ours = before is signal.default_int_handler
     if ours:
@@ -37,8 +37,8 @@ def leaving() -> Iterator[None]:
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:
-    """End at once: nothing has begun."""
-    # An import that is interrupted by an exception leaves traces of all that it was at.
+    """End the process at once, before any work has begun."""
+    # An exception within an import leaves partly initialized modules.
     os._exit(INTERRUPTED)
 
 

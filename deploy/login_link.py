@@ -1,4 +1,4 @@
-"""One-time links into the console, for who is on the machine and may read its configuration."""
+"""One-time links into the console, for an administrator who may read the configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.store.operations.sessions import Sessions
 
 
 def user_of(console: Console, user: str | None = None) -> str:
-    """`user`, by default the first who may act; ConfigError if there is no such user."""
+    """Return `user`, by default the first operator. Raises ConfigError if there is no such user."""
     if not console.users:
         detail = "without users there is no console: add [console.users.NAME] with a token"
         raise ConfigError(Fault("console.users", "config", detail))
@@ -25,10 +25,11 @@ def user_of(console: Console, user: str | None = None) -> str:
 
 
 def where(console: Console, running: str, to: str | None = None) -> str:
-    """The address of the console: `to`, else its `origin`, else `running`, where it is served now.
+    """Return the console's address: `to`, else its `origin`, else `running`, where it is served
+    now.
 
-    ConfigError if there is none, or if the console does not answer there: the link holds a secret,
-    and the host may be somebody else's.
+    Raises ConfigError if there is none, or if the console does not answer there: the link holds a
+    secret, and the host may belong to a third party.
     """
     address = to or next(iter(console.origin), running)
     if not address:
@@ -46,9 +47,9 @@ def where(console: Console, running: str, to: str | None = None) -> str:
 
 
 def make(console: Console, client: redis.Redis, address: str, user: str | None = None) -> str:
-    """A link that logs `user` in (see `user_of`), once, within ten minutes.
+    """Return a link that logs `user` in (see `user_of`), once, within ten minutes.
 
-    `address` is where the console is: scheme, host, port.
+    `address` is the scheme, host and port of the console. Raises ConfigError for an unknown user.
     """
     name = user_of(console, user)
     return f"{address.rstrip('/')}/admin/login?once={Sessions(client).link(name)}"

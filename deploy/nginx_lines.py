@@ -1,4 +1,4 @@
-"""The nginx lines by which the server block of an existing web site serves a site's files too."""
+"""nginx lines with which the server block of an existing web site serves a site's files, too."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ location @sitemapd_packed {{
 
 
 def lines(site: Site, sections: Iterable[str] = ()) -> str:
-    """The `location` blocks for the files of `site`, those of `sections` among them.
+    """Return the `location` blocks for the files of `site`, those of `sections` included.
 
     Made of the one list of file names (shared/config/filenames.py). The web root of a site below a
-    directory stands for that directory.
+    directory corresponds to that directory.
     """
     path = site.base.path
     names = filenames.served(site, sections)

@@ -1,4 +1,4 @@
-"""Milliseconds since 1970."""
+"""The wall clock in milliseconds since 1970."""
 
 from __future__ import annotations
 

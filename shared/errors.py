@@ -1,4 +1,4 @@
-"""Every error sitemapd raises on purpose: one tree, each class one sentence for its reader."""
+"""Every error that sitemapd raises on purpose, in one tree."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Fault(NamedTuple):
-    """One thing wrong with one input.
+    """One fault in one input.
 
     `field` names the member (`lastmod`, `sites.demo.base_url`, `headers`), `rule` is the id of the
-    rule it breaks (`PROTOCOL L2`) or a short code, `detail` says what is wrong and what to do.
+    rule it breaks (`PROTOCOL L2`) or a short code, `detail` states the fault and the remedy.
     `item` is the zero-based position in a batch, None outside one.
     """
 
@@ -24,11 +24,11 @@ class Fault(NamedTuple):
 
 
 class SitemapdError(Exception):
-    """Something sitemapd could not do; the message says what to do about it."""
+    """Base class of the errors of sitemapd; the message states the remedy."""
 
 
 class InvalidError(SitemapdError):
-    """The input breaks rules; `faults` names each of them."""
+    """An input that breaks rules; `faults` names each violation."""
 
     def __init__(self, *faults: Fault) -> None:
         super().__init__("; ".join(map(str, faults)))
@@ -36,15 +36,15 @@ class InvalidError(SitemapdError):
 
 
 class ConfigError(InvalidError):
-    """The configuration is wrong; nothing was started."""
+    """An invalid configuration; nothing was started."""
 
 
 class DateError(SitemapdError):
-    """The text is no date or time in the W3C profile (PROTOCOL M1)."""
+    """A text that is no date or time in the W3C profile (PROTOCOL M1)."""
 
 
 class UrlError(SitemapdError):
-    """The URL cannot be listed by this site; `rule` is the id of the rule it breaks."""
+    """A URL that the site cannot list; `rule` is the id of the rule it breaks."""
 
     def __init__(self, rule: str, detail: str) -> None:
         super().__init__(detail)
@@ -53,15 +53,15 @@ class UrlError(SitemapdError):
 
 
 class RobotsError(SitemapdError):
-    """robots.txt was left alone because editing it would not be safe."""
+    """An edit of robots.txt that would not be safe; the file is unchanged."""
 
 
 class SourceError(SitemapdError):
-    """A source to import from cannot be read at all."""
+    """A source that cannot be read at all."""
 
 
 class UnusableSourceError(SourceError):
-    """The source was read and lists no pages; `rule` is the id of the rule it breaks."""
+    """A source that was read and lists no pages; `rule` is the id of the rule it breaks."""
 
     def __init__(self, rule: str, detail: str) -> None:
         super().__init__(detail)
@@ -69,42 +69,42 @@ class UnusableSourceError(SourceError):
 
 
 class ReconcileError(SitemapdError):
-    """A source was not, or not completely, made the truth; what was done is right, and stays."""
+    """A reconcile that did not start or complete; the changes made so far are correct and stay."""
 
 
 class CheckError(SitemapdError):
-    """A check of what is listed did not come to its end; nothing was changed by it."""
+    """A check of the listed pages that did not complete; it changed nothing."""
 
 
 class StoreError(SitemapdError):
-    """The state store refused or is in a state that must not be published from."""
+    """A refusal by the state store, or a stored state that must not be published."""
 
 
 class StoreDownError(StoreError):
-    """Redis did not answer in time; nothing is known about the last write."""
+    """No reply from Redis in time; the result of the last write is unknown."""
 
 
 class LostLineError(StoreError):
-    """A page is listed by its record and by no line: the state is damaged."""
+    """A page that its record lists and no fragment does: the state is damaged."""
 
     def __init__(self, loc: str) -> None:
         super().__init__(f"{loc} is listed, and its line is nowhere: run sitemapd rebuild")
 
 
 class ContendedError(StoreError):
-    """Other workers have changed the same records again and again: nothing was written."""
+    """Repeated concurrent changes of the same records by other workers; nothing was written."""
 
 
 class UnsafeStoreError(StoreError):
-    """Redis is configured so that it may lose acknowledged events."""
+    """A Redis configuration that may lose acknowledged events."""
 
 
 class PublishError(SitemapdError):
-    """Files could not be written; the old ones are untouched and the work stays queued."""
+    """Files that could not be written; the old files are unchanged and the work stays queued."""
 
 
 class ForeignStateError(PublishError):
-    """The files are of another or a newer state than this Redis holds; `todo` is the remedy."""
+    """Files of another or a newer state than this Redis holds; `todo` is the remedy."""
 
     def __init__(self, reason: str, todo: str) -> None:
         super().__init__(f"{reason}: nothing is published. {todo[:1].upper()}{todo[1:]}")
@@ -112,32 +112,32 @@ class ForeignStateError(PublishError):
 
 
 class OvertakenError(PublishError):
-    """Another publisher has replaced a file meanwhile; the next pass looks again."""
+    """A file that another publisher replaced meanwhile; the next publish pass checks again."""
 
 
 class ShardError(PublishError):
-    """One shard cannot be written as it is stored: it is held back, the others are published."""
+    """A shard that cannot be written as it is stored: it is quarantined, others are published."""
 
 
 class UnwritableError(ShardError):
-    """One file cannot be written where it belongs, others can: it is held back alone."""
+    """A file that cannot be written where it belongs, while others can: only it is quarantined."""
 
 
 class CredentialError(SitemapdError):
-    """What proves to a search engine who we are is missing or cannot be read."""
+    """Credentials for a search engine that are missing or cannot be read."""
 
 
 class OutboundError(SitemapdError):
-    """A request to a search engine got no whole answer; it may later."""
+    """A request to a search engine without a complete response; a later attempt may succeed."""
 
 
 class BarredError(OutboundError):
-    """A request that is not allowed to leave: nothing was sent (RELIABILITY T22)."""
+    """A request to an address that is not allowed; nothing was sent (RELIABILITY T22)."""
 
 
 class BackupError(SitemapdError):
-    """A backup could not be written, or a file is none that can be restored."""
+    """A backup that could not be written, or a file that cannot be restored."""
 
 
 class ServerStartError(SitemapdError):
-    """The embedded Redis-compatible server could not be started."""
+    """A failed start of the embedded Redis-compatible server."""

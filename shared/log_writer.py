@@ -1,7 +1,7 @@
-"""Writes log lines from a thread of its own: no line that cannot be written delays or fails work.
+"""Write log lines from a separate thread, so that failed output neither delays nor fails work.
 
-A disk of logs that is full, a reader that is gone and a reader that does not read are the same to
-whoever logs: the line is taken, and dropped once MOST_LINES wait (RELIABILITY F29).
+A full log disk, a closed pipe and a reader that does not read are the same to the caller: the line
+is queued, and dropped once MOST_LINES wait (RELIABILITY F29).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multiprocessing import util
 from queue import Empty, SimpleQueue
 
 MOST_LINES = 10_000
-"""Lines that wait to be written; further ones are dropped and counted."""
+"""Maximum number of queued lines; further ones are dropped and counted."""
 
 _BATCH_BYTES = 65_536
 _LINGER_S, _LINGER_LINES = 0.005, 100  # under load one write takes many lines
@@ -29,12 +29,12 @@ _LAST_S = 1.0
 class LogWriter(io.TextIOBase):
     """A text stream over a descriptor whose `write` neither waits nor raises.
 
-    Lines of one process come in the order in which they were written. A process that was forked
-    begins with an empty queue and a thread of its own.
+    Lines of one process keep their order. A forked process begins with an empty queue and its own
+    thread.
     """
 
     def __init__(self, descriptor: int, lost: Callable[[int], None] = lambda _lines: None) -> None:
-        """`lost` is told how many lines were dropped, as soon as one can be written again."""
+        """Call `lost` with the number of dropped lines, once lines can be written again."""
         self._descriptor, self._lost = descriptor, lost
         self._clear()
         os.register_at_fork(after_in_child=self._clear)
@@ -50,24 +50,24 @@ class LogWriter(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """UTF-8; what cannot be encoded is escaped."""
+        """UTF-8; characters that cannot be encoded are escaped."""
         return "utf-8"
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """None: who knew the descriptor would write to it and wait, as Celery does on SIGTERM."""
+        """None: a caller with the descriptor would write to it and block, as Celery on SIGTERM."""
         return None  # type: ignore[return-value]
 
     def isatty(self) -> bool:
-        """Whether a person reads along."""
+        """Return True if the descriptor is a terminal."""
         return os.isatty(self._descriptor)
 
     def write(self, text: str, /) -> int:
-        """Take `text` to be written soon."""
-        own = self._thread == threading.get_ident()  # it says how many were lost
+        """Queue `text` to be written."""
+        own = self._thread == threading.get_ident()  # the report of lost lines itself
         if self._lines.qsize() >= MOST_LINES and not own:
             with self._lock:
                 self._dropped += text.count("\n")
@@ -78,7 +78,7 @@ class LogWriter(io.TextIOBase):
         return len(text)
 
     def drain(self, seconds: float = _LAST_S) -> None:
-        """Wait until all lines are written, no longer than `seconds`, and not if writing fails."""
+        """Wait until all lines are written, at most `seconds`; return at once if writing fails."""
         until = time.monotonic() + seconds
         while (self._rest or not self._lines.empty()) and not self._failing:
             if time.monotonic() > until:
@@ -91,7 +91,7 @@ class LogWriter(io.TextIOBase):
                 return
             self._owner = os.getpid()
         threading.Thread(target=self._run, name="log", daemon=True).start()
-        # A process of multiprocessing, as granian's are, ends without atexit.
+        # Processes of multiprocessing, such as granian's, end without atexit.
         atexit.register(self.drain)
         util.Finalize(None, self.drain, exitpriority=0)
 
@@ -114,7 +114,7 @@ class LogWriter(io.TextIOBase):
                 time.sleep(_LINGER_S)
 
     def _attempt(self) -> None:
-        """Write what it can; a line that was cut off goes on where it ended."""
+        """Write as many bytes as possible; the next attempt continues after them."""
         try:
             written = os.write(self._descriptor, self._rest)
         except BlockingIOError:
@@ -129,8 +129,8 @@ class LogWriter(io.TextIOBase):
 
 
 def have_streams() -> None:
-    """Open /dev/null for each standard stream that is closed, before a file or a connection takes
-    its number and gets what is written to it.
+    """Open /dev/null for each closed standard stream, before a file or a connection takes its
+    number and receives its output.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:

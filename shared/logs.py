@@ -12,10 +12,10 @@ from typing import Any
 from shared import tracing
 from shared.log_writer import LogWriter, have_streams
 
-# structlog loads rich where it is installed, for tracebacks that are not ours: a sixth of what the
-# start of a process costs, 0.16 s.
+# structlog loads rich where it is installed, for tracebacks that are not used here: 0.16 s, a sixth
+# of the start of a process.
 _rich = sys.modules.get("rich")
-sys.modules["rich"] = None  # type: ignore[assignment]  # what is None here is not found
+sys.modules["rich"] = None  # type: ignore[assignment]  # None makes the import fail
 try:
     import structlog
 finally:
@@ -33,11 +33,11 @@ def configure(
     traced_as: str = "",
     streams: bool = False,
 ) -> None:
-    """Set up logging of this process; JSON lines unless a person is watching.
+    """Set up logging of this process; JSON lines unless standard error is a terminal.
 
-    And traces, where the environment asks for them, under the name `traced_as`. `streams`: what
-    is printed by any code of this process is written like log lines, for processes that must go
-    on when nobody can be told (RELIABILITY F29).
+    Traces are set up too, under the name `traced_as`, if the environment asks for them. With
+    `streams`, all output of this process is written like log lines, for processes that must
+    continue when output fails (RELIABILITY F29).
     """
     have_streams()
     if streams:
@@ -47,7 +47,7 @@ def configure(
     lack = tracing.configure(traced_as) if traced_as else ""
     if json_lines is None:
         json_lines = not sys.stderr.isatty()
-    # JSON escapes what a terminal obeys by itself.
+    # JSON escapes control characters itself.
     renderers: list[structlog.typing.Processor] = (
         [structlog.processors.JSONRenderer()]
         if json_lines
@@ -68,18 +68,18 @@ def configure(
         cache_logger_on_first_use=True,
     )
     if lack:
-        logger("telemetry").warning("not traced", reason=lack)
+        logger("logs").warning("tracing is off", reason=lack)
 
 
 @cache
 def _writer(descriptor: int) -> LogWriter:
     return LogWriter(
-        descriptor, lambda lines: logger("telemetry").warning("log lines lost", lines=lines)
+        descriptor, lambda lines: logger("logs").warning("log lines lost", lines=lines)
     )
 
 
 def drain() -> None:
-    """Wait until all lines so far are written, for a second at most."""
+    """Wait until all lines so far are written, at most 1 s for each of the two streams."""
     for descriptor in (_OUT, _ERR):
         _writer(descriptor).drain()
 
@@ -91,10 +91,10 @@ def logger(part: str) -> structlog.typing.FilteringBoundLogger:
 
 
 def visible(text: str) -> str:
-    """`text` on one line, with what a terminal obeys or does not show written as an escape.
+    """`text` on one line, with control and invisible characters written as escapes.
 
-    That is all but printable characters and the space: controls, overrides of the direction,
-    characters without width, halves of a surrogate pair (RELIABILITY T28, T36).
+    These are all but printable characters and the space: controls, direction overrides,
+    zero-width characters, halves of a surrogate pair (RELIABILITY T28, T36).
     """
     if text.isprintable():
         return text
@@ -106,14 +106,14 @@ def visible(text: str) -> str:
 def _visible_values(
     _logger: object, _method: str, line: MutableMapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Names and values of a log line, fit for a terminal; a traceback keeps its lines."""
+    """Names and values of a log line, safe for a terminal; a traceback keeps its lines."""
     shown = {visible(name): _visible_value(value) for name, value in line.items()}
     if isinstance(trace := line.get("exception"), str):
-        # indented, so that no line of a message passes for a line of the log
+        # indented, so that no line of a message looks like a line of the log
         shown["exception"] = "\n".join("  " + visible(each) for each in trace.split("\n"))
     return shown
 
 
 def _visible_value(value: object) -> object:
-    # repr, as of a list, escapes what is in it
+    # repr, as of a list, escapes its content
     return visible(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""The names by which webhook and worker know each other's messages: neither imports the other."""
+"""Names of the Celery messages between webhook and worker, which never import each other."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ APP = "sitemapd"
 QUEUE = "sitemapd"
 
 WAKE = "sitemapd.wake"
-"""Arguments: the site's name. Says only that there may be work; doubles and losses are harmless."""
+"""Argument: the site's name. Says only that there may be work; duplicates and loss are harmless."""
 
 RECONCILE_QUEUE = "sitemapd.reconcile"
 RECONCILE = "sitemapd.reconcile"
-"""Arguments: the site's name, or nothing for all sites. Says only that there may be something to
-compare with its source; in a queue of its own, so that it stands in no wake-up's way.
+"""Argument: the site's name, or none for all sites. Says only that there may be a scope to compare
+with its source; its separate queue keeps it from delaying wake-ups.
 """
 
 NOTIFY_QUEUE = "sitemapd.notify"
 NOTIFY = "sitemapd.notify"
-"""Arguments: the site's name. Says only that there may be something to tell search engines."""
+"""Argument: the site's name. Says only that there may be notifications to send."""
 
 SWEEP = "sitemapd.sweep"
-"""No arguments. Finds every site with work left, whoever forgot it."""
+"""No arguments. Finds every site with work left, whatever messages were lost."""
 
 TIDY = "sitemapd.tidy"
-"""No arguments. Forgets old tombstones, drains nearly empty shards."""
+"""No arguments. Purges old tombstones, compacts nearly empty shards."""
 
 REFRESH = "sitemapd.refresh"
-"""No arguments. Checks every news file: each article leaves at its hour (PROTOCOL W4)."""
+"""No arguments. Checks every news file: each article leaves at its own time (PROTOCOL W4)."""
 
 SWEEP_S = 2.0
 TIDY_S = 600.0
@@ -46,8 +46,8 @@ def broker_options(timeout: float) -> dict[str, object]:
 
 
 def broker_url(redis_url: str) -> str:
-    """The address of the broker in kombu's spelling: `unix://` is `redis+socket://` there, and the
-    database of a socket its virtual host.
+    """The address of the broker in kombu's spelling: `redis+socket://` for `unix://`, and the
+    database of a socket as its virtual host.
     """
     if redis_url.startswith("unix://"):
         return "redis+socket://" + redis_url.removeprefix("unix://").replace(

@@ -1,8 +1,8 @@
-"""Traces by OpenTelemetry: from the POST that brought an event to the rename that published it.
+"""OpenTelemetry traces, from the POST that brings an event to the rename that publishes it.
 
-On where `OTEL_EXPORTER_OTLP_ENDPOINT` (or `..._TRACES_ENDPOINT`) says whom to send them to and the
-extra `sitemapd[otel]` is installed; the standard `OTEL_*` variables say the rest. Otherwise every
-call here is one comparison. Spans carry names of sites, counts and codes: never a body, an address
+Active if `OTEL_EXPORTER_OTLP_ENDPOINT` (or `..._TRACES_ENDPOINT`) is set and the extra
+`sitemapd[otel]` is installed; the standard `OTEL_*` variables configure the rest. Otherwise every
+call here is one comparison. Spans carry site names, counts and codes: never a body, an address
 of a page, a header or a secret (RELIABILITY T30).
 """
 
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MOST_LINKS = 128
-"""What OpenTelemetry keeps of one span unless told otherwise."""
+"""Links of one span that OpenTelemetry keeps by default."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _tracer: Tracer | None = None
@@ -30,16 +30,16 @@ _NOTHING = nullcontext()
 
 
 def wanted() -> bool:
-    """Whether the environment asks for traces."""
+    """True if the environment asks for traces."""
     off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     none = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
     return not off and not none and any(os.environ.get(name) for name in _ENDPOINTS)
 
 
 def configure(part: str) -> str:
-    """Begin to trace this process, as `part` of the service, if that is wanted.
+    """Begin to trace this process, as `part` of the service, if the environment asks for it.
 
-    Why it is not, though wanted: empty if all is well.
+    Return the reason if tracing was asked for and is not possible, else an empty text.
     """
     global _tracer  # noqa: PLW0603  # one for the process, as the standard variables are
     if not wanted() or _tracer is not None:
@@ -53,21 +53,21 @@ def configure(part: str) -> str:
         return "OTEL_* asks for traces, but they are not installed: pip install 'sitemapd[otel]'"
     name = os.environ.get("OTEL_SERVICE_NAME", "sitemapd")
     resource = Resource.create({"service.name": name, "sitemapd.part": part})
-    provider = TracerProvider(resource=resource)  # which sends what it has at exit
+    provider = TracerProvider(resource=resource)  # sends queued spans at exit
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     _tracer = provider.get_tracer("sitemapd")
     return ""
 
 
 def on() -> bool:
-    """Whether this process is traced."""
+    """True if this process is traced."""
     return _tracer is not None
 
 
 def serving(headers: Mapping[str, str], route: str) -> AbstractContextManager[None]:
-    """The span of a request; it goes on the trace that the sender names.
+    """The span of a request; it continues the trace that the sender names.
 
-    CloudEvents may carry that as an extension, which is a header of its own (CloudEvents
+    CloudEvents may carry the trace as an extension, in a header of its own (CloudEvents
     Distributed Tracing 1.0).
     """
     if _tracer is None:
@@ -78,7 +78,7 @@ def serving(headers: Mapping[str, str], route: str) -> AbstractContextManager[No
 
 
 def traced(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Each call of a function as a span, if a trace is going on."""
+    """Decorate a function: each call within a trace is a span."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -105,7 +105,7 @@ def carry() -> str:
 
 
 def note(attributes: Mapping[str, object]) -> None:
-    """Add to the current span what is not None."""
+    """Add the attributes that are not None to the current span."""
     if _tracer is not None:
         from opentelemetry.trace import get_current_span
 
@@ -118,15 +118,15 @@ def note(attributes: Mapping[str, object]) -> None:
 def in_log(
     _logger: object, _method: str, line: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """A processor of structlog: which trace a line belongs to."""
+    """Add the ids of the current trace and span to a log line (a processor of structlog)."""
     if _tracer is not None and (context := carry()):
         line["trace_id"], line["span_id"] = context.split("-")[1:3]
     return line
 
 
 class Trail:
-    """What one site's worker has decided and not published yet, so that a publish can say whose
-    trace it ends: as the child of one batch, linked to several.
+    """Traces of the batches that one site's worker has decided and not published yet, so that the
+    span of a publish pass is the child of one batch, or linked to several.
     """
 
     def __init__(self, site: str) -> None:
@@ -134,7 +134,7 @@ class Trail:
         self._decided: list[str] = []
 
     def deciding(self, traces: Iterable[str]) -> AbstractContextManager[None]:
-        """The span of a batch whose events came with these contexts; empty: with none."""
+        """The span of a batch whose events came with these contexts (empty text: none)."""
         return _NOTHING if _tracer is None else self._deciding(_tracer, [*traces])
 
     @contextmanager
@@ -145,13 +145,13 @@ class Trail:
             self._decided = [*self._decided[1 - MOST_LINKS :], carry()]
 
     def publishing(self) -> AbstractContextManager[None]:
-        """The span of a pass over what was decided here; nothing if nothing was."""
+        """The span of a publish pass over these batches; no span if there are none."""
         if _tracer is None or not self._decided:
             return _NOTHING
         return _span(_tracer, "publish", {"sitemapd.site": self._site}, self._decided)
 
     def end(self) -> None:
-        """All of it is published."""
+        """Forget the batches, which are all published."""
         self._decided.clear()
 
 
@@ -166,7 +166,7 @@ def _span(
 ) -> Iterator[None]:
     """A span: the child of its only cause, linked to several; without `causes`, of the current one.
 
-    An error leaves its class and nothing it says, which may be what somebody sent.
+    Of an error only the class is recorded: its message may hold data of a sender.
     """
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, SpanKind, StatusCode, get_current_span
@@ -190,7 +190,7 @@ def _span(
 
 
 def _context(traceparent: str) -> Context:
-    """What a traceparent says; an empty context if nothing that can be read."""
+    """The context of a traceparent; an empty one if it cannot be read."""
     from opentelemetry import context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

@@ -1,3 +1,3 @@
-"""The HTTP interface that accepts events, and the console; nothing that applies or publishes them
+"""The HTTP interface that accepts events, and the console. No code that applies or publishes events
 (worker).
 """

@@ -1,4 +1,4 @@
-"""Where the webhook is put together: settings in, a WSGI application out."""
+"""Assembly of the webhook: settings in, a WSGI application out."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ from webhook.views.websub_view import WebSubView
 from webhook.wakeups import Wakeups
 
 REDIS_TIMEOUT_S = 1.0
-"""Senders give up after 5 s (RELIABILITY 3); an answer must come within 3 s."""
+"""Seconds. Senders give up after 5 s (RELIABILITY 3); a response must arrive within 3 s."""
 
 
 class _Request(Request):
-    """A request whose query may hold any bytes, as its path may: Werkzeug 3 raises for some."""
+    """A request whose query may hold any bytes, as its path may; Werkzeug 3 raises for some of
+    them.
+    """
 
     @cached_property
     def args(self) -> ImmutableMultiDict[str, str]:
@@ -41,9 +43,9 @@ class _Request(Request):
 def create_app(
     settings: Settings, client: redis.Redis | None = None, refusals: RejectionLog | None = None
 ) -> Flask:
-    """The webhook for `settings`; `client` replaces the connection to `settings.redis_url`.
+    """Return the webhook for `settings`; `client` replaces the connection to `settings.redis_url`.
 
-    What is refused is noted for the administrator by `refusals`, if there are any.
+    `refusals`, if given, notes refused requests for the administrator.
     """
     if client is None:
         client = connect(settings.redis_url, REDIS_TIMEOUT_S)
@@ -55,7 +57,7 @@ def create_app(
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     responses.install(app, refusals.note if refusals else None)
     RequestMetrics(client).attend(app)
-    languages.load()  # 0.2 s, which no sender should wait for
+    languages.load()  # takes 0.2 s, which no request should wait for
 
     tenants, gate = Tenants(settings, client), Gate()
     waker = Wakeups(settings.redis_url)

@@ -1,9 +1,9 @@
-"""Who sent this? Bytes and headers in, a verified sender or UnauthorizedError out, nothing else.
+"""Authenticate a request: bytes and headers in, a verified sender or UnauthorizedError out.
 
-Standard Webhooks 1.0.0 signatures (HMAC-SHA256 over `id.timestamp.body`), or a Bearer token where
-a sender can do no better. A request that carries a signature is judged by it alone. Digests and
-tokens are compared as bytes in constant time; every failure has the same answer, and a site that
-does not exist takes the same path with keys nobody knows (RELIABILITY T1-T5).
+Accepts Standard Webhooks 1.0.0 signatures (HMAC-SHA256 over `id.timestamp.body`), or a Bearer token
+for senders that cannot sign. A request that carries a signature is judged by the signature alone.
+Digests and tokens are compared as bytes in constant time; every failure has the same response, and
+a site that does not exist takes the same path with random keys (RELIABILITY T1-T5).
 """
 
 from __future__ import annotations
@@ -19,30 +19,36 @@ from shared.config.cms_connections import fingerprint
 from webhook.problems import RefusedError, UnauthorizedError
 
 TOLERANCE_S = 300
-"""How far the sender's clock may be from ours, in both directions (RELIABILITY T2)."""
+"""Largest difference between the sender's clock and ours, in seconds, in both directions
+(RELIABILITY T2).
+"""
 
 MAX_SIGNATURES = 16
 
-# Without full stops: `a.1` and `1` could otherwise be read as `a` and `1.1` (Standard Webhooks).
+# No full stops: `a.1` and `1` could otherwise be read as `a` and `1.1` (Standard Webhooks).
 DELIVERY = re.compile(r"[!-\-/-~]{1,256}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _BEARER = re.compile(r"bearer +([!-~]+) *", re.IGNORECASE)
 
 
 class Credentials(NamedTuple):
-    """What a site's senders know: raw signing keys that are valid now, and tokens."""
+    """The credentials of a site's senders: raw signing keys that are valid now, and tokens."""
 
     keys: Sequence[bytes]
     tokens: Sequence[bytes]
 
 
 STRANGER = Credentials((secrets.token_bytes(32),), (secrets.token_hex(32).encode(),))
-"""Stands in for a site that does not exist, so that its refusal takes the same time."""
+"""Random credentials in place of those of a site that does not exist, so that its refusal takes the
+same time.
+"""
 
 
 class Sender(NamedTuple):
-    """A verified sender: `by` is `signature` or `token`, `delivery` its id of this delivery, `key`
-    the fingerprint of the secret that verified it, or `token`.
+    """A verified sender.
+
+    `by` is `signature` or `token`, `delivery` the sender's id of this delivery, `key` the
+    fingerprint of the secret that verified it, or `token`.
     """
 
     by: str
@@ -51,11 +57,11 @@ class Sender(NamedTuple):
 
 
 def verify(headers: Mapping[str, str], body: bytes, credentials: Credentials, now: float) -> Sender:
-    """The sender of `body`; names of `headers` in lower case, `now` in seconds since 1970.
+    """Return the sender of `body`; names of `headers` in lower case, `now` in seconds since 1970.
 
-    UnauthorizedError for everything forged, malformed or missing; RefusedError `stale` where the
-    signature is right and only its time is not; RefusedError `malformed` for an unusable
-    webhook-id beside a right token.
+    Raises UnauthorizedError for missing, malformed or wrong credentials, RefusedError `stale` if
+    the signature is valid but its time is not, and RefusedError `malformed` for an unusable
+    webhook-id beside a valid token.
     """
     if "webhook-signature" in headers:
         return _signed(headers, body, credentials.keys or STRANGER.keys, now)
@@ -75,7 +81,7 @@ def check_token(headers: Mapping[str, str], credentials: Credentials) -> None:
 
 
 def bearer(headers: Mapping[str, str]) -> bytes:
-    """The Bearer token of the request; UnauthorizedError without one."""
+    """Return the Bearer token of the request. Raises UnauthorizedError if there is none."""
     given = _BEARER.fullmatch(headers.get("authorization", ""))
     if given is None:
         raise UnauthorizedError("credentials-missing")
@@ -98,9 +104,10 @@ def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now:
 
 
 def check_age(signed: float, now: float) -> None:
-    """RefusedError `stale` for what was signed too long ago or ahead (seconds since 1970).
+    """Raise RefusedError `stale` if `signed` is more than TOLERANCE_S from `now` (both in seconds
+    since 1970).
 
-    Asked once the signature is right: only who knows the key is told more than others.
+    Call it only after the signature was verified: only a holder of the key learns the reason.
     """
     skew = signed - now
     if abs(skew) > TOLERANCE_S:
@@ -109,7 +116,7 @@ def check_age(signed: float, now: float) -> None:
 
 
 def _digests(header: str) -> Iterable[bytes]:
-    """The `v1` digests of a signature header, those that cannot be read left out."""
+    """Yield the `v1` digests of a signature header; skip those that cannot be decoded."""
     for signature in header.split(" ", MAX_SIGNATURES)[:MAX_SIGNATURES]:
         scheme, _, encoded = signature.partition(",")
         if scheme == "v1":
@@ -120,5 +127,5 @@ def _digests(header: str) -> Iterable[bytes]:
 
 
 def any_equal(given: Sequence[bytes], known: Sequence[bytes]) -> bool:
-    """Whether any of `given` is one of `known`; all are compared, whatever is found."""
+    """Return True if any of `given` equals one of `known`; always compares all of them."""
     return sum(hmac.compare_digest(one, other) for one in given for other in known) > 0

@@ -1,6 +1,7 @@
-"""Log refusals that come in masses once: unsigned requests must not fill the disk (F29).
+"""Throttle the log lines of refusals: a flood of unsigned requests must not fill the disk (F29).
 
-Of each kind the first few within some seconds have a line of their own, the others one together.
+The first SINGLY refusals of each kind within WINDOW_S get a line of their own, the others one line
+together.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Callable, Hashable
 
 WINDOW_S = 10.0
 SINGLY = 10
-"""Lines of one kind in WINDOW_S that are written one by one."""
+"""Lines of one kind within WINDOW_S (seconds) that are logged one by one."""
 MOST_KINDS = 256
 _REST = "other"
 
 
 class LogThrottle:
-    """Counts what is refused, by kind. `tell` gets a kind and how many more there were."""
+    """Counts refusals by kind. `tell` gets a kind and the number of further refusals of it."""
 
     def __init__(
         self, tell: Callable[[Hashable, int], None], window_s: float = WINDOW_S
@@ -28,14 +29,17 @@ class LogThrottle:
         self._until = 0.0
 
     def singly(self, kind: Hashable) -> bool:
-        """Whether one more of `kind` has a line of its own; raises nothing, waits for nothing."""
+        """Return True if one more refusal of `kind` gets a line of its own; raises nothing, never
+        waits.
+        """
         with self._lock:
             told = self._due()
             if kind not in self._counts and len(self._counts) >= MOST_KINDS:
                 kind = _REST
             self._counts[kind] = count = self._counts.get(kind, 0) + 1
             if count == SINGLY + 1:
-                # Told in the end although nothing more comes; a daemon: it holds up no process.
+                # The count is reported even if no further refusal comes; a daemon timer does not
+                # delay the exit.
                 timer = threading.Timer(max(0.0, self._until - time.monotonic()) + 0.01, self.flush)
                 timer.daemon = True
                 timer.start()
@@ -43,7 +47,7 @@ class LogThrottle:
         return count <= SINGLY
 
     def flush(self) -> None:
-        """Tell what was counted, if its time is over."""
+        """Report the counts if the window is over."""
         with self._lock:
             told = self._due()
         self._say(told)

@@ -1,7 +1,7 @@
-"""What the webhook answers when it refuses: RFC 9457 problems from one closed list, no framework.
+"""Refusals of the webhook: RFC 9457 problems from one closed list, without a framework.
 
-A problem says what to do and carries a request id; never a trace, a body or a secret
-(RELIABILITY 2).
+A problem says what to do and carries a request id; never a trace, a body or a secret (RELIABILITY
+2).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from shared.errors import Fault, SitemapdError
 TYPE = "urn:sitemapd:problem:"
 RETRY_AFTER_S = 5
 CLOSED_S = 60
-"""When a sender is to come again to a site that an administrator has closed."""
+"""Retry-After, in seconds, for a site that an administrator has closed."""
 MAX_FAULTS = 100
-"""Faults listed in one answer; a sender with more has the same one everywhere."""
+"""Faults listed in one response; a sender with more than that repeats the same one."""
 
 
 class Problem(NamedTuple):
-    """One kind of refusal: its HTTP status and what it is called."""
+    """One kind of refusal: its HTTP status and its title."""
 
     status: int
     title: str
@@ -49,13 +49,14 @@ PROBLEMS = {
     "inbox-full": Problem(503, "Too many events are waiting"),
     "closed": Problem(503, "An administrator has closed this site to events for a while"),
 }
-"""Every code a sender can meet. `internal` is listed, and a fault of ours whenever it is sent."""
+"""Every code a sender can receive. `internal` is listed, but always indicates a bug in sitemapd."""
 
 
 class RefusedError(SitemapdError):
     """The request is refused; `code` is one of PROBLEMS.
 
-    `reason` tells the log more than the sender may know, `headers` go into the answer.
+    `reason` is for the log and may tell more than the sender may know; `headers` are added to the
+    response.
     """
 
     def __init__(
@@ -73,7 +74,9 @@ class RefusedError(SitemapdError):
 
 
 class UnauthorizedError(RefusedError):
-    """The sender is not known, with the same answer whatever was wrong (RELIABILITY T1, T5)."""
+    """The sender is not authenticated; the response is the same for every cause (RELIABILITY T1,
+    T5).
+    """
 
     DETAIL = (
         "sign the request (Standard Webhooks) with a secret of this site, or send a token of it as"
@@ -81,14 +84,14 @@ class UnauthorizedError(RefusedError):
     )
 
     def __init__(self, reason: str, detail: str = DETAIL) -> None:
-        """`detail` depends on what was asked alone, never on what was wrong."""
+        """`detail` depends only on the request's address, never on the cause."""
         super().__init__("unauthorized", detail, reason=reason)
 
 
 def document(
     code: str, detail: str, request_id: str, faults: Iterable[Fault] = ()
 ) -> dict[str, object]:
-    """The problem as an RFC 9457 document."""
+    """Return the problem as an RFC 9457 document."""
     status, title = PROBLEMS[code]
     found: dict[str, object] = {
         "type": TYPE + code,

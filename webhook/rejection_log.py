@@ -1,12 +1,13 @@
-"""What was refused at the door, noted for the administrator and for nobody else.
+"""Note refused requests for the administrator.
 
-A refusal leaves no state (RELIABILITY 2): nothing that decides anything is written, and what is
-noted is bounded whatever comes (T13). Each process notes MOST_NOTES a second, from a thread of its
-own and in one round trip, into a stream that keeps REFUSED of them and pushes out nothing else; the
-rest is only counted. So 10,000 refused requests a second cost Redis one flush of its log a second,
-and a sender that is not refused nothing. Who was not let in is noted by code and reason alone, for
-all else is the stranger's to choose (T1, T28); a body, a secret, a token or a signature never
-(T30). A Redis that does not answer loses the notes of that second, and nothing else (F20).
+A refusal leaves no state (RELIABILITY 2): no key that decides anything is written, and the notes
+are bounded under any load (T13). Each process writes MOST_NOTES a second, from a thread of its own
+and in one round trip, to a stream that keeps REFUSED entries and evicts nothing else; further
+refusals are only counted. So 10,000 refused requests a second cost Redis one flush of its log a
+second, and cost accepted senders nothing. Of an unauthenticated request only code and reason are
+noted, since an attacker chooses everything else (T1, T28); a body, a secret, a token or a signature
+is never noted (T30). If Redis does not answer, the notes of that second are lost, and nothing else
+(F20).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ EVERY_S = 1.0
 MOST_FAULTS = 5
 _LONGEST = 300
 _TIMEOUT_S = 1.0
-_PULSE_S = 26 * 3600  # as count.lua has it
+_PULSE_S = 26 * 3600  # as in count.lua
 _TOLD = ("code", "reason", "status", "request", "source", "delivery")
 _STRANGER = ("code", "reason", "status", "request")
 _STRANGERS = frozenset({"unauthorized", "stale"})
@@ -42,13 +43,15 @@ Note = dict[str, Any]
 
 
 class RejectionLog:
-    """Notes refusals of configured sites from one daemon thread, which starts with the first.
+    """Notes refusals of configured sites from one daemon thread, which starts with the first
+    refusal.
 
-    Not before: a server may fork after the application was made, and threads do not survive that.
+    Not earlier: a server may fork after the application was made, and threads do not survive a
+    fork.
     """
 
     def __init__(self, settings: Settings, every_s: float = EVERY_S) -> None:
-        """`every_s` is how long it waits after it has written, in seconds."""
+        """`every_s` is the pause after each write, in seconds."""
         self._redis_url, self._every_s = settings.redis_url, every_s
         self._sites = frozenset(settings.sites)
         self._lock = threading.Lock()
@@ -58,8 +61,10 @@ class RejectionLog:
         self._thread: threading.Thread | None = None
 
     def note(self, site: str | None, known: Mapping[str, Any]) -> None:
-        """A request to `site` was refused, and this is `known` of it; raises nothing, waits for
-        nothing. Sites that are not configured are not noted.
+        """Note the refusal of a request to `site` with the facts `known`; raises nothing, never
+        waits.
+
+        Refusals of sites that are not configured are not noted.
         """
         if site not in self._sites or site is None:
             return
@@ -83,18 +88,18 @@ class RejectionLog:
             time.sleep(self._every_s)
 
     def flush(self, client: redis.Redis) -> None:
-        """Write what was noted since the last time, in one round trip; raises nothing."""
+        """Write the notes since the last flush in one round trip; raises nothing."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
             notes, self._notes = self._notes, {}
         try:
             _write(client, counts, notes)
         except StoreError as error:
-            _LOG.warning("refusals not noted", reason=str(error), lost=counts.total())
+            _LOG.warning("refusals not recorded", reason=str(error), lost=counts.total())
 
 
 def told(known: Mapping[str, Any]) -> Note:
-    """What is noted of a refusal: of a stranger's by far the least."""
+    """Return the note of a refusal; of an unauthenticated request only the fields in _STRANGER."""
     wanted = _STRANGER if known.get("code") in _STRANGERS else _TOLD
     note: Note = {name: _short(known[name]) for name in wanted if known.get(name) is not None}
     if wanted is _TOLD and (faults := known.get("faults")):
@@ -106,14 +111,18 @@ def told(known: Mapping[str, Any]) -> Note:
 
 
 def _short(value: Any) -> Any:
-    """Never much, and never half of a surrogate pair, which no store takes."""
+    """Return a text cut to _LONGEST characters, without half surrogate pairs, which Redis does not
+    take.
+    """
     if not isinstance(value, str):
         return value
     return value[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 def _chosen(notes: Mapping[tuple[str, str], list[Note]]) -> Iterator[tuple[str, Note]]:
-    """MOST_NOTES of them, of each kind in turn: an attack hides no other sender's trouble."""
+    """Yield MOST_NOTES notes, of each kind in turn: a flood does not hide the faults of another
+    sender.
+    """
     turns = zip_longest(*([(site, note) for note in of] for (site, _), of in notes.items()))
     return islice((each for each in chain.from_iterable(turns) if each), MOST_NOTES)
 

@@ -1,6 +1,5 @@
-"""How long deliveries take to be answered and what becomes of them: counted here, stored each
-second by a thread of its own, so that no delivery waits for it. And the span of each, where traces
-are wanted.
+"""Response times and outcomes of deliveries: counted in memory, stored each second by a thread of
+its own, so that no delivery waits for it. Also the span of each delivery, if tracing is on.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ _OF_STATUS = {
 
 
 class RequestMetrics:
-    """Counts by site, on their way to Redis."""
+    """Counters of one process by site, flushed to Redis."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._tally, self._client = CounterBuffer(), client
         self._due = threading.Event()
 
     def attend(self, app: Flask) -> None:
-        """Be there when a delivery comes and when it is answered."""
+        """Measure the deliveries of `app`."""
         app.extensions[_NAME] = self
         app.before_request(self._begin)
         app.after_request(self._end)
         app.teardown_request(self._leave)
 
     def flush(self) -> None:
-        """Store what was counted. StoreError: it is kept."""
+        """Store the counts. Raises StoreError; the counts are kept then."""
         self._tally.flush(self._client)
 
     def _begin(self) -> None:
@@ -78,18 +77,18 @@ class RequestMetrics:
         self._due.set()
 
     def start(self) -> None:
-        """Store what is counted, a second later at most, for as long as this process lives."""
+        """Start the thread that stores the counts, at most FLUSH_S (seconds) late."""
         threading.Thread(target=self._run, name="measuring", daemon=True).start()
 
     def _run(self) -> None:
         while True:
             self._due.wait()
-            time.sleep(FLUSH_S)  # what else comes meanwhile goes along
+            time.sleep(FLUSH_S)  # collects further counts
             self._due.clear()
             try:
                 self.flush()
             except StoreError:
-                self._due.set()  # kept, and sent when Redis is back; requests log that it is gone
+                self._due.set()  # kept, and sent when Redis answers again; requests log its failure
 
 
 def _answer(status: int) -> str:
@@ -101,6 +100,6 @@ def _answer(status: int) -> str:
 
 
 def of(app: Flask) -> RequestMetrics:
-    """What measures the deliveries of `app`."""
+    """Return the RequestMetrics of `app`."""
     found: RequestMetrics = app.extensions[_NAME]
     return found

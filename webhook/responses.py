@@ -1,7 +1,7 @@
-"""How the webhook answers: JSON always, a request id, problems for errors, one log line each.
+"""Responses of the webhook: JSON, a request id, problems for errors, one log line per request.
 
-The log says who, what, why and how long; never a body, a token, a secret or a signature
-(RELIABILITY T30).
+The log line holds sender, action, reason and duration; never a body, a token, a secret or a
+signature (RELIABILITY T30).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from webhook.problems import PROBLEMS, RETRY_AFTER_S, RefusedError, document
 _LOG = logs.logger("webhook")
 
 _OF_STATUS = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "media-type"}
-"""What the framework refuses by itself; redirects it would send count as unknown addresses."""
+"""Problem codes for the framework's own refusals; its redirects count as unknown addresses."""
 
 
 def answer(value: object, status: int = 200) -> Response:
-    """`value` as JSON."""
+    """Return `value` as a JSON response."""
     text = json.dumps(value, separators=(",", ":"))
     return Response(text, status, content_type="application/json")
 
 
 def headers() -> dict[str, str]:
-    """The headers of this request, names in lower case."""
+    """Return the headers of this request, names in lower case."""
     return {name.lower(): value for name, value in request.headers}
 
 
@@ -45,7 +45,7 @@ def note(**facts: object) -> None:
 
 
 Refused = Callable[[str | None, Mapping[str, Any]], None]
-"""Told of every refusal: the site its address names, and what is known of it."""
+"""Called for every refusal with the site in the address and the known facts."""
 
 
 def install(app: Flask, refused: Refused | None = None) -> None:
@@ -64,7 +64,9 @@ def _begin() -> None:
 
 def _repeated(kind: Hashable, more: int) -> None:
     status, code, site, source = kind if isinstance(kind, tuple) else (kind, "", "", "")
-    _LOG.info("answered alike", status=status, code=code, site=site, source=source, more=more)
+    _LOG.info(
+        "equal answers not logged", status=status, code=code, site=site, source=source, more=more
+    )
 
 
 def _end(refused: Refused | None, repeats: LogThrottle, response: Response) -> Response:
@@ -76,7 +78,7 @@ def _end(refused: Refused | None, repeats: LogThrottle, response: Response) -> R
     kind = (status, *(facts.get(name, "") for name in ("code", "site", "source")))
     if status < 400 or repeats.singly(kind):
         _LOG.info("answered", request_id=g.request_id, status=status, ms=ms, **facts)
-    # What a hub did not sign is refused without a word (webhook/views/cms_hook_view.py).
+    # Unsigned requests of a hub are ignored with status 200 (webhook/views/cms_hook_view.py).
     turned_away = response.status_code >= 400 or g.facts.get("code") == "unauthorized"
     if refused is not None and turned_away and request.method == "POST":
         known = {"request": g.request_id, "status": response.status_code, **g.facts}
@@ -85,7 +87,7 @@ def _end(refused: Refused | None, repeats: LogThrottle, response: Response) -> R
 
 
 def _refuse(error: Exception) -> Response:
-    """Any exception as a problem; one that is not ours is a fault, logged with its trace."""
+    """Return the problem for an exception; one that is not ours is logged with its trace."""
     if isinstance(error, RefusedError):
         return _problem(error.code, str(error), error.reason, headers=error.headers)
     if isinstance(error, InvalidError):
@@ -101,7 +103,7 @@ def _refuse(error: Exception) -> Response:
         code = _OF_STATUS.get(status, "not-found" if status < 400 else "malformed")
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}
         return _problem(code, "", f"http {status}", headers=allow)
-    _LOG.error("fault", request_id=g.request_id, exc_info=error)
+    _LOG.error("internal error", request_id=g.request_id, exc_info=error)
     return _problem("internal", "", type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""The configured sites, each with what its requests need, and the gate before their store."""
+"""Configured sites with the objects their requests need, and the circuit breaker of their store."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ PAUSE_S = 0.5
 
 
 class Gate:
-    """Lets requests through to Redis, and none for PAUSE_S after it failed to answer.
+    """Lets requests through to Redis, and none for PAUSE_S (seconds) after Redis failed to answer.
 
-    A frozen Redis costs a request its whole timeout. Without a pause, the last of ten requests
-    that wait for one thread would wait ten timeouts (RELIABILITY N5: an answer within 3 s).
+    A Redis that hangs costs each request its whole timeout. Without a pause, the last of ten
+    requests that wait for one thread would wait ten timeouts (RELIABILITY N5: a response within 3
+    s).
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,9 @@ class Gate:
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """Run commands; StoreDownError if Redis does not answer, or did not a moment ago."""
+        """Run commands. Raises StoreDownError if Redis does not answer, or failed to within PAUSE_S
+        before.
+        """
         if time.monotonic() < self._closed_until:
             raise StoreDownError("Redis did not answer a moment ago")
         try:
@@ -55,7 +58,7 @@ class Tenant:
     inspector: Inspector
 
     def credentials(self, now: float) -> Credentials:
-        """What the site's senders know at `now`, in seconds since 1970."""
+        """Return the credentials that are valid at `now`, in seconds since 1970."""
         moment = datetime.fromtimestamp(now, UTC)
         keys = [key for secret in self.site.secrets if (key := secret.key(moment)) is not None]
         return Credentials(keys, self.tokens)
@@ -79,10 +82,12 @@ class Tenants:
 
     @property
     def names(self) -> list[str]:
-        """Every configured site."""
+        """Names of the configured sites."""
         return list(self._tenants)
 
     def find(self, name: str, now: float) -> tuple[Tenant | None, Credentials]:
-        """The site and what its senders know; for an unknown one what nobody knows."""
+        """Return the site and its credentials at `now` (seconds since 1970); for an unknown site
+        None and random credentials.
+        """
         tenant = self._tenants.get(name)
         return tenant, STRANGER if tenant is None else tenant.credentials(now)

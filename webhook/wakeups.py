@@ -1,7 +1,8 @@
-"""Wake-ups: one Celery message for a site that slept, never in the way of an answer.
+"""Wake-ups: one Celery message for a site without an awake worker, sent without delaying a
+response.
 
-Not guaranteed: a wake-up is dropped when the broker is away or too many wait. The events are safe
-in the inbox by then, and the sweep finds every site with work left (DESIGN 3).
+Not guaranteed: a wake-up is dropped if the broker does not answer or too many wait. The events are
+already in the inbox, and the sweep finds every site with work left (DESIGN 3).
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def _sender(redis_url: str) -> Celery:
 
 
 class Wakeups:
-    """Sends wake-ups from one daemon thread, which starts with the first of them.
+    """Sends wake-ups from one daemon thread, which starts with the first wake-up.
 
-    Not before: a server may fork after the application was made, and threads do not survive that.
+    Not earlier: a server may fork after the application was made, and threads do not survive a
+    fork.
     """
 
     def __init__(self, redis_url: str) -> None:
@@ -45,7 +47,7 @@ class Wakeups:
         self._thread: threading.Thread | None = None
 
     def wake(self, site: str) -> None:
-        """Ask for a wake-up of `site`; returns at once and raises nothing."""
+        """Send a wake-up for `site` soon; returns at once and raises nothing."""
         if self._thread is None:
             self._start()
         try:

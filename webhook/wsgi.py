@@ -1,6 +1,6 @@
-"""The webhook as a WSGI server starts it: `granian --interface wsgi --factory webhook.wsgi:app`.
+"""WSGI entry point: `granian --interface wsgi --factory webhook.wsgi:app`.
 
-SITEMAPD_CONFIG names the configuration file (default: `sitemapd.toml` here).
+SITEMAPD_CONFIG names the configuration file (default: `sitemapd.toml` in the working directory).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from webhook.rejection_log import RejectionLog
 
 
 def app() -> Flask:
-    """The configured application.
+    """Return the configured application.
 
-    ConfigError or UnsafeStoreError where it must not run. A Redis that does not answer yet is no
-    reason not to start: `/readyz` and every event are answered 503 until it does.
+    Raises ConfigError, or UnsafeStoreError if Redis may lose events. Starts even if Redis does not
+    answer yet: `/readyz` and every event are answered 503 until it does.
     """
     configured = settings.load(Path(os.environ.get("SITEMAPD_CONFIG", settings.FILE)))
     logs.configure(level=configured.log_level, traced_as="web")

@@ -1,3 +1,3 @@
-"""The worker process and the Celery schedule, from the inbox to published files; nothing that
-accepts events (webhook).
+"""Worker process and Celery schedule, from the inbox to the published files. Accepting events
+belongs to webhook.
 """

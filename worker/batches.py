@@ -1,4 +1,4 @@
-"""Cut any iterable into lists of a bounded length."""
+"""Splitting of an iterable into lists of bounded length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:
-    """`items` in lists of `most`, the last one of what is left."""
+    """Yield `items` in lists of `most`; the last one may be shorter."""
     iterator = iter(items)
     while batch := list(islice(iterator, most)):
         yield batch

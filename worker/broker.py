@@ -1,8 +1,8 @@
-"""Take from Celery's queues the messages that sitemapd sends, and drop everything else.
+"""Filter for Celery's queues: pass the messages that sitemapd sends, and drop all others.
 
-Whoever can write into Redis can put anything there. kombu lets what is no message end the worker
-(RELIABILITY T25), and Celery logs a traceback for what it does not know: here each costs at most
-one line of the log, and is counted.
+Any client that can write to Redis can put arbitrary bytes there. Malformed messages would end a
+kombu worker (RELIABILITY T25), and Celery logs a traceback for an unknown message. Here each costs
+at most one log line, and is counted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from redis import exceptions
 from shared.logs import logger
 
 MOST_BYTES = 16_384
-"""What a message of ours weighs at most, many times over."""
+"""Maximum size of a message body in bytes, far above that of any sitemapd message."""
 
 dropped = Signal(name="dropped")
-"""Sent for each message that was dropped, with the `reason`."""
+"""Signal sent for each dropped message, with the `reason`."""
 
 _KOMBU = "kombu.transport.redis:Transport"
 _OWN = "worker.broker:Transport"
@@ -40,7 +40,7 @@ _counts: Counter[str] = Counter()
 
 
 def drop(reason: str) -> None:
-    """A message was taken out of its queue and is none of ours; `reason` holds nothing of it."""
+    """Count and log a message that is not one of sitemapd's; `reason` holds none of its bytes."""
     _counts[reason] += 1
     times = _counts[reason]
     if not times & (times - 1):
@@ -49,20 +49,20 @@ def drop(reason: str) -> None:
 
 
 class Channel(redis.Channel):
-    """A channel that outlives bytes which are no JSON."""
+    """A channel that survives bytes which are not JSON."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]  # not in kombu's stubs
         except _POPPED_NOTHING:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever the popped bytes lead to
+        except Exception as error:  # noqa: BLE001  # any error of the popped bytes
             drop(f"no message: {type(error).__name__}")
             return True
 
 
 class Transport(redis.Transport):
-    """kombu's transport, which outlives JSON that is no message."""
+    """kombu's transport, which survives JSON that is not a message."""
 
     Channel = Channel
 
@@ -76,13 +76,13 @@ class Transport(redis.Transport):
 
 
 class Consumer(CeleryConsumer):
-    """Celery's consumer, which gets messages of ours only."""
+    """Celery's consumer, restricted to the messages of sitemapd."""
 
     strategies: dict[str, Any]
     connection_errors: tuple[type[Exception], ...]
 
     def create_task_handler(self, *args: Any, **kwargs: Any) -> Any:
-        """What does one message."""
+        """Return the handler of one message."""
         handle = super().create_task_handler(*args, **kwargs)
 
         def do(message: Any) -> None:
@@ -96,7 +96,7 @@ class Consumer(CeleryConsumer):
 
 
 def strangeness(message: Any, tasks: Any) -> str:
-    """Why `message` is none that does one of `tasks`; empty if it is."""
+    """Return the reason why `message` is not a valid call of one of `tasks`; empty if it is."""
     headers, body = message.headers, message.body
     task = headers.get("task") if isinstance(headers, dict) else None
     if not isinstance(task, str) or task not in tasks:
@@ -118,7 +118,7 @@ def strangeness(message: Any, tasks: Any) -> str:
 
 
 def install(app: Celery) -> None:
-    """Have the worker of `app` take messages this way, and this process use these channels."""
+    """Install this consumer in the worker of `app`, and this transport in the process."""
     for name, of in transport.TRANSPORT_ALIASES.items():
         if of == _KOMBU:
             transport.TRANSPORT_ALIASES[name] = _OWN

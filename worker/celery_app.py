@@ -1,4 +1,4 @@
-"""The Celery application: its settings, its schedule."""
+"""The Celery application: settings and schedule."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ BROKER_TIMEOUT_S = 10.0
 
 
 def create_worker_app(settings: Settings) -> Celery:
-    """Celery for workers and the schedule; tasks are added by worker.tasks.
+    """Create the Celery application of workers and the schedule; worker.tasks adds the tasks.
 
-    Every setting that is not the default has its reason in DESIGN 9: messages only wake, so they
-    are acknowledged early, carry nothing worth keeping, and nothing is ever stored as a result.
+    DESIGN 9 gives the reason for every setting that is not the default: messages are wake-ups only,
+    so they are acknowledged early and carry no data, and no result is stored.
     """
     app = Celery(
         task_names.APP, broker=task_names.broker_url(settings.redis_url), set_as_current=False
     )
     app.conf.update(
         task_default_queue=task_names.QUEUE,
-        # Taken is done with: noting down and striking out each message would cost two flushes
-        # before every publish, for messages that may be lost anyway.
+        # no_ack: recording and deleting each message would cost two flushes before every publish,
+        # for messages that may be lost anyway.
         task_queues=[
             Queue(task_names.QUEUE, no_ack=True),
             Queue(task_names.RECONCILE_QUEUE, no_ack=True),
@@ -51,7 +51,7 @@ def create_worker_app(settings: Settings) -> Celery:
             "sweep": {
                 "task": task_names.SWEEP,
                 "schedule": task_names.SWEEP_S,
-                # A sweep that nobody took in time is of no use; the next one is coming.
+                # A late sweep is useless: the next one follows.
                 "options": {"expires": task_names.SWEEP_S},
             },
             "tidy": {

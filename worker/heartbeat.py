@@ -1,4 +1,4 @@
-"""The heartbeat of a worker: how it is doing goes out, what people want of it comes back."""
+"""Heartbeat of a worker: send its state, receive the state that an administrator wants."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ _log = logger("worker")
 
 
 class WorkDone(NamedTuple):
-    """What this process has done since it started: events settled, files written."""
+    """Work of this process since it started: events processed, files written."""
 
     events: int
     files: int
 
 
 class Heartbeat:
-    """Beats for the worker `name` in a thread of its own: a busy site must not make it look dead.
+    """Sends the heartbeats of the worker `name` from a thread of its own, so that a busy site does
+    not make it look dead.
 
-    What is wanted comes back with each beat: a change of mind about being quiet is passed on, and
-    to stop is SIGTERM, which finishes what is at hand.
+    Each heartbeat returns the wanted state. A change to quiet or back is passed on; `stop` sends
+    SIGTERM to this process, which finishes the work in progress.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class Heartbeat:
         work: Callable[[], WorkDone],
         on_quiet: Callable[[bool], None],
     ) -> None:
-        """`on_quiet` is told whether the worker is to be quiet, whenever that changes."""
+        """Create a heartbeat; `on_quiet` is called when the worker becomes quiet (True) or works
+        again (False).
+        """
         self._workers = WorkerRegistry(client)
         self._name, self._sites = name, tuple(sites)
         self._work, self._on_quiet = work, on_quiet
@@ -70,14 +73,17 @@ class Heartbeat:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing new may be begun; asked of the store the first time. StoreError."""
+        """Return True if the worker takes no new work; read from the store the first time.
+
+        Raises StoreError.
+        """
         if self._quiet is None:
             self._hear(self._workers.wanted(self._name))
         return bool(self._quiet)
 
     @contextmanager
     def at(self, site: str) -> Iterator[None]:
-        """This thread is busy with `site` meanwhile."""
+        """Record that this thread is busy with `site` within the block."""
         me = threading.get_ident()
         self._busy[me] = BusyThread(site=site, since=time.time())
         try:
@@ -86,30 +92,30 @@ class Heartbeat:
             self._busy.pop(me, None)
 
     def start(self, threads: int = 1) -> None:
-        """Begin to beat, for a worker of so many threads."""
+        """Start the heartbeats of a worker with so many `threads`."""
         self._threads = threads
         with self._hearing:
-            self._quiet = None  # whoever is told of it may only listen from now on
+            self._quiet = None  # `on_quiet` may not have been ready for a call before this
         self.loop.start(self.beat, SWEEP_S, farewell=True)
 
     def stop(self) -> None:
-        """Say once more that this worker lives, and that it is about to end."""
+        """Send a last heartbeat, which says that the worker is stopping, and end the loop."""
         self._stopping.set()
         self.loop.stop()
 
     def end(self) -> None:
-        """Be gone, after `stop`: the others need not wait until the last beat has faded."""
+        """Delete the worker's record, after `stop`, so that others need not wait for its expiry."""
         self.loop.join(REST_S)
         with suppress(StoreError):
             self._workers.forget(self._name)
 
     def beat(self) -> None:
-        """Say how this worker is doing, and do what is wanted. StoreError if nobody listens."""
+        """Send the state of this worker and apply the wanted one. Raises StoreError."""
         state = self._quiet
         wanted, self._offset = self._workers.beat(self._name, self._look())
         self._hear(wanted)
         if self._quiet != state and state is not None:
-            self._workers.beat(self._name, self._look())  # who asked is waiting for it
+            self._workers.beat(self._name, self._look())  # the administrator waits for it
 
     def _look(self) -> HeartbeatRecord:
         state: State = "working"
@@ -128,10 +134,10 @@ class Heartbeat:
     def _hear(self, wanted: Wish) -> None:
         with self._hearing:
             if wanted == "stop" and self.loop.started:
-                # Taken back first, or the next life of this worker would end of it as well.
+                # Withdrawn first, or the restarted worker would stop as well.
                 self._workers.want(self._name, "quiet" if self._quiet else "work")
                 if not self._stopping.is_set():
-                    _log.warning("asked to stop", worker=self._name)
+                    _log.warning("stop requested", worker=self._name)
                     os.kill(os.getpid(), signal.SIGTERM)
                 return
             quiet = wanted == "quiet"
@@ -144,7 +150,7 @@ class Heartbeat:
 
 
 def _resident() -> int | None:
-    """Bytes of memory that this process holds, None where there is no /proc."""
+    """Return the resident memory of this process in bytes, None without /proc."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

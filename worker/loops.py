@@ -1,8 +1,8 @@
-"""Supervised loops: all that a worker does again and again in the background.
+"""Supervised background loops of a worker.
 
-A loop catches whatever its work raises, logs it once per kind, tries again after a back-off and
-goes on with the rest; `worker/watchdog.py` reports every loop that fails, hangs or has ended. The
-work of a loop is divided into duties, a site or a part of one, that fail and rest one by one.
+A loop catches every exception of its work, logs it once per kind, retries after a back-off and
+continues with the rest; `worker/watchdog.py` reports every loop that fails, hangs or has ended. The
+work of a loop is divided into duties, a site or a part of one, that fail and back off separately.
 """
 
 from __future__ import annotations
@@ -20,57 +20,60 @@ from shared.logs import logger
 from shared.store.operations.loop_health import LoopTrouble
 
 HANG_S = 45.0
-"""Work that declares no progress for so long hangs: reported within 5 s, shown within a minute."""
+"""Seconds without progress after which work counts as hanging: reported within 5 s, displayed
+within a minute.
+"""
 
 FIRST_S = 2.0
 LONGEST_S = 300.0
 DOWN_S = 2.0
-"""Without Redis no back-off grows: all work goes on as soon as it is back."""
+"""Longest back-off in seconds while Redis is down, so that work resumes as soon as it is back."""
 
 _log = logger("loops")
 
 
 class Duty:
-    """One part of a loop's work; times without a comment are those of the monotonic clock."""
+    """One part of a loop's work; times without a comment are of the monotonic clock (s)."""
 
     def __init__(self, site: str, part: str) -> None:
         self.site, self.part = site, part
         self.failures, self.reason = 0, ""
         self.since = 0.0  # s since 1970
         self.not_before = 0.0
-        self.at: dict[int, float] = {}  # thread -> when it last got on
+        self.at: dict[int, float] = {}  # thread -> time of its last progress
 
 
 class Loop:
-    """One loop. Duties may be done by any thread, several at once."""
+    """One supervised loop. Duties may run in any thread, several at once."""
 
     def __init__(
         self, name: str, *, first_s: float = FIRST_S, longest_s: float = LONGEST_S,
         hang_s: float = HANG_S, rests: Mapping[Any, float] | None = None,
         clock: Callable[[], float] = time.monotonic, jitter: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
-        """The back-off begins with `first_s` and doubles up to `longest_s`; `rests` sets it for
-        errors of a kind. `hang_s` is how long work may go without progress. All in seconds;
-        `jitter` gives numbers in 0..1.
+        """Set the back-off: `first_s`, doubled after each failure up to `longest_s`.
+
+        `rests` gives the back-off for errors of a class. `hang_s` is the longest time without
+        progress. All are in seconds; `jitter` returns numbers in 0..1.
         """
         self.name, self.succeeded = name, time.time()
         self._first_s, self._longest_s, self._hang_s = first_s, longest_s, hang_s
         self._rests = rests or {}
         self._clock, self._jitter = clock, jitter
         self._duties: dict[tuple[str, str], Duty] = {}
-        self._at_work: dict[int, list[Duty]] = {}  # by thread, the outer first
+        self._at_work: dict[int, list[Duty]] = {}  # by thread, outermost first
         self._lock = threading.Lock()
         self._asked, self._stopping = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def due(self, site: str = "", part: str = "") -> bool:
-        """Whether that duty is not resting after a failure."""
+        """Return True unless the duty is backing off after a failure."""
         duty = self._duties.get((site, part))
         return duty is None or self._clock() >= duty.not_before
 
     @contextmanager
     def at(self, site: str = "", part: str = "") -> Iterator[None]:
-        """Do a duty: what is raised within is recorded, and goes no further."""
+        """Run a duty: an exception raised within is recorded and not raised further."""
         me = threading.get_ident()
         with self._lock:
             duty = self._duties.setdefault((site, part), Duty(site, part))
@@ -78,7 +81,7 @@ class Loop:
             self._at_work.setdefault(me, []).append(duty)
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # a loop outlives whatever its work raises
+        except Exception as error:  # noqa: BLE001  # a loop survives any error of its work
             self._failed(duty, error)
         else:
             self._succeeded(duty)
@@ -89,7 +92,7 @@ class Loop:
             self.progress()
 
     def progress(self) -> None:
-        """The calling thread gets on with what it does."""
+        """Record that the calling thread makes progress."""
         me, now = threading.get_ident(), self._clock()
         with self._lock:
             for duty in self._at_work.get(me, ()):
@@ -99,8 +102,10 @@ class Loop:
         self, step: Callable[[], object], pause_s: float, *, first_s: float = 0.0,
         farewell: bool = False,
     ) -> None:  # fmt: skip
-        """Take `step` after `first_s`, then every `pause_s` seconds; at once again if it gives
-        True, or if somebody asks. With `farewell` once more after `stop`.
+        """Run `step` after `first_s` seconds, then every `pause_s` seconds.
+
+        The next step follows at once if `step` returns True or `ask` is called. With `farewell` one
+        more step runs after `stop`.
         """
 
         def run() -> None:
@@ -111,7 +116,7 @@ class Loop:
                     break
                 again = self._step(step)
                 self._asked.wait(0.0 if again is True else self._pause_s(pause_s))
-                if not self.due():  # whoever asks does not shorten the back-off
+                if not self.due():  # `ask` does not shorten the back-off
                     self._stopping.wait(self._duties["", ""].not_before - self._clock())
             if farewell:
                 self._step(step)
@@ -125,31 +130,31 @@ class Loop:
         return None
 
     def ask(self) -> None:
-        """Take the next step now."""
+        """Run the next step now."""
         self._asked.set()
 
     def stop(self) -> None:
-        """Begin no step more."""
+        """Start no further step."""
         self._stopping.set()
         self._asked.set()
 
     def join(self, seconds: float) -> None:
-        """Wait so long for the thread to end."""
+        """Wait up to `seconds` for the thread to end."""
         if self._thread is not None:
             self._thread.join(seconds)
 
     @property
     def started(self) -> bool:
-        """Whether it has a thread."""
+        """True if the loop has a thread."""
         return self._thread is not None
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to stop."""
+        """True after `stop`."""
         return self._stopping.is_set()
 
     def troubles(self) -> list[LoopTrouble]:
-        """The duties that fail or hang, and the loop itself if its thread has ended."""
+        """Return the duties that fail or hang, and the loop itself if its thread has ended."""
         found, now = [], self._clock()
         thread = self._thread
         if thread is not None and not thread.is_alive() and not self._stopping.is_set():
@@ -175,7 +180,7 @@ class Loop:
         })  # fmt: skip
 
     def _pause_s(self, pause_s: float) -> float:
-        """Until the next step: sooner than `pause_s` if a duty has rested by then."""
+        """Return the seconds until the next step: less than `pause_s` if a back-off ends sooner."""
         now = self._clock()
         with self._lock:
             rests = [duty.not_before - now for duty in self._duties.values() if duty.failures]
@@ -192,7 +197,7 @@ class Loop:
         rest = min(DOWN_S, rest) if isinstance(error, StoreDownError) else rest
         duty.not_before = self._clock() + rest * (1 + self._jitter() / 4)
         if known and duty.failures & (duty.failures - 1):
-            return  # said before; and again at 2, 4, 8 times
+            return  # logged before; again at 2, 4, 8 times
         said = {"site": duty.site, "part_of_it": duty.part, "times": duty.failures}
         said = {name: value for name, value in said.items() if value}
         if isinstance(error, SitemapdError):
@@ -204,14 +209,14 @@ class Loop:
 
     def _succeeded(self, duty: Duty) -> None:
         if duty.failures:
-            _log.info("loop works again", loop=self.name, site=duty.site, times=duty.failures)
+            _log.info("loop recovered", loop=self.name, site=duty.site, times=duty.failures)
         duty.failures, duty.reason, duty.since, duty.not_before = 0, "", 0.0, 0.0
         if not duty.site:
             self.succeeded = time.time()
 
 
 def _where(thread: int) -> str:
-    """The line that a thread is at."""
+    """Return the source line at which a thread is."""
     frame = sys._current_frames().get(thread)
     if frame is None:
         return "in a thread that has ended"

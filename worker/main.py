@@ -1,4 +1,4 @@
-"""`python -m worker.main`: one worker process, or the schedule."""
+"""Command `python -m worker.main`: one worker process, or the Celery schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ THREADS = 4
 
 
 def main() -> None:
-    """Run until SIGTERM; what is at hand is finished first."""
+    """Run until SIGTERM; batches in progress are finished first."""
     parser = argparse.ArgumentParser(description="sitemapd worker")
     parser.add_argument("--config", type=Path, required=True, help="sitemapd.toml")
     parser.add_argument("--schedule", action="store_true", help="run the schedule, not a worker")
@@ -29,10 +29,10 @@ def main() -> None:
     logs.configure(level=settings.log_level, traced_as="worker", streams=True)
     app = create_worker_app(settings)
     if options.schedule:
-        # Kept in memory: both tasks may run at any time, so nothing is worth remembering.
+        # In memory: both tasks may run at any time, so there is no schedule state to keep.
         app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
         return
-    # Loaded here: the schedule needs none of it, and starts in half the time.
+    # Imported late: the schedule does not need these, and starts in half the time.
     from worker.runtime import Runtime, consumer_name
     from worker.tasks import register, soon
 

@@ -1,7 +1,7 @@
-"""All sites of one worker process: a pump each, the sweep that finds forgotten work, a heartbeat.
+"""Sites of one worker process: inbox consumers, the sweep for missed work, the heartbeat.
 
-Wake-ups may be lost, doubled or late, and the schedule may be dead: the sweep runs inside every
-worker too, and does the work itself instead of sending messages.
+Wake-ups may be lost, doubled or late, and the schedule may be down: each worker therefore also runs
+the sweep itself, and the sweep does the work directly instead of sending messages.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ from worker.watchdog import Watchdog
 
 REDIS_TIMEOUT_S = 10.0
 LATE_S = 0.5
-"""A wake-up takes milliseconds: an event that nobody has taken up by then has lost its own."""
+"""Seconds after which the wake-up of a waiting event counts as lost (it takes milliseconds)."""
 SLICE_S = 1.0
-"""How long a sweep stays with one site while others may wait."""
+"""Seconds that a sweep spends on one site before it turns to the next."""
 
 _log = logger("worker")
 
 
 def consumer_name() -> str:
-    """Of the worker of this process: the same after a restart, so that it finds what it was given
-    before.
+    """Return the consumer name of this process: the same after a restart, so that the worker finds
+    the events it held before.
     """
     return os.environ.get("SITEMAPD_CONSUMER") or socket.gethostname()
 
 
 class Companion(Protocol):
-    """What a worker does besides events, in a thread of its own."""
+    """A background service of a worker, with a thread of its own."""
 
     loop: Loop
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
 
     def stop(self) -> None:
-        """Come to an end soon."""
+        """Ask the thread to end soon."""
 
 
 class Runtime:
-    """The pumps of every configured site, under the fixed name `consumer`.
+    """All sites of one worker process, under the fixed name `consumer`.
 
     The name must be the same after a restart, and no two processes may have it at once.
     """
@@ -75,10 +75,10 @@ class Runtime:
         *, reconciles: bool = True, on_resync: Callable[[str], None] | None = None,
         on_publish: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
-        """`reconciles` if it answers resyncs; `on_resync` is told of each, by default itself.
-
-        `on_publish` is told of a site that has search engines to be told of something; without it
-        this worker tells them.
+        """Create the services of a worker. With `reconciles` it carries out resync requests.
+        `on_resync` is called with the site of each new one; by default this worker reconciles.
+        `on_publish` is called with a site that may have pending notifications; by default this
+        worker notifies. `clock`: milliseconds since 1970.
         """
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer, self._history = consumer, int(settings.history_mb * 1024 * 1024)
@@ -125,10 +125,10 @@ class Runtime:
         self.watchdog = Watchdog(self._client, consumer, self.loops)
 
     def wake(self, site: str) -> None:
-        """There may be work for `site`."""
+        """Process what waits for `site`. Raises StoreError."""
         pump = self._pumps.get(site)
         if pump is None:
-            _log.warning("woken for a site that is not configured", site=site)
+            _log.warning("wake-up for an unknown site", site=site)
             return
         if not self._heart.quiet:
             with self._heart.at(site):
@@ -137,31 +137,32 @@ class Runtime:
                 self._published(site)
 
     def notify(self) -> None:
-        """There may be something to tell search engines."""
+        """Look for pending notifications now."""
         if self._notifier is not None:
             self._notifier.ask()
 
     def quiet(self) -> bool:
-        """Whether nothing new may be begun: an administrator wants it so."""
+        """Return True if this worker is quiet (takes no new work). Raises StoreError."""
         return self._heart.quiet
 
     def busy(self) -> bool:
-        """Whether some site is being worked on this moment."""
+        """Return True if an inbox consumer of this process is running."""
         return any(pump.running for pump in self._pumps.values())
 
     def reconcile(self) -> None:
-        """There may be something to compare with its source."""
+        """Look for resync requests now."""
         if self._answerer is not None:
             self._answerer.ask()
 
     def start(
         self, threads: int = 1, on_quiet: Callable[[bool], None] = lambda _quiet: None
     ) -> None:
-        """Begin to sweep and to beat, in a worker of so many `threads`.
+        """Start all loops of a worker with so many `threads`.
 
-        `on_quiet` is told when people want the worker quiet, and when it is to work again.
+        `on_quiet` is called with True when the worker becomes quiet, with False when it works
+        again.
         """
-        languages.load()  # 0.2 s, which no event should wait for
+        languages.load()  # 0.2 s, before the first event
         self._on_quiet = on_quiet
         self._heart.start(threads)
         self._sweeping.start(self._sweep_and_count, SWEEP_S)
@@ -173,7 +174,7 @@ class Runtime:
             each.start()
 
     def stop(self) -> None:
-        """Finish the batches at hand and take no more."""
+        """Finish the batches in progress and take no more work."""
         self._stopping.set()
         self.watchdog.stop()
         self._heart.stop()
@@ -185,14 +186,14 @@ class Runtime:
             pump.stop()
 
     def end(self) -> None:
-        """Be gone, after `stop`, when nothing is at hand any more."""
+        """Deregister the worker, after `stop`, once no work is in progress."""
         self._heart.end()
         with suppress(StoreError):
             self.watchdog.end()
 
     def sweep(self) -> bool:
-        """Work on every site that has something left, whoever forgot it, a while each; whether
-        one of them has more. A quiet worker leaves it to the others.
+        """Work on every site with events or patches left, up to SLICE_S seconds each; return True
+        if a site has more. A quiet worker gives its events back instead. Raises StoreError.
         """
         busy = False
         if self._heart.quiet:
@@ -218,7 +219,7 @@ class Runtime:
         return False
 
     def check(self) -> None:
-        """Compare web roots and files with the state, a few at a time, where that is due."""
+        """Compare web roots and files with the state, a few at a time, where it is due."""
         for name, checker in self._checkers.items() if not self._heart.quiet else ():
             if self._monitoring.due(name):
                 with self._monitoring.at(name):
@@ -226,9 +227,7 @@ class Runtime:
                     checker.tick()
 
     def tidy(self) -> None:
-        """Forget deleted pages whose time has come, and empty a shard of each site that is nearly
-        empty anyway.
-        """
+        """Purge expired tombstones, and empty one nearly empty shard of each site."""
         for name, pump in self._pumps.items() if not self._heart.quiet else ():
             if self._tidying.due(name):
                 with self._tidying.at(name):
@@ -239,10 +238,10 @@ class Runtime:
             self._tidying.progress()
         drained = drain_emptiest(pump.pages, pump.publisher.state)
         if drained is not None:
-            _log.info("drained a nearly empty shard", site=name, shard=str(drained))
+            _log.info("nearly empty shard compacted", site=name, shard=str(drained))
 
     def refresh(self) -> None:
-        """Check every news entry against its hour."""
+        """Check the expiry time of every news entry."""
         for name, pump in self._pumps.items() if not self._heart.quiet else ():
             if self._refreshing.due(name):
                 with self._refreshing.at(name):
@@ -251,7 +250,7 @@ class Runtime:
                         _log.info("news checked", site=name, entries=seen, left=pump.expire())
 
     def dropped(self) -> None:
-        """A message in a queue of Celery's was none of ours."""
+        """Count a message that the broker module dropped."""
         counter_buffer.of(self._client).add("", "messages_dropped")
 
     def _adopt(self, pump: InboxConsumer) -> None:
@@ -268,10 +267,10 @@ class Runtime:
         taken = pump.adopt(dead)
         if taken:
             counter_buffer.of(self._client).add(pump.name, "adopted", taken)
-            _log.warning("took over events of a dead worker", site=pump.name, events=taken)
+            _log.warning("events of a dead worker adopted", site=pump.name, events=taken)
 
     def _be_quiet(self, quiet: bool) -> None:
-        """Begin nothing new, or work again."""
+        """Stop all inbox consumers, or let them run again."""
         for pump in self._pumps.values():
             if quiet:
                 pump.stop()
@@ -282,10 +281,10 @@ class Runtime:
         self._on_quiet(quiet)
 
     def _give_back(self) -> None:
-        """What a quiet worker holds nobody would take over: it lives."""
+        """Give back the events of a quiet worker: it is alive, so others do not adopt them."""
         for name, pump in self._pumps.items():
             if given := pump.give_back():
-                _log.warning("gave events back", site=name, events=given)
+                _log.warning("events given back", site=name, events=given)
 
     def _work(self) -> WorkDone:
         pumps = self._pumps.values()

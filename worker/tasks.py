@@ -1,4 +1,4 @@
-"""What workers do on a message: wake a site, sweep all of them, tidy up, see what to reconcile."""
+"""Celery tasks of workers: wake a site, sweep, tidy, refresh, reconcile, notify."""
 
 from __future__ import annotations
 
@@ -19,41 +19,42 @@ _log = logger("worker")
 
 
 def soon(app: Celery, task: str) -> Callable[[str], None]:
-    """Tells the workers that do `task`, in a queue of its name, of a site that has work for it.
+    """Return a function that sends `task` for a site to the queue of that name.
 
-    What is to be done is recorded: a message that is lost costs until they look by themselves.
+    The work is recorded in the store: a lost message only delays it until the next sweep.
     """
 
     def send(site: str) -> None:
         try:
             app.send_task(task, [site], queue=task, retry=False, expires=_EXPIRES_S[task])
-        except Exception as error:  # noqa: BLE001  # whatever kombu raises
+        except Exception as error:  # noqa: BLE001  # any error of kombu
             _log.warning("no message", task=task, site=site, reason=type(error).__name__)
 
     return send
 
 
 def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
-    """Have a Celery worker take no more messages from `queues`, or take them again.
+    """Let a Celery worker stop taking messages from `queues`, or take them again.
 
-    From any thread; without a connection it holds for the next one, as for all after that.
+    Callable from any thread. Without a connection the change applies to the next one, and to all
+    after that.
     """
 
     def change() -> None:
         for queue in queues:
             try:
                 consumer.cancel_task_queue(queue) if quiet else consumer.add_task_queue(queue)
-            except Exception as error:  # noqa: BLE001  # it would end the worker's loop
+            except Exception as error:  # noqa: BLE001  # would end the worker's loop
                 _log.warning("queue not changed", queue=queue, reason=type(error).__name__)
 
     consumer.call_soon(change)
 
 
 def register(app: Celery, plant: Runtime, queues: Sequence[str], threads: int) -> None:
-    """Give `app` its tasks, done by `plant`, and let the plant start and stop with the worker,
-    which has so many `threads` and listens to `queues`.
+    """Add the tasks to `app`, carried out by `plant`, which starts and stops with the worker.
 
-    A task that fails is not tried again: the sweep is the retry.
+    The worker has so many `threads` and listens to `queues`. A failed task is not retried: the
+    sweep is the retry.
     """
 
     @app.task(name=task_names.WAKE)
@@ -89,7 +90,7 @@ def register(app: Celery, plant: Runtime, queues: Sequence[str], threads: int) -
 
 
 def _alone(work: Callable[[], object]) -> Callable[..., None]:
-    """A task that needs no argument; some are given the site, for people who watch."""
+    """Return a task that ignores its arguments; some messages name the site, for monitoring."""
 
     def run(*_: object) -> None:
         work()

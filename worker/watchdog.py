@@ -1,4 +1,4 @@
-"""The watchdog of a worker: reports which of its loops fail, hang or have ended."""
+"""Watchdog of a worker: reports its loops that fail, hang or have ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logger("loops")
 
 
 class Watchdog:
-    """Reports the loops of the worker `name`, from a thread of its own."""
+    """Reports on the loops of the worker `name`, from a thread of its own."""
 
     def __init__(self, client: redis.Redis, name: str, loops: Sequence[Loop]) -> None:
         self._health, self._name, self._loops = LoopHealth(client), name, loops
@@ -26,15 +26,15 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Begin to report."""
+        """Start reporting."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Report no more; what was reported is of a worker that has ended."""
+        """Stop reporting."""
         self._stopping.set()
 
     def look(self) -> LoopReport:
-        """Report how the loops that were started are doing. StoreError."""
+        """Store and return a report on the loops that were started. Raises StoreError."""
         running = [loop for loop in self._loops if loop.started]
         succeeded = {loop.name: loop.succeeded for loop in running}
         found = [trouble for loop in running for trouble in loop.troubles()]
@@ -43,7 +43,7 @@ class Watchdog:
         return report
 
     def end(self) -> None:
-        """Forget the last report, after `stop`. StoreError."""
+        """Delete the last report, after `stop`. Raises StoreError."""
         self._thread.join(WATCH_S)
         self._health.forget(self._name)
 
@@ -52,7 +52,7 @@ class Watchdog:
             try:
                 self.look()
             except StoreError:
-                pass  # the heartbeat says so; the report is of no use to anybody until it is back
-            except Exception:  # noqa: BLE001  # the last guard: nobody restarts a thread
+                pass  # the heartbeat reports it; this report is useless without Redis
+            except Exception:  # noqa: BLE001  # last guard: a thread that ends is not restarted
                 _log.exception("loops not reported")
             self._stopping.wait(WATCH_S)

@@ -1,3 +1,3 @@
-"""Backups: take a snapshot, keep it in a file and restore it; not the commands
-(deploy/commands/backup.py).
+"""Backups: take a snapshot, keep it in a file and restore it. The commands are in
+deploy/commands/backup.py.
 """

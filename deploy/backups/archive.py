@@ -1,8 +1,8 @@
-"""Backups: the state of sites at one instant, in one file that says what it is.
+"""Backup files: the state of sites at one instant, with a head that describes it.
 
-The first line is JSON, the head; then come the keys, MessagePack `[name, expires (ms since 1970,
-0: never), type and value]`; then a BLAKE2b digest of all before it. Secrets are not in it: they
-are in sitemapd.toml.
+The first line is JSON, the head; then come the keys, MessagePack `[name, expires (ms since 1970, 0:
+never), type and value]`; then a BLAKE2b digest of all before it. It holds no secrets, which are in
+sitemapd.toml.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMAT, VERSION = "sitemapd backup", 1
 
 _DIGEST = 32
 _RECORD, _BIN = b"\x93", b"\xc6"
-"""MessagePack: an array of three, and bytes whose length follows in four."""
+"""MessagePack: an array of three, and bytes with a length of four bytes."""
 _HEAD_MOST = 16 * 1024 * 1024
 _CHUNK = 1024 * 1024
 
@@ -40,10 +40,11 @@ Seen = Callable[[int], None]
 
 
 class SiteHead(NamedTuple):
-    """What a backup holds of one site.
+    """Contents of a backup for one site.
 
-    `urls` are listed, `shards` there ever were; `waiting` events are accepted and not applied,
-    `pending` of them were given to a worker; `run` and `publishes` are the run marker.
+    `urls` counts listed pages, `shards` all shards ever created; `waiting` events are accepted and
+    not applied, `pending` of them were delivered to a worker; `run` and `publishes` are the run
+    marker.
     """
 
     keys: int = 0
@@ -56,7 +57,7 @@ class SiteHead(NamedTuple):
 
 
 class ArchiveHead(NamedTuple):
-    """What a backup is: when it was `taken`, by which `sitemapd`, of which `server`, its sites."""
+    """Head of a backup: time `taken`, `sitemapd` version, `server`, sites."""
 
     taken: str
     sitemapd: str
@@ -64,14 +65,14 @@ class ArchiveHead(NamedTuple):
     sites: dict[str, SiteHead]
 
     def pack(self) -> bytes:
-        """The first line of a file."""
+        """Return the first line of a file."""
         sites = {name: site._asdict() for name, site in self.sites.items()}
         head = {"format": FORMAT, "version": VERSION} | self._asdict() | {"sites": sites}
         return json.dumps(head).encode() + b"\n"
 
     @classmethod
     def unpack(cls, line: bytes, path: Path) -> ArchiveHead:
-        """The head that `line` is; BackupError if it is none that is known here."""
+        """Return the head in `line`. Raises BackupError if it is none, or of an unknown version."""
         try:
             head: Any = json.loads(line)
         except ValueError:
@@ -94,9 +95,10 @@ class ArchiveHead(NamedTuple):
 def write(
     client: redis.Redis, sites: Sequence[str], path: Path, seen: Seen = lambda _: None
 ) -> ArchiveHead:
-    """Write what the server of `client` holds of `sites` now to `path`, whole or not at all.
+    """Write the server's present state of `sites` to `path`, completely or not at all.
 
-    `seen` is told of bytes received, then of bytes written. Raises BackupError, StoreError.
+    `seen` is called with the number of bytes received, then of bytes written. Raises BackupError,
+    StoreError.
     """
     with _refusals(path), _part(path) as file:
         with tempfile.TemporaryFile(dir=path.parent) as spool:
@@ -112,7 +114,7 @@ def write(
 
             put(head.pack())
             for _, key in _chosen(snapshot, origin.database, head.sites):
-                # `value` is written as it is: packed with the rest it would be copied twice.
+                # `value` is written as it is: packing it with the rest would copy it twice.
                 put(_RECORD + pack(key.name) + pack(key.expires_ms))
                 put(_BIN + len(key.value).to_bytes(4, "big"))
                 put(key.value)
@@ -148,7 +150,9 @@ def _survey(snapshot: Snapshot, database: int, sites: Sequence[str], server: str
 def _chosen(
     snapshot: Snapshot, database: int, sites: Sequence[str] | dict[str, SiteHead]
 ) -> Iterator[tuple[str, Key]]:
-    """The keys of `sites`, but for those that say that somebody is at work just now."""
+    """Yield the keys of `sites`, without their leases and awake marks, which belong to running
+    workers.
+    """
     names = {Keys(site).prefix.encode(): site for site in sites}
     fleeting = {key.encode() for site in sites for key in (Keys(site).lease, Keys(site).awake)}
     for key in snapshot.keys(database, tuple(names)):
@@ -157,10 +161,10 @@ def _chosen(
 
 
 class Backup:
-    """A backup in a file that is whole. BackupError if it is damaged or no backup at all."""
+    """A complete backup in a file. Raises BackupError if it is damaged or no backup."""
 
     def __init__(self, path: Path, seen: Seen = lambda _: None) -> None:
-        """Reads all of it once; `seen` is told of the bytes."""
+        """Read the whole file once; `seen` is called with the number of bytes."""
         with _refusals(path), contextlib.ExitStack() as opened:
             self._file: BinaryIO = opened.enter_context(path.open("rb"))
             line = self._file.readline(_HEAD_MOST)
@@ -176,7 +180,7 @@ class Backup:
             opened.pop_all()
 
     def keys(self, sites: Sequence[str]) -> Iterator[tuple[str, Key]]:
-        """Every key of `sites`, with its site."""
+        """Yield every key of `sites`, with its site."""
         names = {Keys(site).prefix.encode(): site for site in sites}
         self._file.seek(self._begin)
         unpacker = msgpack.Unpacker(self._file, max_buffer_size=0, use_list=False)
@@ -186,13 +190,15 @@ class Backup:
                 yield site, Key(name, expires, value)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 @contextlib.contextmanager
 def _part(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` at the end; what a killed run left is used again."""
+    """Yield a file that replaces `path` at the end; the file of a killed run is reused. Raises
+    BackupError if another backup to `path` is running.
+    """
     part = path.with_name(f".{path.name}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(part, flags, 0o600), "wb") as file:
@@ -214,7 +220,9 @@ def _part(path: Path) -> Iterator[BinaryIO]:
 
 
 def _ours(part: Path, file: BinaryIO) -> bool:
-    """Lock `file`, unless somebody else has, or has just made it the backup itself."""
+    """Lock `file`; return False if another process has locked it, or has just renamed it to the
+    backup.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.stat(part), os.fstat(file.fileno()))

@@ -1,4 +1,4 @@
-"""How RDB writes lengths and strings, and the packed forms in which it keeps small hashes."""
+"""Lengths, strings and packed small hashes of the RDB format."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NUMBERS = {0xF1: 2, 0xF2: 3, 0xF3: 4, 0xF4: 8}
 
 
 class Cursor:
-    """A place in something that RDB wrote; IndexError behind its end."""
+    """A position in RDB data. Raises IndexError behind its end, StoreError for unknown forms."""
 
     def __init__(self, data: bytes | mmap.mmap, at: int = 0) -> None:
         self.data, self.at = data, at
 
     def text(self) -> bytes:
-        """The string that comes next, as it was before it was packed."""
+        """Return the next string, unpacked."""
         first = self.data[self.at]
         if first >> 6 != 3:
             return self.take(self.length())
@@ -33,8 +33,8 @@ class Cursor:
         return unpack(self.take(packed), size)
 
     def skip(self, parts: str) -> None:
-        """Pass over what comes next: of each part, s a string, l a length, 8 eight bytes, d a
-        number as text.
+        """Skip the next values: for each letter of `parts`, s a string, l a length, 8 eight bytes,
+        d a number as text.
         """
         for part in parts:
             if part == "s":
@@ -61,7 +61,7 @@ class Cursor:
             self.at += _INTEGERS[first & 63]
 
     def length(self) -> int:
-        """The length, or small number, that comes next."""
+        """Return the next length, or small number."""
         first = self.byte()
         if first < 0x40:
             return first
@@ -72,18 +72,20 @@ class Cursor:
         raise damaged()
 
     def byte(self) -> int:
-        """The byte that comes next."""
+        """Return the next byte."""
         self.at += 1
         return self.data[self.at - 1]
 
     def take(self, size: int) -> bytes:
-        """The `size` bytes that come next."""
+        """Return the next `size` bytes."""
         self.at += size
         return self.data[self.at - size : self.at]
 
 
 def hash_of(value: bytes) -> dict[bytes, bytes]:
-    """The fields of a small hash, given its type and value as RDB has them."""
+    """Return the fields of a small hash, given its type and value in RDB form. Raises StoreError
+    for other types.
+    """
     cursor = Cursor(value, 1)
     if value[0] == HASH_LISTPACK:
         items = listpack(cursor.text())
@@ -95,7 +97,9 @@ def hash_of(value: bytes) -> dict[bytes, bytes]:
 
 
 def listpack(data: bytes) -> list[bytes]:
-    """What a listpack lists: after six bytes each entry, and its length for reading backwards."""
+    """Return the items of a listpack: after six bytes each entry, followed by its length for
+    reading backwards.
+    """
     found, at = [], 6
     while (first := data[at]) != 0xFF:
         start, number = at + 1, None
@@ -120,12 +124,12 @@ def listpack(data: bytes) -> list[bytes]:
 
 
 def _backwards(size: int) -> int:
-    """In how many bytes of 7 bits each a listpack writes `size`."""
+    """Return the number of bytes, of 7 bits each, in which a listpack writes `size`."""
     return max(1, -(-size.bit_length() // 7))
 
 
 def unpack(packed: bytes, size: int) -> bytes:
-    """`size` bytes from what LZF made of them."""
+    """Unpack `size` bytes from LZF. Raises StoreError if `packed` holds another number."""
     out, at = bytearray(), 0
     while at < len(packed):
         control = packed[at]
@@ -148,5 +152,5 @@ def unpack(packed: bytes, size: int) -> bytes:
 
 
 def damaged() -> StoreError:
-    """What is raised for a snapshot that cannot be what a server wrote."""
+    """Return the error for a damaged snapshot."""
     return StoreError("the snapshot that Redis sent is damaged: try again")

@@ -1,7 +1,8 @@
-"""The snapshot format of Redis and Valkey, walked key by key without loading it into a server.
+"""Walk a snapshot in the RDB format of Redis and Valkey key by key, without loading it into a
+server.
 
-Only lengths are followed; a value is copied as it stands. In front of RDB's version and checksum
-it is what RESTORE takes, so any server from 7.0 on can be given it, whoever wrote the snapshot.
+Only lengths are interpreted; a value is copied unchanged. Followed by RDB's version and checksum it
+is the payload of RESTORE, so any server from 7.0 on accepts it, from whichever server it came.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from anycrc import Model
 from deploy.backups.packed import HASH, HASH_LISTPACK, Cursor, damaged
 from shared.errors import StoreError
 
-# What a value consists of: s string, l length, 8 eight bytes, d a number as text.
+# The parts of a value: s string, l length, 8 eight bytes, d a number as text.
 _ONE = dict.fromkeys((0, 9, 10, 11, 12, 13, HASH_LISTPACK, 17, 20), "s")
 _MANY = {1: "s", 2: "s", 3: "sd", HASH: "ss", 5: "s8", 14: "s", 18: "ls"}
-_VALKEY_ONLY = {22: "ss8"}  # hashes whose fields have a time to live; Redis means another form
+_VALKEY_ONLY = {22: "ss8"}  # hashes whose fields have a TTL; of Redis another form
 _STREAM_1, _STREAM_2, _STREAM_3 = 15, 19, 21
-_VERSION, _NEWEST = 10, _STREAM_2  # what Redis 7.0 can be given
+_VERSION, _NEWEST = 10, _STREAM_2  # the newest form that Redis 7.0 reads
 
 _AUX, _RESIZE, _SELECT, _END = 250, 251, 254, 255
 _EXPIRES_MS, _EXPIRES_S, _IDLE, _FREQ = 252, 253, 248, 249
@@ -34,9 +35,9 @@ _crc = Model("CRC64-REDIS")
 class Key(NamedTuple):
     """One key of a snapshot.
 
-    `expires_ms` is a time since 1970, 0: never. `value` is the type and the value as RDB version
-    10 has them. Of a stream, `entries` is its length and `pending` what its groups were given and
-    did not acknowledge.
+    `expires_ms` is a time in ms since 1970, 0: never. `value` is the type and the value in RDB
+    version 10. Of a stream, `entries` is its length and `pending` the number of entries that its
+    groups were given and did not acknowledge.
     """
 
     name: bytes
@@ -47,14 +48,14 @@ class Key(NamedTuple):
 
 
 def payload(value: bytes) -> bytes:
-    """What RESTORE takes for `value` of a Key."""
+    """Return the payload of RESTORE for `value` of a Key."""
     version = _VERSION.to_bytes(2, "little")
     crc: int = _crc.calc(version, _crc.calc(value))
     return b"".join((value, version, crc.to_bytes(8, "little")))
 
 
 class Snapshot:
-    """A snapshot in a file. StoreError if it is damaged, or holds what is not known here."""
+    """A snapshot in a file. Raises StoreError if it is damaged, or holds an unknown form."""
 
     def __init__(self, fileno: int) -> None:
         try:
@@ -70,7 +71,7 @@ class Snapshot:
         self._check()
 
     def keys(self, database: int, prefixes: tuple[bytes, ...]) -> Iterator[Key]:
-        """The keys of `database` whose names begin with one of `prefixes`."""
+        """Yield the keys of `database` that begin with one of `prefixes`. Raises StoreError."""
         try:
             yield from self._keys(database, prefixes)
         except (IndexError, KeyError) as error:
@@ -98,7 +99,7 @@ class Snapshot:
                     yield key
                 expires = 0
             if self._cursor.at - released > _RELEASED:
-                # what was read need not stay in memory
+                # release the memory of what was read
                 upto = self._cursor.at - self._cursor.at % mmap.PAGESIZE
                 self._data.madvise(mmap.MADV_DONTNEED, 0, upto)
                 released = upto
@@ -120,7 +121,8 @@ class Snapshot:
         if not wanted:
             return Key(name, expires, b"")
         if kind == _STREAM_3:
-            # The form of Redis 7.0 does not say when a consumer was active last: nobody asks.
+            # The form of Redis 7.0 lacks the consumers' last active time, which no command here
+            # reads.
             kind, ends = _STREAM_2, [at + 8 for at in cuts]
             pieces = zip([start, *ends], [*cuts, self._cursor.at], strict=True)
             body = [self._data[begin:end] for begin, end in pieces]
@@ -133,7 +135,9 @@ class Snapshot:
         return Key(name, expires, b"".join((bytes([kind]), *body)), entries, pending)
 
     def _stream(self, kind: int) -> tuple[int, int, list[int]]:
-        """Skip a stream: its length, how much is pending, where consumers' `active` times are."""
+        """Skip a stream; return its length, its pending count, and the offsets of the `active`
+        times.
+        """
         for _ in range(self._cursor.length()):
             self._cursor.skip("ss")
         entries = self._cursor.length()
@@ -156,7 +160,7 @@ class Snapshot:
         return entries, pending, cuts
 
     def _skip_mark(self, code: int) -> None:
-        """Skip what is no key."""
+        """Skip an opcode that is no key."""
         if code == _RESIZE:
             self._cursor.skip("ll")
         elif code == _SLOT:
@@ -182,7 +186,7 @@ class Snapshot:
                 self._cursor.skip(parts[code])
 
     def _check(self) -> None:
-        """Hold the checksum at the end against all before it; 0: the server writes none."""
+        """Compare the checksum at the end with all before it; 0: the server writes none."""
         size = len(self._data) - 8
         stored = int.from_bytes(self._data[size:], "little")
         crc = 0

@@ -1,9 +1,10 @@
-"""Put the state that a backup holds into a Redis: all of a site at one instant, or nothing.
+"""Restore the state in a backup to a Redis: all of a site in one step, or nothing.
 
-The keys are restored beside the site's, under `{site}~<token>:`, and one script gives them their
-names. Killed before that, the site is as it was; the next restore clears up and begins anew.
+The keys are restored beside the site's, under `{site}~<token>:`, and one script renames them. If
+the process is killed before that, the site is unchanged; the next restore removes the copies and
+begins anew.
 
-Workers must not run: they remember the numbers of sections, which another state gives to others.
+Workers must not run: they cache the numbers of sections, which differ in another state.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCH_KEYS = 500
 
 _MOST = 512 * 1024 * 1024
-"""What one argument may weigh: `proto-max-bulk-len`."""
+"""Largest size of one argument in bytes: `proto-max-bulk-len`."""
 
 
 class Restore:
@@ -42,10 +43,11 @@ class Restore:
     def run(
         self, *, replace: bool, alone: bool, seen: Callable[[int], None] = lambda _: None
     ) -> dict[str, int]:
-        """Restore; how many keys by site. `replace` a state that is there.
+        """Restore, and return the number of keys by site; `replace` allows overwriting a present
+        state.
 
-        `alone`: no worker can be at this server, whatever heartbeat is left. `seen` is told of
-        keys restored. Raises BackupError, StoreError.
+        `alone`: no worker can use this server, so leftover heartbeats are ignored. `seen` is called
+        with the number of keys restored. Raises BackupError, StoreError.
         """
         self._refuse_at_work(alone=alone)
         if not replace:
@@ -77,7 +79,7 @@ class Restore:
         raise _held(site, int(urls or 0), Inbox(self._client, site).waiting())
 
     def _begin(self, site: str) -> None:
-        """Clear up behind a restore that was killed, and say that this one is under way."""
+        """Remove the keys of a killed restore, and mark this one as running."""
         with answering():
             for names in _batches(self._client.scan_iter(_beside(site) + "*", 10_000)):
                 self._client.unlink(*names)
@@ -92,7 +94,7 @@ class Restore:
             if len(data) > _MOST:
                 raise BackupError(f"{key.name!r} is too big for one RESTORE: {len(data)} bytes")
             name = self._staged(site).encode() + key.name[len(Keys(site).prefix) :]
-            # What has expired since is taken and forgotten at once.
+            # A key that has expired since the backup is accepted and expires at once.
             pipe.restore(name, key.expires_ms, data, absttl=bool(key.expires_ms))
             waiting, size = waiting + 1, size + len(data)
             if waiting >= BATCH_KEYS or size > BATCH_BYTES:
@@ -109,7 +111,7 @@ class Restore:
         except StoreError as error:
             if not isinstance(error.__cause__, NoPermissionError):
                 raise
-            # Redis's own words would show the bytes of the key.
+            # The message of Redis shows the bytes of the key.
             raise BackupError(
                 "this user of Redis may not restore: allow it with `ACL SETUSER <user> +restore` "
                 "(or in the file of users) for as long as it takes, or name another in redis_url"
@@ -134,7 +136,7 @@ class Restore:
 
 
 def _beside(site: str) -> str:
-    """What the names of keys begin with that are of `site` and not in their place."""
+    """Return the prefix of the keys of `site` that are not in their place yet."""
     return f"{{{site}}}~"
 
 

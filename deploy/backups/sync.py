@@ -1,8 +1,8 @@
-"""A snapshot of a running server, taken as a replica takes it: one instant, nothing stopped.
+"""Take a snapshot of a running server as a replica does: one instant, without stopping the server.
 
-The server forks, so it goes on answering; no access to its files is needed. It writes the snapshot
-to its own disk first and then sends it: the form without a disk begins 5 s later (the default of
-`repl-diskless-sync-delay`), and keeps the fork alive for as long as the network takes.
+The server forks, so it continues to answer; no access to its files is needed. It writes the
+snapshot to its own disk first and then sends it: the diskless form begins 5 s later (the default of
+`repl-diskless-sync-delay`), and keeps the fork alive for the whole transfer.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from shared.errors import StoreDownError, StoreError
 from shared.store.client import answering
 
 _SILENT_S = 30.0
-"""A server at work on a snapshot sends a newline every second."""
+"""A server that writes a snapshot sends a newline every second."""
 _TRIES = 3
 _CHUNK = 1024 * 1024
 _LINE = 1024
 
 
 class Origin(NamedTuple):
-    """Where a snapshot came from: `server` as name and version, and the number of the database."""
+    """Source of a snapshot: `server` as name and version, and the number of the database."""
 
     server: str
     database: int
@@ -36,10 +36,10 @@ class Origin(NamedTuple):
 def receive(
     client: redis.Redis, file: BinaryIO, seen: Callable[[int], None] = lambda _: None
 ) -> tuple[Snapshot, Origin]:
-    """Write a snapshot of everything the server of `client` holds into the empty `file`.
+    """Write a snapshot of all data on the server of `client` to the empty `file`.
 
-    `seen` is told of the bytes as they come. Raises StoreDownError, or StoreError: not allowed,
-    or what came is damaged.
+    `seen` is called with the number of bytes received. Raises StoreDownError, or StoreError if the
+    user lacks permission or the snapshot is damaged.
     """
     for _ in range(_TRIES):
         with answering(), _allowed():
@@ -50,7 +50,8 @@ def receive(
         file.flush()
         with answering():
             after: Any = client.info("stats")
-        # A server that was at it for a replica sends that snapshot: it may be older than the call.
+        # A server that was writing one for a replica sends that snapshot: it may be older than the
+        # call.
         if after["total_forks"] != before["total_forks"]:
             break
     else:
@@ -66,11 +67,11 @@ def _receive(client: redis.Redis, file: BinaryIO, seen: Callable[[int], None]) -
         connection: Any = client.connection_pool.get_connection()
     try:
         with answering(), _allowed():
-            # Not to be sent what is written after the snapshot.
+            # Without the commands that follow a snapshot.
             connection.send_command("REPLCONF", "rdb-only", "1")
             connection.read_response()
             connection.send_command("SYNC")
-        # From here on it is no conversation that redis-py knows.
+        # From here on the reply is not in RESP, which redis-py parses.
         line: socket.socket = connection._sock
         line.settimeout(_SILENT_S)
         size, begin = _header(line)
@@ -92,7 +93,7 @@ def _receive(client: redis.Redis, file: BinaryIO, seen: Callable[[int], None]) -
 
 
 def _header(line: socket.socket) -> tuple[int, bytes]:
-    """The size of what is to come, and what of it came along."""
+    """Return the size of the snapshot, and the part read with the header. Raises StoreError."""
     got = b""
     while b"\n" not in (got := got.lstrip(b"\n")):
         got += _more(line, _LINE)

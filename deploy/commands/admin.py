@@ -1,4 +1,4 @@
-"""What the commands for administrators share: who acts, times for people, files that are saved."""
+"""Helpers of the commands: actor, audit records, times, files of saved events."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ SaveOption = Annotated[
 
 
 def actor(client: redis.Redis) -> Actor:
-    """Whoever runs this command."""
+    """Return the user of this command as the actor of the audit log."""
     return Actor(f"cli:{user_name()}", "cli", AuditLog(client))
 
 
 def user_name() -> str:
-    """Name of the user of this process; the number of one without a name, as in containers."""
+    """Return the name of the user of this process; the number of one without a name, as in
+    containers.
+    """
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # the latter since Python 3.13
@@ -42,7 +44,9 @@ def user_name() -> str:
 def recorded(
     client: redis.Redis, action: str, site: str, subject: str = ""
 ) -> Iterator[Callable[[str], None]]:
-    """Record what is done within, once: what is said of it, or what ended it before."""
+    """Write one audit log entry for the block: the messages passed to the yielded function, or the
+    error that ended it.
+    """
     me, said = actor(client), list[str]()
     try:
         with me.doing(action, site, subject):
@@ -56,7 +60,7 @@ def recorded(
 
 
 def say(outcome: ActionOutcome, *, as_json: bool) -> None:
-    """Print what came of an action."""
+    """Print the outcome of an action."""
     if as_json:
         found: dict[str, Any] = outcome._asdict() | {"ids": list(outcome.ids)}
         answer(found, as_json=True)
@@ -66,7 +70,7 @@ def say(outcome: ActionOutcome, *, as_json: bool) -> None:
 
 
 def when(at_ms: int | None) -> str:
-    """A time for people, UTC."""
+    """Format a time (ms since 1970) in UTC."""
     if at_ms is None:
         return "-"
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -74,7 +78,7 @@ def when(at_ms: int | None) -> str:
 
 
 def age(ms: int | None) -> str:
-    """How long, for people."""
+    """Format a duration in ms."""
     if ms is None:
         return "-"
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
@@ -84,13 +88,13 @@ def age(ms: int | None) -> str:
 
 
 class Saved:
-    """A new file that events are saved into, one a line: made before anything is taken away, and on
-    the disk before anything is said to be done.
+    """A new file for saved events, one per line: created before any event is removed, and synced to
+    disk before the action counts as done.
     """
 
     def __init__(self, path: Path | None, what: str, site: str) -> None:
-        """`path` by default names `what`, the site and the time. InvalidError if it cannot be made,
-        as when it is there already.
+        """`path` by default names `what`, the site and the time. Raises InvalidError if it cannot
+        be created, or exists.
         """
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self.path = path or Path(f"{site}-{what}-{stamp}.ndjson")
@@ -101,7 +105,7 @@ class Saved:
             raise InvalidError(Fault(str(self.path), "file", error.strerror or "")) from error
 
     def __call__(self, events: Iterable[bytes]) -> None:
-        """Write `events`; they are on the disk when this comes back. Else InvalidError."""
+        """Write `events` and sync them to disk. Raises InvalidError if that fails."""
         try:
             with os.fdopen(self._file, "wb") as file:
                 for event in events:

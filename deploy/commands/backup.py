@@ -25,7 +25,7 @@ from worker.publishing import run_marker
 from worker.publishing.web_root import WebRoot
 
 TIMEOUT_S = 60.0
-"""The script that swaps a site of a million URLs in holds the server up for about a second."""
+"""Seconds. The script that swaps in a site of a million URLs blocks Redis for about 1 s."""
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="the backup")]
 
@@ -39,10 +39,10 @@ def backup(
     site: Annotated[str | None, typer.Option("--site", help="which site; default all")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the state of all sites at this instant to FILE, while everything goes on.
+    """Write the present state of all sites to FILE, without stopping anything.
 
-    Waiting events are in it; the files of the web root need not be, they are written anew from it;
-    sitemapd.toml is not, for its secrets.
+    The file holds the waiting events. It need not hold the files of the web root, which are written
+    from the state, and does not hold sitemapd.toml, because of its secrets.
     """
     if check:
         with progress("verifying", None, quiet=as_json) as seen, closing(Backup(file, seen)) as old:
@@ -64,9 +64,9 @@ def restore(
     site: Annotated[str | None, typer.Option("--site", help="which site; default all")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put the state in FILE into the Redis of this home; `sitemapd up` and workers must not run.
+    """Restore the state in FILE to the Redis of this home; `sitemapd up` and workers must not run.
 
-    All of a site or nothing; run again after a break, it begins anew.
+    Restores all of a site or nothing; after an interruption run it again, it begins anew.
     """
     place = find(home, site)
     with ExitStack() as held:
@@ -114,7 +114,9 @@ def _row(name: str, head: ArchiveHead) -> dict[str, Any]:
 
 
 def _sites(head: ArchiveHead, place: CommandTarget, site: str | None, file: Path) -> list[str]:
-    """The sites to restore: in the file, and configured here."""
+    """Return the sites to restore. Raises BackupError if one is not in the file, or not configured
+    here.
+    """
     if site is not None and site not in head.sites:
         raise BackupError(f"{file} holds nothing of {site}; there are: {', '.join(head.sites)}")
     sites = [site] if site else list(head.sites)
@@ -127,7 +129,7 @@ def _sites(head: ArchiveHead, place: CommandTarget, site: str | None, file: Path
 
 
 def _steps(place: CommandTarget, name: str, head: ArchiveHead) -> list[str]:
-    """What is to be done after a restore, in order."""
+    """Return the steps to take after a restore, in order."""
     saved, rebuild = head.sites[name], f"sitemapd rebuild --site {name}"
     root = place.settings.sites[name].web_root
     if root.exists():
@@ -147,9 +149,10 @@ def _steps(place: CommandTarget, name: str, head: ArchiveHead) -> list[str]:
 
 @contextmanager
 def _store(place: CommandTarget) -> Iterator[tuple[redis.Redis, bool]]:
-    """A client of the Redis of `place`, and whether nobody else can be at it.
+    """Yield a client of the Redis of `place`, and True if no other process can use that server.
 
-    A home that is stopped: its embedded server runs meanwhile, and `sitemapd up` is kept out.
+    For a home that is stopped, its embedded server runs within the block, and `sitemapd up` cannot
+    start.
     """
     home = place.home.resolve()
     with ExitStack() as held:
@@ -159,7 +162,7 @@ def _store(place: CommandTarget) -> Iterator[tuple[redis.Redis, bool]]:
             try:
                 held.enter_context(hold(home / "lock"))
             except (ServerStartError, PermissionError):
-                pass  # it is running
+                pass  # `sitemapd up` is running
             else:
                 reap(runs(home))
                 env = {**os.environ, **mark(f"{runs(home)}#cli", EmbeddedServer.name)}

@@ -1,4 +1,4 @@
-"""The command `check`: is what is listed right, and is it what the web server hands out?"""
+"""The command `check`: examine the listed pages, the files, and what the web server serves."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def check(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at every page and every file: what search engines would refuse, what is missing, what is
-    served. Workers do the same every `checks_hours`. Exit code 1 on an error.
+    """Check every page and every file: what search engines would refuse, what is missing, what the
+    web server serves. Workers run the same check every `checks_hours`. Exit code 1 on an error.
     """
     place = find(home, site)
     examination = Examination(place.client(), place.name, place.site, f"cli-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""Commands about the configuration: read it, print what depends on it, make a secret for it."""
+"""The commands `config check` and `config nginx`, and `secret`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def _of_the_host(site: Site) -> dict[str, str]:
-    """What only an administrator can do for a site below a directory: crawlers read the host's
-    robots.txt and no other (PROTOCOL L6, R1).
+    """Return the robots.txt line that only an administrator can add for a site below a directory:
+    crawlers read the host's robots.txt and no other (PROTOCOL L6, R1).
     """
     if site.base.path == "/":
         return {}
@@ -49,8 +49,8 @@ def _of_the_host(site: Site) -> dict[str, str]:
 def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
     """Print the nginx lines that serve a site's files beside another web site on its host.
 
-    They name the files that the settings of today, and what is published, can make: print them
-    anew after a change of either.
+    They name the files that the present settings and sections can produce: print them again after a
+    change of either.
     """
     place = find(home, site)
     sections: list[str] = []

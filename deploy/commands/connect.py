@@ -1,4 +1,4 @@
-"""The command `connect`: how to let a CMS speak to a site, and what becomes of what it says."""
+"""The command `connect`: guide for a CMS, wait for its first delivery, test of a captured one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CLIENTS = {wagtail.NAME: wagtail.CLIENT, payload.NAME: payload.CLIENT}
 
 
 class NothingError(SitemapdError):
-    """Nothing came, or nothing of it was about a page."""
+    """No delivery arrived within WAIT_S, or none of its parts was about a page."""
 
 
 def connect(
@@ -59,9 +59,9 @@ def connect(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how to connect a CMS to a site; wait for its first delivery; try one that was captured.
+    """Show how to connect a CMS to a site; wait for its first delivery; test a captured one.
 
-    What is printed shows the secret.
+    The output shows the secret.
     """
     if cms not in REGISTRY:
         known = ", ".join(sorted(REGISTRY))
@@ -104,7 +104,7 @@ def _guide(adapter: Adapter, place: CommandTarget, to: str, *, as_json: bool) ->
 
 
 def _secret(adapter: Adapter, place: CommandTarget) -> tuple[str, str]:
-    """The secret to enter in the CMS, and what is missing in the configuration for it."""
+    """Return the secret to enter in the CMS, and the configuration that is missing for it."""
     name = adapter.NAME
     connection = place.site.sources.get(name)
     if connection is not None and connection.secret:
@@ -127,7 +127,9 @@ def _secret(adapter: Adapter, place: CommandTarget) -> tuple[str, str]:
 
 
 def _hook(path: Path, given: list[str]) -> Delivery:
-    """A delivery as it was captured: its body, or an object with `headers` and `body_raw`."""
+    """Return a captured delivery: its body, or an object with `headers` and `body_raw`. Raises
+    ConfigError if the file cannot be read or a header is malformed.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -139,7 +141,7 @@ def _hook(path: Path, given: list[str]) -> Delivery:
             content = record["body_raw"].encode()
             headers |= {str(name).lower(): str(value) for name, value in record["headers"]}
     except (ValueError, KeyError, TypeError):
-        pass  # a body of some other form, which the adapter judges
+        pass  # another kind of body, which the adapter judges
     for each in given:
         name, colon, value = each.partition(":")
         if not colon:
@@ -149,7 +151,9 @@ def _hook(path: Path, given: list[str]) -> Delivery:
 
 
 def _try(adapter: Adapter, place: CommandTarget, hook: Delivery, *, as_json: bool) -> None:
-    """Print what a delivery would become; nothing is verified, sent or stored."""
+    """Print the events that a delivery would become; nothing is verified, sent or stored. Raises
+    NothingError if there are none.
+    """
     found = place.site.sources.get(adapter.NAME) or Connection.model_validate({})
     config = AdapterContext(adapter.NAME, found, place.site.rules)
     taken = take(adapter.NAME, adapter.translate(hook, config), place.site.rules, None, 0)
@@ -174,9 +178,10 @@ def _shown(event: Event) -> dict[str, Any]:
 
 
 def _wait(adapter: Adapter, place: CommandTarget, watch: EventWatch, *, as_json: bool) -> None:
-    """Print what the first delivery was understood to say, and what became of its events.
+    """Print the events of the first delivery, and their processing.
 
-    And what was refused before it: who is not let in is not known by name, so any may be meant.
+    Refusals before it are printed, too: the sender of a refused request is unknown, so each may be
+    the expected one.
     """
     started = time.perf_counter()
     for found in _arrivals(adapter.NAME, place):
@@ -196,7 +201,7 @@ def _wait(adapter: Adapter, place: CommandTarget, watch: EventWatch, *, as_json:
 
 
 def _refusal(note: dict[str, Any], adapter: Adapter) -> str:
-    """What was refused, and what to do about it in the words of the sender."""
+    """Return the refusal, with its remedy in the words of the sender's interface."""
     said = f"{note.get('status', '')} {note['code']}".strip()
     if note["code"] == "unauthorized":
         return f"{said}: {adapter.GUIDE.unproven}"
@@ -205,8 +210,10 @@ def _refusal(note: dict[str, Any], adapter: Adapter) -> str:
 
 
 def _arrivals(name: str, place: CommandTarget) -> Iterator[Event | dict[str, Any] | list[str]]:
-    """What was refused meanwhile; the events of the first delivery of `name`, then their ids; or
-    what was ignored.
+    """Yield refusals as they occur; the events of the first delivery of `name`, then their ids; or
+    the note of an ignored delivery.
+
+    Raises NothingError after WAIT_S seconds.
     """
     names = {name, NATIVE} if name == wordpress.NAME else {name}  # its plugin sends native events
     store, keys = place.client(), Keys(place.name)

@@ -1,4 +1,4 @@
-"""The command `crawl`: did it help? When engines fetched what was published, by access logs."""
+"""The command `crawl`: when engines fetched what was published, according to access logs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _since(text: str) -> int:
 
 
 def _file(text: str) -> Path:
-    # typer's own check of existence knows no dash
+    # typer's own check of existence does not accept `-`
     path = Path(text)
     if path != STDIN and (path.is_dir() or not path.exists()):
         why = "is a directory" if path.is_dir() else "does not exist"
@@ -79,7 +79,7 @@ def crawl(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """When each engine fetched what was published: index, files, changed pages, robots.txt.
+    """Report when each engine fetched what was published: index, files, changed pages, robots.txt.
 
     A fetch is a GET answered 200 or 304. The result is kept for the console.
     """
@@ -102,7 +102,10 @@ def read(
     *,
     quiet: bool = True,
 ) -> dict[str, Any]:
-    """What `logs` tell of the site, as JSON. InvalidError if no line of them can be read."""
+    """Return the report about `logs` as JSON values. Raises InvalidError if no line can be read.
+
+    `since_ms` is the earliest publish that counts, in ms since 1970.
+    """
     client = place.client()
     state = PublishState(client, place.name)
     listed = [
@@ -155,7 +158,7 @@ def _take(
     verdicts: Verdicts,
     advance: Callable[[int], None],
 ) -> None:
-    """Read one log; only fetches that count are verified: each new address costs a lookup."""
+    """Read one log. Only fetches that count are verified: each new address costs a DNS lookup."""
     for engine, request in _requests(path, log, advance):
         if crawls.fetched(engine.name, request) is None:
             continue
@@ -177,7 +180,7 @@ def _requests(
 
 
 def _follow(file: BufferedReader, advance: Callable[[int], None]) -> Callable[[], None]:
-    """Tells the bytes of the file itself, compressed or not."""
+    """Return a function that reports the bytes read of the file itself, compressed or not."""
     told = 0
 
     def tell() -> None:
@@ -232,7 +235,7 @@ def _notes(report: dict[str, Any]) -> None:
             f"{each['engine']}: {each['fake']} fetches by others under its name,"
             f" {each['unanswered']} that DNS did not answer; neither count"
         )
-    # A resolver that knows only names within answers that there is no such name, too.
+    # A resolver that knows only internal names answers that there is no such name, too.
     if doubted and not any(each.get("genuine") for each in report["engines"]):
         line("no crawler at all could be verified: does DNS of the internet work here?")
     claimed = [e["engine"] for e in report["engines"] if e["verified"] == "user agent"]

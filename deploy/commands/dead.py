@@ -26,7 +26,7 @@ from shared.admin.queues import members
 from shared.events.event import Event, SchemaError
 from shared.store.operations.dead_letters import DeadLetter
 
-app = typer.Typer(help="Events that failed five times.", no_args_is_help=True)
+app = typer.Typer(help="Dead letters: events that failed five times.", no_args_is_help=True)
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="as listed")]
 ErrorOption = Annotated[str | None, typer.Option("--error", help="all that failed with this error")]
@@ -40,7 +40,7 @@ def list_(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """By error, the most frequent first; with --error each of them."""
+    """List dead letters by error, the most frequent first; with --error each of them."""
     place = find(home, site)
     dead = DeadLetterActions(place.client(), place.name)
     if error is not None:
@@ -74,7 +74,7 @@ def show(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """One of them, with everything it says, and how to send it again."""
+    """Show one dead letter with all its fields, and how to send its event again."""
     place = find(home, site)
     letter = DeadLetterActions(place.client(), place.name).show(ident)
     try:
@@ -98,7 +98,7 @@ def retry(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept them again, as the newest events."""
+    """Accept the events of dead letters again, as the newest events."""
     place = find(home, site)
     client = place.client()
     me, choice = actor(client), DeadLetterFilter(ids or (), error, everything)
@@ -118,13 +118,13 @@ def discard(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget them for ever, after asking."""
+    """Delete dead letters, after asking."""
     place = find(home, site)
     client = place.client()
     me, choice = actor(client), DeadLetterFilter(ids or (), error, everything)
     dead = DeadLetterActions(client, place.name)
     letters = dead.chosen(choice)
-    ask(f"Forget {counted(len(letters), 'event')} of {place.name} for ever?", yes=yes)
+    ask(f"Delete {counted(len(letters), 'event')} of {place.name}?", yes=yes)
     saved = Saved(save, "dead", place.name) if save else None
     with me.doing("dead discard", place.name, str(choice)):
         outcome = dead.discard(choice, saved)

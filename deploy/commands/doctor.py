@@ -1,4 +1,4 @@
-"""The command `doctor`: everything that can be wrong, looked at once, and what to do about it."""
+"""The command `doctor`: check the whole installation, with a remedy for each failure."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at configuration, Redis, clock, web root, robots.txt, files, workers, what is served.
+    """Check configuration, Redis, clock, web root, robots.txt, files, workers, and what is served.
 
-    Says what to do about all that is wrong. Exit code 1 if anything fails; what waits for the first
-    start or event of a new site is no failure.
+    Names a remedy for each failure. Exit code 1 if anything fails; parts that wait for the first
+    start or event of a new site are no failure.
     """
     seen = []
     for result in _results(home, site, to, offline=offline):

@@ -1,5 +1,5 @@
-"""The commands `event send`, one signed event followed to the files, and `event example`; those
-about events that came are in deploy/commands/history.py.
+"""The commands `event send` and `event example`. Commands about received events are in
+deploy/commands/history.py.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def send(
         body = _read(file)
     follow = EventWatch(place) if watch else None
     to = to or place.site.base.origin
-    # No proxy of the environment: events go where the configuration says. The context for TLS
-    # takes 30 ms to make, which plain HTTP need not wait for.
+    # No proxy of the environment: events go to the configured address. The TLS context takes 30 ms
+    # to create, which plain HTTP does not need.
     with httpx.Client(timeout=10, trust_env=False, verify=to.startswith("https:")) as client:
         started = time.perf_counter()
         said = _post(client, place, to, body.encode())
@@ -129,7 +129,9 @@ def _step(step: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> dict[str, Any]:
-    """Send `body` signed, or with a bearer token where the site has no live secret."""
+    """Send `body` signed, or with a Bearer token if the site has no valid secret. Raises
+    ConfigError without both, NotAcceptedError if the webhook does not accept it.
+    """
     ident, now = f"msg_{secrets.token_hex(12)}", datetime.now(UTC)
     stamp = str(int(now.timestamp()))
     kind = "application/json" if body.lstrip()[:1] == b"[" or _single(body) else (
@@ -165,7 +167,7 @@ def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> d
 
 
 def _named(said: dict[str, Any], member: str) -> list[str]:
-    """The errors or warnings of an answer, one text each, whatever a stranger made of them."""
+    """Return the errors or warnings of a response, one text each, for any JSON value."""
     found = said.get(member) or []
     return [
         "{}: {} ({})".format(*map(each.get, ("field", "detail", "rule")))
@@ -184,7 +186,7 @@ def _single(body: bytes) -> bool:
 
 
 class EventWatch:
-    """Follows events through what the worker says it does."""
+    """Follows events through the event log."""
 
     def __init__(self, place: CommandTarget) -> None:
         self._client: redis.Redis = place.client()
@@ -196,7 +198,11 @@ class EventWatch:
         self._after = last[0][0] if last else b"0"
 
     def steps(self, ids: list[str], started: float) -> Iterator[dict[str, Any]]:
-        """What happens to the events of these ids; StoreError if that takes too long."""
+        """Yield the steps of the events with these ids.
+
+        `started` is a value of time.perf_counter. Raises StoreError after WATCH_S seconds without a
+        result.
+        """
         undecided, unpublished = set(ids), set[str]()
         deadline = time.monotonic() + WATCH_S
         while undecided or unpublished:
@@ -223,7 +229,7 @@ class EventWatch:
                     yield step | {"ms": _since(started)}
 
     def _published(self, note: dict[str, Any], unpublished: set[str]) -> Iterator[dict[str, Any]]:
-        """What a publish did about `unpublished` files, which are not waited for any more."""
+        """Yield what a publish did with `unpublished` files, and remove those from the set."""
         if held := unpublished & set(note.get("held", ())):
             unpublished -= held
             what = (
@@ -237,7 +243,7 @@ class EventWatch:
             yield {"step": "published", "what": ", ".join(files)}
 
     def _in_the_way(self, unpublished: set[str]) -> Iterator[dict[str, Any]]:
-        """What keeps `unpublished` files from being written, which are not waited for then."""
+        """Yield the causes that block `unpublished` files, and remove those from the set."""
         if not unpublished:
             return
         stopped, single = self._quarantine.read()
@@ -256,7 +262,7 @@ class EventWatch:
         entries = reply[0][1] if reply else []
         if entries:
             self._after = entries[-1][0]
-        known = {b"decided", b"published"}  # and not what a CMS sent for nothing
+        known = {b"decided", b"published"}  # without ignored deliveries of a CMS
         return [fields for _, fields in entries if known & fields.keys()]
 
     def _shard(self, subject: str) -> set[str]:

@@ -34,7 +34,7 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="posts-1.xml, 
 
 @app.command("list")
 def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
-    """Each file: pages and bytes against its limits, when it was written, whether changes wait."""
+    """List each file: pages and bytes against its limits, time of writing, pending changes."""
     place = find(home, site)
     rows = FileActions(place.client(), place.name, place.site).rows()
     if as_json:
@@ -62,7 +62,7 @@ def history(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The publishes that changed a file and are still known, newest first."""
+    """List the publishes that changed a file and are still kept, newest first."""
     place = find(home, site)
     files = FileActions(place.client(), place.name, place.site)
     found: list[dict[str, Any]] = [
@@ -93,7 +93,7 @@ def diff(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The lines of a file before and after one publish."""
+    """Show the lines of a file before and after one publish."""
     place = find(home, site)
     files = FileActions(place.client(), place.name, place.site)
     revision = files.revision(files.shard(file), at)
@@ -133,9 +133,10 @@ def rollback(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back what was published in a file since a revision, and with it, after asking.
+    """Take back what was published in a file since a revision, that revision included, after
+    asking.
 
-    By ordinary events: each page goes back to the line it had before.
+    Uses ordinary events: each page returns to its previous line.
     """
     place = find(home, site)
     client = place.client()

@@ -49,7 +49,7 @@ def list_(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What came lately and what was decided about it, newest first; what was refused, too."""
+    """List the latest events and refusals with their decisions, newest first."""
     place = find(home, site)
     wanted = _wanted(place, url, reason, kind, since)
     found = list(islice(_actions(place).latest(wanted), limit))
@@ -69,8 +69,8 @@ def show(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """One event from its arrival to the file: what was decided, where it was published, how long it
-    took, the lines it changed. Of a URL: the last event about it.
+    """Show one event from arrival to file: decision, file, duration, changed lines. For a URL: the
+    last event about it.
     """
     place = find(home, site)
     found = Timelines(place.client(), place.name, place.site).show(asked)
@@ -133,8 +133,8 @@ def replay(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept events again, after asking: as the newest, whatever is known by now; those of a file
-    as they were sent.
+    """Accept events again, after asking: as the newest, so that they win over later ones; those of
+    a file as they were sent.
     """
     place = find(home, site)
     actions, wanted = _actions(place), _wanted(place, url, reason, kind, since)

@@ -49,10 +49,10 @@ def import_(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in every page of an existing sitemap, feed, list or CMS, as it is there now.
+    """Import every page of an existing sitemap, feed, list or CMS, as it is there now.
 
-    Pages that the source does not name stay as they are. Started again after a break, it goes on
-    where it stood. The exit code is 1 where the source gave no page.
+    Pages that the source does not name stay as they are. After an interruption, run it again: it
+    continues where it stopped. Exit code 1 if the source gave no page.
     """
     place = find(home, site)
     if section is not None and section not in place.site.limits:

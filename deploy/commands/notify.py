@@ -1,4 +1,4 @@
-"""The commands `notify test|key|list|dead|replay`: what search engines are told, or are not."""
+"""The commands `notify test|key|list|dead|replay`: notifications of search engines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 20
 
 SiteArgument = Annotated[str | None, typer.Argument(help="which site; default the first")]
 
-app = typer.Typer(help="Search engines that are told of what was published.", no_args_is_help=True)
+app = typer.Typer(help="Notifications of search engines.", no_args_is_help=True)
 
 
 @app.command("test")
@@ -38,9 +38,9 @@ def try_out(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what each engine would be sent for the home page. Exit code 1 if one does not take it.
+    """Show the request that each engine would get for the home page. Exit code 1 if one refuses it.
 
-    With --send one that takes it is asked again, if it was left alone.
+    With --send, an engine that accepts it is used again if it was left alone.
     """
     place = find(home, site)
     telling, page = _telling(place), place.site.base.url("")
@@ -65,7 +65,7 @@ def try_out(
 
 @app.command()
 def key(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Make a new IndexNow key, and say where it goes. The worker writes its file."""
+    """Make a new IndexNow key, and show where it goes. The worker writes its file."""
     place, made = find(home, site), secrets.token_hex(16)
     table = f"[sites.{place.name}.notify.indexnow]"
     if as_json:
@@ -77,9 +77,7 @@ def key(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption 
 
 @app.command("list")
 def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """What waits for each engine, today's budget, which are left alone and why; the latest
-    requests.
-    """
+    """List per engine what waits, today's budget and pauses; and the latest requests."""
     place = find(home, site)
     notices, now = NotificationQueue(place.client(), place.name), now_ms()
     engines = [_engine(place, notices, name, now) for name in place.site.notify.engines]
@@ -95,7 +93,9 @@ def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOptio
 
 @app.command()
 def dead(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """What was given up, and why. `sitemapd notify replay` tells it again."""
+    """List the notifications that were given up, and why. `sitemapd notify replay` sends them
+    again.
+    """
     place = find(home, site)
     letters = [
         {
@@ -121,7 +121,7 @@ def replay(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell engines again of what was given up, and no longer leave them alone."""
+    """Send the notifications that were given up again, and end the pauses of their engines."""
     place = find(home, site)
     configured = list(place.site.notify.engines)
     if unknown := [name for name in engine or () if name not in configured]:

@@ -31,23 +31,33 @@ from deploy.commands.admin import (
 from shared.admin.outcomes import ActionOutcome, command, counted
 from shared.admin.queues import QueueActions, QueueRow
 from shared.errors import InvalidError
-from shared.store.operations.queues import DOOR, EVENTS, PAUSABLE
+from shared.store.operations.queues import EVENTS, FORMER, INTAKE, PAUSABLE
 
 EXIT_INTERRUPTED = 130
 LOOK_S = 0.1
 STUCK_S = 10.0
-"""After so long without anything done somebody has to be told."""
+"""Seconds without progress after which `drain` prints a note."""
 
 _HEAD = ("site", "queue", "waiting", "in flight", "oldest", "a minute", "paused")
 
-app = typer.Typer(help="What waits, and letting it wait.", no_args_is_help=True)
+app = typer.Typer(help="Queues: list, pause, resume, drain, purge.", no_args_is_help=True)
 
-QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help=", ".join(PAUSABLE))]
+
+def _current(queue: str) -> str:
+    """Return the name that `queue` has now, with a warning about a former one."""
+    if queue in FORMER:
+        note(f"`{queue}` is called `{FORMER[queue]}` now")
+    return FORMER.get(queue, queue)
+
+
+QueueArgument = Annotated[
+    str, typer.Argument(metavar="QUEUE", help=", ".join(PAUSABLE), callback=_current)
+]
 
 
 @app.command("list")
 def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
-    """What waits in each queue of each site, since when, how fast it goes, what is paused."""
+    """List each queue of each site: what waits, since when, its rate, and pauses."""
     place = find(home, site)
     client = place.client()
     names = [name for name in place.settings.sites if site in {None, name}]
@@ -61,13 +71,13 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     for row in rows:
         if row.paused:
             again = command("queue", "resume", row.queue, site=row.site)
-            note(f"{row.queue} of {row.site}: {row.means}; to let it go on: {again}")
+            note(f"{row.queue} of {row.site}: {row.means}; to resume it: {again}")
 
 
 def _shown(row: QueueRow) -> tuple[str, ...]:
     paused = f"by {row.paused.by} since {when(row.paused.since_ms)}" if row.paused else ""
     numbers = (str(row.waiting), str(row.in_flight), age(row.oldest_ms))
-    waits = ("", "", "") if row.queue == DOOR else numbers  # it holds nothing
+    waits = ("", "", "") if row.queue == INTAKE else numbers  # the intake holds nothing
     return row.site, row.queue, *waits, "-" if row.rate is None else f"{row.rate:g}", paused
 
 
@@ -83,7 +93,7 @@ def pause(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop a queue until `queue resume`, whatever is restarted meanwhile. Nothing is lost by it."""
+    """Stop a queue until `queue resume`, also across restarts. Nothing is lost."""
     place = find(home, site)
     client = place.client()
     me = actor(client)
@@ -99,7 +109,7 @@ def resume(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a queue go on; `door` lets senders in again after `queue drain`."""
+    """Resume a queue; `intake` accepts events again after `queue drain`."""
     place = find(home, site)
     client = place.client()
     me = actor(client)
@@ -110,26 +120,26 @@ def resume(
 
 @app.command()
 def drain(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
-    """Close the door, and wait until everything is decided and published.
+    """Close the intake, and wait until everything is decided and published.
 
-    Senders are told 503 and come again later, until `queue resume door`. Ctrl-C leaves it closed.
+    Senders get 503 and try again later, until `queue resume intake`. Ctrl-C leaves it closed.
     """
     place = find(home, site)
     client = place.client()
     me, queues = actor(client), QueueActions(client, place.name)
     try:
-        with me.doing("queue drain", place.name, DOOR):
+        with me.doing("queue drain", place.name, INTAKE):
             outcome = me.record(queues.drain(me.who))
         _wait(queues, quiet=as_json)
     except KeyboardInterrupt:
-        reopen = command("queue", "resume", DOOR, site=place.name)
-        note(f"not all is done, and the door stays closed until: {reopen}")
+        reopen = command("queue", "resume", INTAKE, site=place.name)
+        note(f"not all is done, and the intake stays closed until: {reopen}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     say(outcome._replace(said=f"nothing waits any more; {outcome.said}"), as_json=as_json)
 
 
 def _wait(queues: QueueActions, *, quiet: bool) -> None:
-    """Come back when nothing waits."""
+    """Return when no event and no file waits."""
     at = queues.waiting()
     left, moved = at.events + at.files, time.monotonic()
     with progress("draining", left, quiet=quiet) as seen:
@@ -156,7 +166,7 @@ def purge(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take out every event that waits, after asking; they are saved, and kept for a week besides.
+    """Remove every waiting event, after asking; the events are saved, and also kept for a week.
 
     To put them back: sitemapd event replay --file FILE.
     """
@@ -195,7 +205,7 @@ def purges(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What was purged within the last week and is still kept; with a name, save it into a file."""
+    """List the purges of the last week; with a name, save the events of one to a file."""
     place = find(home, site)
     queues = QueueActions(place.client(), place.name)
     if name is None:

@@ -1,4 +1,4 @@
-"""The commands `reconcile` and `verify --against`: what is listed, held against its source."""
+"""The command `reconcile`, and the source diff of `verify --against`."""
 
 from __future__ import annotations
 
@@ -63,19 +63,21 @@ IntoOption = Annotated[
 
 
 class SourceArgument(NamedTuple):
-    """A source as it was asked for; `shown` is without secrets."""
+    """A source as given on the command line; `shown` is its address without secrets."""
 
     address: str
     access: SourceOptions
     shown: str
 
     def items(self) -> Iterator[Item]:
-        """Its pages."""
+        """Return the pages of the source."""
         return read(self.address, self.access)
 
 
 def source_of(place: CommandTarget, against: str | None, key: str, query: str) -> SourceArgument:
-    """What `--against` names, or the configured source; ConfigError if there is none."""
+    """Return the source that `--against` names, or the configured one. Raises ConfigError without
+    any.
+    """
     site = place.site
     if against not in {None, CONFIGURED}:
         assert against is not None
@@ -89,7 +91,7 @@ def source_of(place: CommandTarget, against: str | None, key: str, query: str) -
 
 
 def scope_of(place: CommandTarget, section: str | None, prefix: str | None) -> Scope:
-    """What `--section` or `--prefix` names; ConfigError if it cannot be meant."""
+    """Return the scope given by `--section` or `--prefix`. Raises ConfigError if it is invalid."""
     if section is not None and prefix is not None:
         raise ConfigError(Fault("--prefix", "config", "give --section or --prefix, not both"))
     if section is not None:
@@ -103,7 +105,7 @@ def scope_of(place: CommandTarget, section: str | None, prefix: str | None) -> S
 
 
 def known_section(place: CommandTarget, option: str, section: str) -> str:
-    """`section`, if pages may be in it; ConfigError if not."""
+    """Return `section` if pages may be in it. Raises ConfigError if not."""
     if section not in place.site.rules.sections - place.site.rules.news:
         names = ", ".join(sorted(place.site.rules.sections - place.site.rules.news))
         raise ConfigError(Fault(option, "config", f"not configured; there are: {names}"))
@@ -111,27 +113,27 @@ def known_section(place: CommandTarget, option: str, section: str) -> str:
 
 
 class ReconcileReport:
-    """What was said of a source: how often each rule, and the first few."""
+    """Messages about a source: the count per rule, and the first SHOWN of them."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.first: list[Said] = []
 
     def __call__(self, said: Said) -> None:
-        """Take one."""
+        """Add one message."""
         self.counts[said.kind, said.rule] += said.times
         if len(self.first) < SHOWN:
             self.first.append(said)
 
     def rows(self) -> list[dict[str, object]]:
-        """The rules, the most frequent first."""
+        """Return the counts, the most frequent rule first."""
         return [
             {"what": kind, "rule": rule, "times": n}
             for (kind, rule), n in self.counts.most_common()
         ]
 
     def show(self) -> None:
-        """The first few, for people."""
+        """Print the first messages."""
         for said in self.first:
             line(f"{said.kind} {said.where}: {said.detail} ({said.rule})")
 
@@ -139,9 +141,9 @@ class ReconcileReport:
 def verify_against(
     place: CommandTarget, source: SourceArgument, scope: Scope, into: str | None, *, as_json: bool
 ) -> bool:
-    """Print every page that is missing, extra or stale; whether there is none.
+    """Print every page that is missing, extra or stale; return True if there is none.
 
-    What a comparison of the whole site came to is kept for `sitemapd check`.
+    The result of a comparison of the whole site is kept for `sitemapd check`.
     """
     client, report = place.client(), ReconcileReport()
     waiting = Inbox(client, place.name).waiting()
@@ -176,12 +178,12 @@ def _about(
     if outcome.incomplete:
         about["incomplete"] = outcome.incomplete
     if waiting:
-        about["waiting_events"] = waiting  # accepted, and not in what was compared
+        about["waiting_events"] = waiting  # accepted, and not part of the comparison
     return about
 
 
 def _print_json(about: dict[str, object], findings: DiffSpool) -> None:
-    """One object, its pages written as they are read: there may be millions."""
+    """Print one JSON object, its pages written as they are read: there may be millions."""
     raw(json_text(about)[:-1] + ', "pages": [', end="")
     for number, found in enumerate(findings):
         said = {"what": found.what, "loc": found.loc, "why": found.why}
@@ -203,12 +205,12 @@ def reconcile(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a source (the site's own unless told) the truth: add, change and delete pages by
-    ordinary events. What is said of a page after it began wins. Started again after a break, it
-    does what is left.
+    """Make the listed pages equal to a source (default: the site's own): add, change and delete
+    pages by ordinary events. An event about a page after the start wins. After an interruption, run
+    it again: it does what is left.
 
-    Nothing is deleted where the source could not be read to its end; then, and where something else
-    stays different, the exit code is 1.
+    Nothing is deleted if the source could not be read to its end; then, and if other differences
+    remain, the exit code is 1.
     """
     place = find(home, site)
     source, scope = source_of(place, against, key, query), scope_of(place, section, prefix)

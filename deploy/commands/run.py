@@ -1,7 +1,7 @@
 """The commands `run web|worker|schedule`: one part each, in the foreground, for a supervisor.
 
-systemd, a container engine or another supervisor starts and restarts them; Redis and the web server
-in front are its own affair. `sitemapd up` is the same parts with a supervisor of its own.
+systemd, a container engine or another supervisor starts and restarts the parts, and runs Redis and
+the web server in front. `sitemapd up` runs the same parts with a supervisor of its own.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def web(
     ] = False,
     home: HomeOption = None,
 ) -> None:
-    """Serve the webhook until SIGTERM; published files are the web server's in front of it.
+    """Serve the webhook until SIGTERM; the web server in front of it serves the published files.
 
-    It starts without Redis too, and answers 503 until there is one.
+    Starts without Redis as well, and answers 503 until Redis answers.
     """
     from deploy.web.server import serve
     from webhook.wsgi import app as webhook
@@ -84,7 +84,7 @@ def worker(
     ] = True,
     home: HomeOption = None,
 ) -> None:
-    """Apply events and publish files until SIGTERM; what is at hand is finished first."""
+    """Apply events and publish files until SIGTERM; work in progress is finished first."""
     config, settings = _configured(home)
     if name:
         os.environ["SITEMAPD_CONSUMER"] = name
@@ -96,7 +96,7 @@ def worker(
 
 @app.command()
 def schedule(home: HomeOption = None) -> None:
-    """Send the wake-ups that are due, until SIGTERM; two at once do no harm."""
+    """Send the wake-ups that are due, until SIGTERM; running two at once is harmless."""
     config, settings = _configured(home)
     _log_to_stdout()
     _await_redis(settings)
@@ -105,7 +105,9 @@ def schedule(home: HomeOption = None) -> None:
 
 @app.command()
 def alive(name: NameOption = None, home: HomeOption = None) -> None:
-    """Whether the worker of that name has spoken within the last seconds; else exit code 1."""
+    """Exit with 0 if the worker of that name has sent a heartbeat within the last seconds, else
+    with 1.
+    """
     _, settings = _configured(home)
     who = name or consumer_name()
     with connect(settings.redis_url, _CHECK_TIMEOUT_S) as client, answering():
@@ -115,7 +117,9 @@ def alive(name: NameOption = None, home: HomeOption = None) -> None:
 
 
 def _configured(home: Path | None) -> tuple[Path, Settings]:
-    """The configuration file and what it says; ConfigError without a Redis of the supervisor's."""
+    """Return the configuration file and its settings. Raises ConfigError without `redis_url` or
+    without sites.
+    """
     config = (find_home(home) / FILE).resolve()
     settings = load(config)
     if not settings.redis_url:
@@ -130,16 +134,16 @@ def _configured(home: Path | None) -> tuple[Path, Settings]:
 
 
 def _log_to_stdout() -> None:
-    """Every line from here on, tracebacks of libraries too, goes to one stream in its order."""
+    """Send every line from here on, tracebacks of libraries included, to one stream in order."""
     sys.stderr.flush()
     os.dup2(sys.stdout.fileno(), sys.stderr.fileno())
     configure(streams=True)
 
 
 def _await_redis(settings: Settings) -> None:
-    """Return once Redis answers and may be trusted; UnsafeStoreError if it may lose events.
+    """Return once Redis answers. Raises UnsafeStoreError if it may lose events.
 
-    A signal that says stop ends the process here, as nothing is at hand yet.
+    A stop signal ends the process here, as no work has begun.
     """
     log = logger("run")
     with connect(settings.redis_url, _CHECK_TIMEOUT_S) as client, Signals() as signals:
@@ -158,8 +162,8 @@ def _await_redis(settings: Settings) -> None:
 
 
 def _become(module: str, *arguments: str | Path) -> None:
-    """Replace this process by `module`: signals reach it, and nothing of this one stays."""
+    """Replace this process by `module`, which then receives its signals."""
     drain()
-    # -P: a folder named `worker` or `shared` where the user happens to be is none of ours
+    # -P: a folder named `worker` or `shared` in the working directory must not be imported
     command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
     os.execv(sys.executable, command)  # noqa: S606  # the very point

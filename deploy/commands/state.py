@@ -1,4 +1,4 @@
-"""Commands about what is published: status, entry, confirm, publish."""
+"""Commands about the state: status, entry, confirm, publish."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def status(
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="seconds between two looks")] = 1.0,
     count: Annotated[
-        int | None, typer.Option(min=1, help="look so often, then end; default: for ever")
+        int | None, typer.Option(min=1, help="number of refreshes; default: until interrupted")
     ] = None,
 ) -> None:
-    """How each site is doing: pages, files, what waits and for how long. With --watch also how fast
-    events come in and files go out, and the workers.
+    """Show the state of each site: pages, files, what waits and for how long. With --watch also the
+    rates of events and publishes, and the workers.
     """
     place = find(home, site)
     names = [name for name in place.settings.sites if site is None or name == site]
@@ -85,7 +85,7 @@ def entry(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Where is my page, and why: its file, its values, what was decided lately."""
+    """Show the file and the values of a page, and the latest decisions about it."""
     place = find(home, site)
     found = Inspector(place.client(), place.name, place.site).entry(url)
     held = {"held": _held(found["held"])} if "held" in found and not as_json else {}
@@ -101,7 +101,7 @@ def confirm(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let files shrink that the shrink guard holds, to the number of pages it shows. To reject the
+    """Let files that the shrink guard holds shrink to the shown number of pages. To reject the
     deletions instead, send the pages again (sitemapd import).
     """
     place = find(home, site)
@@ -124,7 +124,7 @@ def confirm(
 
 
 def _let_go(holds: ShrinkHolds, shards: list[str] | None) -> list[tuple[Shard, ShrinkHold]]:
-    """Confirm `shards`, by default all that are held; InvalidError if one of them is not."""
+    """Confirm `shards`, by default all that are held. Raises InvalidError if one of them is not."""
     held = {str(name): (name, hold) for name, hold in holds.held().items()}
     if unknown := [name for name in shards or () if name not in held]:
         detail = f"not held; held are: {', '.join(held) or 'none'}"
@@ -140,7 +140,7 @@ def publish(
     adopt: AdoptOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what waits now, without minding the publish interval."""
+    """Publish what waits now, regardless of the publish interval."""
     place = find(home, site)
     publisher = audit_of(place).publisher
     with recorded(place.client(), "publish", place.name) as said:
@@ -153,7 +153,7 @@ def publish(
 
 
 def _publish(publisher: Publisher) -> list[str]:
-    """Write what waits; the files that were written or removed."""
+    """Publish what waits; return the files that were written or removed. Raises PublishError."""
     touched: list[str] = []
     deadline = time.monotonic() + PUBLISH_DEADLINE_S
     while publisher.state.dirty(1):

@@ -23,7 +23,7 @@ def up(
     ] = False,
 ) -> None:
     """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
-    signal.signal(signal.SIGINT, leave)  # until `run` looks after it
+    signal.signal(signal.SIGINT, leave)  # until `run` handles it
     from deploy.local.up import up as run
 
     logs.configure(streams=True)
@@ -31,7 +31,7 @@ def up(
 
 
 def _hint(settings: Settings, address: str) -> str:
-    """The short way to send an event, where to find the long one, and where to look."""
+    """Return hints: the short and the long way to send an event, and the address of the result."""
     site = next(iter(settings.sites.values()))
     look = (
         f"# look, after the first event: {address}{site.base.path}sitemap.html\n"

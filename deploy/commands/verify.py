@@ -1,4 +1,4 @@
-"""Commands that hold files against the state and the state against itself: verify, rebuild."""
+"""The commands `verify` and `rebuild`: files against the state, and the state against itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ AdoptOption = Annotated[
 
 
 def audit_of(place: CommandTarget) -> Verification:
-    """The files of a site against its state."""
+    """Return the Verification of a site."""
     return Verification(place.client(), place.name, place.site, f"cli-{os.getpid()}")
 
 
@@ -71,10 +71,10 @@ def verify(
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hold every published file against the state, byte for byte. Exit code 1 on a difference.
+    """Compare every published file with the state, byte for byte. Exit code 1 on a difference.
 
-    With --against: hold what is listed against a source, page by page. Nothing is written but what
-    it came to, for `sitemapd check`.
+    With --against: compare what is listed with a source, page by page. Writes nothing but the
+    result, for `sitemapd check`.
     """
     place = find(home, site)
     scope = scope_of(place, section, prefix)
@@ -107,7 +107,7 @@ def verify(
 
 
 def _disagreements(place: CommandTarget, seen: Callable[[int], None]) -> list[dict[str, Any]]:
-    """Each kind of what disagrees within the state: how often, and some of it."""
+    """Return each kind of inconsistency in the state: its count, and samples."""
     tally = CheckTally()
     for flaw in Consistency(place.client(), place.name, place.site).flaws(lambda _: seen(0)):
         tally.add(flaw.kind, flaw.where, flaw.detail)
@@ -135,10 +135,10 @@ def rebuild(
     adopt: AdoptOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Repair the state where it does not agree with itself, then write every file that differs from
-    it anew, beside the old one, and swap it in.
+    """Repair inconsistencies in the state, then write every file that differs from it beside the
+    old one, and swap it in.
 
-    Exit code 1 if pages are left whose content is stored nowhere: send these again.
+    Exit code 1 if the content of some pages is stored nowhere: send these again.
     """
     place = find(home, site)
     audit = audit_of(place)
@@ -164,7 +164,7 @@ def rebuild(
 
 
 def _repaired(repaired: Repaired) -> dict[str, Any]:
-    """What there is to say of a repair; nothing where all agreed."""
+    """Return the results of a repair; empty if the state was consistent."""
     about: dict[str, Any] = {"repaired": dict(repaired.found)} if repaired.found else {}
     about |= {name: n for name, n in (("lost", repaired.lost), ("stale", repaired.stale)) if n}
     if repaired.left:
@@ -173,7 +173,7 @@ def _repaired(repaired: Repaired) -> dict[str, Any]:
 
 
 def _tell_missing(repaired: Repaired, name: str) -> None:
-    """What nothing that is stored can repair, and who can."""
+    """Print what the stored data cannot repair, and the remedy."""
     again = f"sitemapd reconcile --site {name}, or send them again"
     if repaired.lost:
         said = f"{counted(repaired.lost, 'page')} lost their line and are not listed: {again}"

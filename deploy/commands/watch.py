@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 class WatchedState(NamedTuple):
-    """What was seen at one moment (monotonic s); `error` if the store did not answer."""
+    """The state at one moment (`at`: monotonic s); `error` if the store did not answer."""
 
     at: float
     sites: list[dict[str, Any]]
@@ -30,7 +30,7 @@ class WatchedState(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Of one site between two looks, each second; None where there is nothing to compare."""
+    """Rates of one site between two refreshes, per second; None without an earlier one."""
 
     accepted: float | None
     publishes: float | None
@@ -39,10 +39,10 @@ class Rates(NamedTuple):
 def watch(
     place: CommandTarget, names: list[str], *, interval: float, looks: int | None, as_json: bool
 ) -> None:
-    """Look every `interval` seconds, `looks` times or until Ctrl-C, and show it.
+    """Show the state every `interval` seconds, `looks` times or until Ctrl-C.
 
-    On a terminal one view is drawn over and over; elsewhere each look is a block of its own, or
-    with `as_json` a line.
+    On a terminal one view is redrawn; elsewhere each refresh is a block of its own, or with
+    `as_json` a line.
     """
     seen = _looks(place, names, interval, looks)
     with contextlib.suppress(KeyboardInterrupt):
@@ -74,7 +74,7 @@ def _looks(
         begun = time.monotonic()
         try:
             yield WatchedState(begun, [each.status() for each in inspectors], workers.list())
-        except StoreError as error:  # it is a view of what goes wrong, too
+        except StoreError as error:  # the view shows failures, too
             yield WatchedState(begun, [], [], str(error))
         if number == most:
             return
@@ -82,7 +82,7 @@ def _looks(
 
 
 def rates(before: WatchedState | None, look: WatchedState, at: int) -> Rates:
-    """How fast events come in and files go out at site number `at`."""
+    """Return the rates of accepted events and of publishes of site number `at`."""
     if before is None or look.at <= before.at:
         return Rates(None, None)
     old, new, seconds = before.sites[at], look.sites[at], look.at - before.at
@@ -95,7 +95,7 @@ def rates(before: WatchedState | None, look: WatchedState, at: int) -> Rates:
 
 
 def view(before: WatchedState | None, look: WatchedState) -> list[Grid | str]:
-    """One look for people."""
+    """Return one view for a terminal."""
     if look.error:
         return [f"no answer: {look.error}"]
     rows = [_row(status, rates(before, look, at)) for at, status in enumerate(look.sites)]

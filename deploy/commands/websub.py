@@ -1,4 +1,4 @@
-"""The commands `websub list|subscribe|unsubscribe`: the feeds whose hubs send to a site."""
+"""The commands `websub list|subscribe|unsubscribe`: subscriptions to feeds at their hubs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FeedsArgument = Annotated[
 
 @app.command("list")
 def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
-    """Every feed: its hub, how far the subscription is, until when it lasts, what went wrong."""
+    """List every feed: its hub, the state and end of the subscription, and errors."""
     place = find(home, site)
     desk, now = _desk(place), now_ms()
     known = {one.topic: one for one in desk.subscriptions.all()}
@@ -38,7 +38,7 @@ def subscribe(
     feeds: FeedsArgument = None, home: HomeOption = None, site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Ask the hubs now, whatever they said before. Exit code 1 if one does not take it."""
+    """Ask the hubs now, regardless of earlier answers. Exit code 1 if one refuses."""
     _ask(find(home, site), hubs.SUBSCRIBE, feeds, as_json=as_json)
 
 
@@ -47,7 +47,7 @@ def unsubscribe(
     feeds: FeedsArgument = None, home: HomeOption = None, site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Ask the hubs to stop; what they still send is ignored, until `subscribe`."""
+    """Ask the hubs to stop; further deliveries are ignored until `subscribe`."""
     _ask(find(home, site), hubs.UNSUBSCRIBE, feeds, as_json=as_json)
 
 

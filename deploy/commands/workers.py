@@ -1,4 +1,4 @@
-"""The commands `workers` and `workers quiet|resume|stop`: who works, and who is to."""
+"""The commands `workers` and `workers quiet|resume|stop`: list and control workers."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ WaitOption = Annotated[
     typer.Option("--wait", min=0, help="seconds until it must have done so; else exit code 1"),
 ]
 
-app = typer.Typer(help="Who works, and who is to be quiet or to stop.")
+app = typer.Typer(help="Workers: list, make quiet, resume, stop.")
 
 
 @app.callback(invoke_without_command=True)
 def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """The workers that live, or did within a day: version, what they are at, memory, heartbeat."""
+    """List workers that live, or did within a day: version, present work, memory, heartbeat."""
     if context.invoked_subcommand is not None:
         return
     place = find(home)
@@ -66,10 +66,10 @@ def quiet(
     as_json: JsonOption = False,
     wait: WaitOption = WAIT_S,
 ) -> None:
-    """Have a worker finish what is at hand and take no more, for a week at most.
+    """Let a worker finish its work in progress and take no new work, for a week at most.
 
-    A restart does not change that; `resume` does. What waits is left to the other workers, and
-    waits on if there is none.
+    A restart does not change that; `resume` does. Waiting work is left to the other workers, and
+    waits if there is none.
     """
     _ask(find(home), name, "quiet", _is_quiet, wait, as_json=as_json)
 
@@ -81,7 +81,7 @@ def resume(
     as_json: JsonOption = False,
     wait: WaitOption = WAIT_S,
 ) -> None:
-    """Have a quiet worker work again."""
+    """Let a quiet worker work again."""
     _ask(find(home), name, "work", _works, wait, as_json=as_json)
 
 
@@ -92,23 +92,23 @@ def stop(
     as_json: JsonOption = False,
     wait: WaitOption = WAIT_S,
 ) -> None:
-    """Have a worker finish what is at hand and end, as SIGTERM does.
+    """Let a worker finish its work in progress and end, as SIGTERM does.
 
     Its supervisor (`sitemapd up`, systemd, a container engine) starts it again: this restarts it.
-    To have it stay away, stop it there; to have it idle, `quiet` it.
+    To stop it for good, stop it there; to make it idle, `quiet` it.
     """
     _ask(find(home), name, "stop", _is_another, wait, as_json=as_json)
 
 
 def described(worker: RegisteredWorker) -> dict[str, Any]:
-    """One worker as JSON has it; times in seconds, memory in bytes."""
+    """Return one worker in JSON form; times in seconds, memory in bytes."""
     said = worker.beat.model_dump(mode="json") if worker.beat else {}
     known = {"name": worker.name, "alive": worker.alive, "state": _state(worker)}
     return known | {"seen_s": round(worker.seen, 1), "wanted": worker.wanted} | said
 
 
 def listed(found: list[RegisteredWorker]) -> Grid:
-    """The workers for people."""
+    """Return the table of the workers."""
     head = (
         "worker", "state", "version", "busy with", "memory", "heartbeat", "started", "events",
         "files", "clock",
@@ -153,7 +153,7 @@ def _ask(
     done: Callable[[RegisteredWorker, RegisteredWorker | None], bool], wait: float,
     *, as_json: bool,
 ) -> None:  # fmt: skip
-    """Say what is wanted of a worker, and wait until it is so."""
+    """Ask a worker for `wish`, and wait until it has complied, at most `wait` seconds."""
     client = place.client()
     workers = WorkerRegistry(client, place.settings.sites)
     with recorded(client, f"workers {_COMMANDS[wish]}", "", name) as said:
@@ -178,7 +178,9 @@ def _one(workers: WorkerRegistry, name: str) -> RegisteredWorker | None:
 
 
 def _is_quiet(_before: RegisteredWorker, now: RegisteredWorker | None) -> bool:
-    """Quiet, with nothing at hand; one that is gone will be when it starts."""
+    """Return True if the worker is quiet without work in progress, or gone: a restart keeps it
+    quiet.
+    """
     if now is None or not now.alive:
         return True
     return now.beat is not None and now.beat.state == "quiet" and not now.beat.busy
@@ -189,7 +191,7 @@ def _works(_before: RegisteredWorker, now: RegisteredWorker | None) -> bool:
 
 
 def _is_another(before: RegisteredWorker, now: RegisteredWorker | None) -> bool:
-    """Gone, or started again since."""
+    """Return True if the worker has ended, or was started again."""
     if now is None or now.beat is None or before.beat is None:
         return True
     return (now.beat.pid, now.beat.started) != (before.beat.pid, before.beat.started)

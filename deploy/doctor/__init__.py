@@ -1,3 +1,3 @@
-"""The checks of `sitemapd doctor` and their runner; not the command and its output
-(deploy/commands/doctor.py).
+"""The checks of `sitemapd doctor` and their runner. The command and its output are in
+deploy/commands/doctor.py.
 """

@@ -1,4 +1,4 @@
-"""Detection of a site that was never started: what it lacks then is no failure."""
+"""Detect a site that was never started: its missing parts are no failures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from shared.store.operations.worker_registry import WorkerRegistry
 
 
 def not_begun(client: redis.Redis, settings: Settings, name: str, home: Path) -> frozenset[Begins]:
-    """What of the site `name` is not there yet, and will be when it is started.
+    """Return the parts of the site `name` that are missing because it was never started.
 
-    Nothing, as soon as an event was accepted or a file published; nor if Redis does not answer that
-    somebody else runs.
+    Empty once an event was accepted or a file published, and if Redis does not answer, unless it is
+    an embedded server without data.
     """
     server = EmbeddedServer(home)
     missing: set[Begins] = set()
@@ -47,6 +47,6 @@ def _has_begun(client: redis.Redis, name: str) -> bool:
 
 
 def _can_be_made(path: Path) -> bool:
-    """Whether this user may make the directory, as a worker does when it publishes first."""
+    """Return True if this user may create the directory, as a worker does at its first publish."""
     above = next(parent for parent in path.parents if parent.exists())
     return above.is_dir() and os.access(above, os.W_OK | os.X_OK)

@@ -1,4 +1,4 @@
-"""Checks from outside: what is served at the public address is what lies in the web root."""
+"""Checks from outside: the public address serves what is in the web root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SERVE = "have the web server serve {root} at {base} (deploy/nginx/sitemapd-file
 
 
 class PublicFile(NamedTuple):
-    """What came back: status, type without parameters, the body as it is after decoding."""
+    """A response: status, media type without parameters, the decoded body."""
 
     status: int
     kind: str
@@ -37,9 +37,8 @@ class PublicFile(NamedTuple):
 
 
 def fetch(url: str) -> PublicFile:
-    """GET `url`, by no proxy and no redirect, MOST bytes of it in TOTAL_S seconds at most.
-
-    httpx.HTTPError if nothing comes back.
+    """GET `url` without proxy and redirects, at most MOST bytes within TOTAL_S seconds. Raises
+    httpx.HTTPError if no complete response arrives.
     """
     deadline, body = time.monotonic() + TOTAL_S, bytearray()
     headers = {"User-Agent": "sitemapd-doctor", "Accept-Encoding": "gzip"}
@@ -58,7 +57,7 @@ def fetch(url: str) -> PublicFile:
 def _public(
     case: Case, root: WebRoot, name: str, url: str, kinds: tuple[str, ...]
 ) -> DoctorFinding:
-    """Whether `url` gives the file `name`: it may be replaced between the two looks at it."""
+    """Check that `url` serves the file `name`; retried, since a publish may replace it."""
     todo = _SERVE.format(root=case.site.web_root, base=case.site.base_url)
     for last in (number == _TRIES - 1 for number in range(_TRIES)):
         content = _content(root, name, url)
@@ -81,7 +80,7 @@ def _public(
 
 
 def _content(root: WebRoot, name: str, url: str) -> bytes | None:
-    """What a reader of `url` sees in the end: `name` may be the compressed form of it."""
+    """Return the decoded content of `url` on disk: `name` may be its compressed form."""
     content = root.read(name)
     encoded = name.endswith(".gz") and not url.endswith(".gz")
     return gzip.decompress(content) if encoded and content is not None else content

@@ -1,4 +1,4 @@
-"""Checks of robots.txt: our lines are there, and nothing keeps crawlers from what we publish."""
+"""Checks of robots.txt: sitemapd's lines, and permission to fetch the published files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from worker.publishing.web_root import WebRoot
 
 AGENT = "Googlebot"
 FILES, PAGES, MOST = 10, 500, 16 * 2**20
-"""How many files are looked into, how many pages of each are tried, and how many bytes of it."""
+"""Files that are read, pages tried of each, and bytes read of each."""
 
 
 def _robots(case: Case) -> DoctorFinding:
@@ -78,7 +78,7 @@ def _absent(case: Case, ours: list[str]) -> DoctorFinding:
 
 
 def _pages(case: Case, root: WebRoot) -> Iterator[str]:
-    """Some of the pages that some of the files list."""
+    """Yield some of the pages that the newest files list."""
     site = case.site
     urls = [
         url

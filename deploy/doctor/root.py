@@ -1,4 +1,4 @@
-"""Checks of a web root: the directory, whose state its files are, and that they are whole."""
+"""Checks of a web root: the directory, the ownership of its files, their completeness."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 
 def opened(case: Case) -> WebRoot:
-    """The web root, which is not made where there is none; PublishError."""
+    """Open the web root without creating it. Raises PublishError if it is no directory."""
     if not case.site.web_root.is_dir():
         raise PublishError(f"{case.site.web_root} is no directory")
     return WebRoot(case.site.web_root)
@@ -78,7 +78,7 @@ def _space(case: Case) -> DoctorFinding:
     found = os.statvfs(case.site.web_root)
     free, inodes = found.f_bavail * found.f_frsize, found.f_favail
     said = f"{free / 2**20:.0f} MB free"
-    if found.f_files:  # some file systems make them as they are needed, and count none
+    if found.f_files:  # some file systems create inodes on demand, and report none
         said += f", {inodes} inodes"
     todo = "make room: a full disk keeps the old files, and events wait"
     few = found.f_files > 0 and inodes < INODES_WARN
@@ -157,7 +157,7 @@ def _settings(case: Case) -> DoctorFinding:
 
 
 def index_names(case: Case, root: WebRoot) -> list[str]:
-    """The index files that should be there; without Redis, those that are."""
+    """Return the index files that should exist; if Redis does not answer, those that exist."""
     try:
         pages = PublishState(case.client, case.name).pages(case.site.index_shards)
         return [shards.index_name(page) for page in pages]
@@ -166,8 +166,8 @@ def index_names(case: Case, root: WebRoot) -> list[str]:
 
 
 def listed(root: WebRoot, index: str) -> list[str]:
-    """The addresses of the files that `index` names, none if it is not there; PublishError if it is
-    not whole.
+    """Return the addresses of the files that `index` names, none if it does not exist. Raises
+    PublishError if it is no well-formed XML.
     """
     content = root.read(index)
     if content is None:
@@ -190,7 +190,7 @@ def _files(case: Case) -> DoctorFinding:
     with closing(opened(case)) as root:
         seen = _look(case, root)
         for _ in range(_TRIES):
-            if seen.missing:  # or removed since the index was read
+            if seen.missing:  # a publish may have removed files since the index was read
                 time.sleep(_AGAIN_S)
                 seen = _look(case, root)
     if seen.missing:

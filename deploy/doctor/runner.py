@@ -1,4 +1,4 @@
-"""The frame of `sitemapd doctor`: what a check is, what it finds; none spoils the others."""
+"""Runner of `sitemapd doctor`: checks, their findings, and isolation of their failures."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DOWN = "Redis does not answer"
 
 Status = Literal["ok", "warn", "fail", "skip", "wait"]
 Begins = Literal["", "redis", "web root", "parts"]
-"""What a site lacks before it is started for the first time; parts: web process and worker."""
+"""Parts that a site lacks before its first start; parts: web process and worker."""
 
 
 class DoctorFinding(NamedTuple):
-    """What a check found: `todo` is one sentence for whoever has to mend it."""
+    """Result of a check; `todo` is the remedy in one sentence."""
 
     status: Status
     detail: str
@@ -29,7 +29,7 @@ class DoctorFinding(NamedTuple):
 
 
 class DoctorResult(NamedTuple):
-    """One check as it came out; `site` is empty where it is about all of them."""
+    """The outcome of one check; `site` is empty for a check of all sites."""
 
     check: str
     looks_at: str
@@ -41,10 +41,10 @@ class DoctorResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """What is examined: a configuration, and one of its sites.
+    """The subject of a check: a configuration, and one of its sites.
 
-    `to` is the address of the webhook, `now` the clock here (s since 1970), `not_begun` what is not
-    there yet because the site was never started (deploy/doctor/never_started.py).
+    `to` is the address of the webhook, `now` the local clock (s since 1970), `not_begun` the parts
+    that are missing because the site was never started (deploy/doctor/never_started.py).
     """
 
     settings: Settings
@@ -57,10 +57,10 @@ class Case:
 
 
 class DoctorCheck(NamedTuple):
-    """One check. `todo` is what to do when it cannot even be made.
+    """One check. `todo` is the remedy if the check itself cannot run.
 
-    `needs` is what it finds missing before the site was ever started, which is no failure then.
-    `once` if it is about all sites together, `store` if it asks Redis, `online` if it goes out.
+    `needs` is the part without which it fails; before the first start that is no failure. `once` if
+    it concerns all sites together, `store` if it uses Redis, `online` if it sends requests.
     """
 
     name: str
@@ -74,22 +74,22 @@ class DoctorCheck(NamedTuple):
 
 
 def ok(detail: str) -> DoctorFinding:
-    """All is well."""
+    """Return the finding for a check that passed."""
     return DoctorFinding("ok", detail)
 
 
 def warn(detail: str, todo: str) -> DoctorFinding:
-    """It works, but not as it should or not for long."""
+    """Return the finding for a state that works with limits, or not for long."""
     return DoctorFinding("warn", detail, todo)
 
 
 def fail(detail: str, todo: str) -> DoctorFinding:
-    """It does not work."""
+    """Return the finding for a state that does not work."""
     return DoctorFinding("fail", detail, todo)
 
 
 def skip(detail: str) -> DoctorFinding:
-    """It cannot be known here."""
+    """Return the finding for a check that cannot be made here."""
     return DoctorFinding("skip", detail)
 
 
@@ -107,9 +107,9 @@ _NOT_YET: dict[Begins, DoctorFinding] = {
 def examine(
     cases: Iterable[Case], checks: Iterable[DoctorCheck], *, offline: bool = False
 ) -> Iterator[DoctorResult]:
-    """Make every check that can be made; what one raises is its own failure.
+    """Run every check that can run; an exception in a check is its own failure.
 
-    Once Redis did not answer, nothing else waits for it.
+    After Redis failed to answer once, checks that use it are skipped.
     """
     cases, down = list(cases), False
     for check in checks:

@@ -1,4 +1,4 @@
-"""Checks of the machine: the configuration's file, Redis, the clock."""
+"""Checks of the machine: the configuration file, Redis, the clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEY = EVERYWHERE + "doctor"
 _GROUP = "doctor"
 _SHA = "0" * 40
 HARMLESS: tuple[tuple[str | int | float, ...], ...] = (
-    # No such key exists and none of these makes it: an error of any kind but NOPERM is leave.
+    # The key does not exist and no command creates it: any reply but NOPERM means permission.
     ("XADD", _KEY, "NOMKSTREAM", "*", "e", ""), ("XRANGE", _KEY, "-", "+"), ("XLEN", _KEY),
     ("XREADGROUP", "GROUP", _GROUP, _GROUP, "STREAMS", _KEY, ">"), ("XDEL", _KEY, "0-1"),
     ("XGROUP", "CREATE", _KEY, _GROUP, "0"), ("XCLAIM", _KEY, _GROUP, _GROUP, 0, "0-1"),
@@ -42,7 +42,7 @@ HARMLESS: tuple[tuple[str | int | float, ...], ...] = (
 
 
 def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
-    """The check that the configuration in `path` is nobody else's to read: it holds secrets."""
+    """Return the check that other users cannot read or change the configuration in `path`."""
 
     def look(_case: Case) -> DoctorFinding:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -147,7 +147,7 @@ def _clock(case: Case) -> DoctorFinding:
 
 
 def checks(config: Path) -> tuple[DoctorCheck, ...]:
-    """The checks of the machine, for the configuration in the file `config`."""
+    """Return the checks of the machine, for the configuration in the file `config`."""
     see = "look into the log of Redis"
     return (
         DoctorCheck(

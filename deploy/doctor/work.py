@@ -1,4 +1,4 @@
-"""Checks of the work: who does it, what waits for too long, what failed, is held or paused."""
+"""Checks of the work: workers, backlog, failures, shrink holds, quarantine, pauses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _living(case: Case) -> list[RegisteredWorker]:
 
 
 def _at_work(case: Case) -> bool:
-    """Whether somebody should be working on the site."""
+    """Return True if a live worker works on the site."""
     return any(worker.works_on(case.name) for worker in _living(case))
 
 

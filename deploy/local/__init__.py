@@ -1,3 +1,3 @@
-"""Processes on one machine: supervisor, embedded Redis, first configuration, worker in a command;
-not the web server (deploy/web).
+"""Processes on one machine: supervisor, embedded Redis, first configuration, inline worker. The web
+server is in deploy/web.
 """

@@ -1,8 +1,9 @@
-"""The embedded Redis-compatible server: started here, on a unix socket, losing nothing.
+"""The embedded Redis-compatible server, started as a child process on a unix socket, without data
+loss.
 
 Guarantees: every acknowledged write survives SIGKILL and power loss (`appendfsync always`); no TCP
-port; never two servers on one directory, even after the one who started the first was killed: the
-server itself inherits the lock.
+port; never two servers on one directory, even after the process that started the first was killed:
+the server itself inherits the lock.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ SETTINGS = {
     "aof-load-truncated": "yes",
     "maxmemory-policy": "noeviction",
     "save": "",
-    # Buckets of pages stay compact up to 65,000,000 URLs of a site (shared.domain.page_record).
+    # Buckets of pages stay compact up to 65,000,000 URLs of a site (shared/domain/page_record.py).
     "hash-max-listpack-entries": "1024",
-    # it overwrites the environment, by which a lost server is found again
+    # it overwrites the environment, by which a leftover server is found
     "set-proc-title": "no",
 }
-"""What RELIABILITY 5 forces."""
+"""Settings that RELIABILITY 5 requires."""
 
 _SOCKET_BYTES = 103  # sun_path holds 107 on Linux, 103 on macOS, without the final NUL
 _READY_S = 20.0
@@ -55,7 +56,7 @@ _TRUNCATED = "short read while loading the AOF"
 
 
 class RedisAnswer(enum.Enum):
-    """What a server says to PING."""
+    """Replies of a server to PING."""
 
     NONE = enum.auto()
     LOADING = enum.auto()
@@ -85,7 +86,7 @@ class EmbeddedServer:
 
     @property
     def socket(self) -> Path:
-        """Where it listens: in its data directory, or in a private one if that path is too long."""
+        """Path of its socket: in its data directory, or a private one if the path is too long."""
         path = self._data / "redis.sock"
         if len(os.fsencode(path)) <= _SOCKET_BYTES:
             return path
@@ -94,7 +95,7 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Its address, for `redis_url`."""
+        """Address of the server, for `redis_url`."""
         return f"unix://{self.socket}"
 
     @property
@@ -103,9 +104,8 @@ class EmbeddedServer:
         return self._child.pid if self._child else None
 
     def start(self, *, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Launch it and wait until it answers or `cancelled`; reading its data is not yet.
-
-        Raises ServerStartError, with the end of the log if it died or fell silent.
+        """Launch it and wait until it answers PING after loading its data, or until `cancelled`.
+        Raises ServerStartError, with the end of the log if it ended or did not answer for 20 s.
         """
         self.launch()
         silent_since = time.monotonic()
@@ -142,7 +142,7 @@ class EmbeddedServer:
             raise
 
     def answer(self) -> RedisAnswer:
-        """What it says to PING."""
+        """Return its reply to PING."""
         try:
             with connect(self.url, 1.0) as client:
                 client.ping()
@@ -153,23 +153,23 @@ class EmbeddedServer:
         return RedisAnswer.PONG
 
     def poll(self) -> int | None:
-        """The exit status if it is not running."""
+        """Return the exit status if it is not running, else None."""
         return 0 if self._child is None else self._child.poll()
 
     def stop(self) -> None:
-        """End it and let go of the directory."""
+        """Stop it and release its directory."""
         if self._child:
             self._child.stop()
         self._held.close()
         self._lock = None
 
     def roll(self) -> None:
-        """Keep its log within its bound."""
+        """Roll its log if it exceeds its limit."""
         if self._child:
             self._child.roll()
 
     def output(self) -> str:
-        """What it logged since its last start."""
+        """Return its log since the last start."""
         return self._child.output() if self._child else ""
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The configuration of a first start, and an event to try it with."""
+"""The configuration of a first start, and an example event."""
 
 from __future__ import annotations
 
@@ -188,9 +188,10 @@ curl -sS $target -H 'content-type: application/json' -H "authorization: Bearer $
 
 
 def write(home: Path, address: str) -> Path:
-    """The configuration file in `home`; written for a demo site at `address` if there is none.
+    """Return the configuration file in `home`; write one for a demo site at `address` if there is
+    none.
 
-    Never overwritten. Mode 0600, for it holds secrets.
+    Never overwrites a file. Mode 0600, since it holds secrets.
     """
     path = home / FILE
     text = _CONFIG.substitute(
@@ -207,16 +208,16 @@ def write(home: Path, address: str) -> Path:
 
 
 def first(settings: Settings, address: str) -> str:
-    """An example for the demo site, or else for the first; empty without any."""
+    """Return an example for the demo site, else for the first site; empty without any site."""
     sites = sorted(settings.sites, key=lambda name: name != SITE)
     return signed_example(settings, sites[0], address) if sites else ""
 
 
 def signed_example(settings: Settings, site: str, address: str) -> str:
-    """Shell lines that send one event for `site` to the service at `address` (Standard Webhooks).
+    """Return shell lines that send one event for `site` to the service at `address`.
 
-    With a Bearer token where the site has no secret in force. For the person who may read the
-    configuration: it shows a secret.
+    Signed by Standard Webhooks; with a Bearer token where the site has no secret in force. Only for
+    a user who may read the configuration: the lines show a secret.
     """
     found = settings.sites[site]
     section = "posts" if "posts" in found.sections else DEFAULT_SECTION

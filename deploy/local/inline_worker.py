@@ -1,4 +1,4 @@
-"""Who applies what a command has put into the inbox."""
+"""Drain the inbox within a command, unless a worker does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from worker.ingest.inbox_consumer import InboxConsumer
 
 
 class InlineWorker:
-    """Whoever drains the inbox: the workers that run, or this process if none does."""
+    """Applies events that a command has put into the inbox: waits for running workers, or acts as
+    one if there is none.
+    """
 
     def __init__(self, client: redis.Redis, place: CommandTarget) -> None:
         self._client = client
@@ -25,14 +27,14 @@ class InlineWorker:
         self._pump = InboxConsumer(place.settings, client, place.name, self._name)
 
     def drain(self) -> None:
-        """Let some of the backlog go."""
+        """Apply a part of the backlog, or wait 0.02 s for a worker. Raises StoreError."""
         if self._others():
             time.sleep(0.02)
         else:
             self._pump.apply_all()
 
     def finish(self) -> None:
-        """Wait until everything is published."""
+        """Return once all events are applied and published. Raises StoreError."""
         while self._inbox.waiting() or self._pump.publisher.state.dirty(1):
             if self._others():
                 time.sleep(0.02)
@@ -42,11 +44,14 @@ class InlineWorker:
         self._inbox.leave(self._name)
 
     def _others(self) -> bool:
-        """Whether anybody else is at it; a worker that is quiet is not."""
+        """Return True if another worker works on the site; a quiet worker does not count."""
         return any(worker.works_on(self._site) for worker in self._known.list())
 
     def _abandoned(self) -> list[str]:
-        """Whose events nobody will settle: the dead, and quiet workers gave theirs back."""
+        """Return the consumers whose heartbeat has ended, and whose events no worker will apply.
+
+        Quiet workers have returned theirs.
+        """
         others = [name for name in self._inbox.holders() if name != self._name]
         with answering():
             return [

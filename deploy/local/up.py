@@ -1,4 +1,4 @@
-"""Everything on this machine: `sitemapd up` (DESIGN 6)."""
+"""Run everything on one machine: `sitemapd up` (DESIGN 6)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ _GRACE_S = {"web": 5.0, "worker": 45.0, "schedule": 5.0, "guard": 5.0}
 
 
 def commands(config: Path, host: str, port: int) -> dict[str, Command]:
-    """The child processes besides the store, by name, in the order in which they are started."""
-    # -P: a folder named `worker` or `shared` where the user happens to be is none of ours
+    """Return the child processes besides the store, by name, in the order in which they are
+    started.
+    """
+    # -P: a folder named `worker` or `shared` in the working directory must not be imported
     python: Command = [sys.executable, "-P", "-m"]
     return {
         "worker": [*python, "worker.main", "--config", config],
@@ -57,10 +59,10 @@ def up(
 ) -> int:
     """Run everything with its data in `home` until SIGTERM, SIGINT or SIGHUP, then return 0.
 
-    `http` is where it listens (port 0: a free one); an address others can reach is refused unless
-    a proxy buffers requests before it (RELIABILITY T12). An example that shows a secret and a link
-    into the console are printed to terminals only (T30), and what `hint` gives after them.
-    Raises ConfigError, ServerStartError, StoreError.
+    `http` is the address to listen on (port 0: a free one); an address that other machines can
+    reach is refused unless a proxy buffers requests before it (RELIABILITY T12). An example that
+    shows a secret and a link into the console are printed to terminals only (T30), followed by the
+    text of `hint`. Raises ConfigError, ServerStartError, StoreError.
     """
     host, port = parse_listen(http, behind_proxy=behind_proxy)
     home = home.resolve()
@@ -68,7 +70,7 @@ def up(
         folder.mkdir(mode=0o700 if folder != home else 0o755, parents=True, exist_ok=True)
     with hold(home / "lock"), Signals() as signals:
         if left := reap(runs(home)):
-            logger("up").warning("ended_leftovers", children=left)
+            logger("up").warning("orphans ended", children=left)
         port = _free_port(host, port)
         address = _address(host, port)
         replace(home / SERVED, address + "\n")
@@ -79,7 +81,7 @@ def up(
             named = commands(config, host, port)
             url = _begin(supervisor, signals, home, settings, named)
             say(f"{address} serves {home}")
-            # It shows a secret, which is for a person and not for the log of a service manager.
+            # It shows a secret, which must not get into the log of a service manager.
             if sys.stdout.isatty():
                 say(first_config.first(settings, address))
                 if settings.console.users:
@@ -90,7 +92,7 @@ def up(
                 say(f"ready {address}")
             while not signals.stopping:
                 signals.wait(supervisor.pause())
-                if not signals.stopping:  # who stops us may have stopped the children as well
+                if not signals.stopping:  # the sender may have signalled the children as well
                     supervisor.tend()
         finally:
             supervisor.stop()
@@ -98,7 +100,7 @@ def up(
 
 
 def say(text: str) -> None:
-    """Tell the person, or the program, that waits for `ready`."""
+    """Print a line for the user, or for the program that waits for `ready`."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -121,7 +123,7 @@ def _begin(
     settings: Settings,
     named: dict[str, Command],
 ) -> str:
-    """Start the store, then the rest; the store's address."""
+    """Start the store, then the other children; return the store's address."""
     run = f"{runs(home)}#{secrets.token_hex(8)}"
     logs = home / "logs"
     guard: Command = [
@@ -163,14 +165,17 @@ def _begin(
 
 
 def runs(home: Path) -> str:
-    """What the marks of all runs on `home`, an absolute path, begin with."""
+    """Return the prefix of the marks of all runs on `home`, an absolute path."""
     return blake2b(os.fsencode(home), digest_size=12).hexdigest()
 
 
 def _await_ready(
     supervisor: Supervisor, signals: Signals, where: tuple[str, int], url: str
 ) -> None:
-    """Return when requests are answered and a worker has spoken, or a signal says stop."""
+    """Return when requests are answered and a worker sends heartbeats, or a signal stops.
+
+    Raises ServerStartError after _READY_S seconds, or if a child ends _DEATHS times.
+    """
     deadline = time.monotonic() + _READY_S
     with closing(connect(url, 1.0)) as client:
         while not signals.stopping:
@@ -197,7 +202,7 @@ def _web_ready(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(_reachable(host), port, timeout=2.0)
     with closing(connection):
         try:
-            # Without `accepting` it would wait for the cure of files that are not ours.
+            # Without `accepting` it would wait for the repair of files outside sitemapd's control.
             connection.request("GET", "/readyz?accepting")
             return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
@@ -205,7 +210,9 @@ def _web_ready(host: str, port: int) -> bool:
 
 
 def parse_listen(text: str, *, behind_proxy: bool) -> tuple[str, int]:
-    """Host and port of HOST:PORT; ConfigError if others can reach it and no proxy is in front."""
+    """Return host and port of HOST:PORT. Raises ConfigError if other machines can reach it and no
+    proxy is in front.
+    """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
@@ -224,7 +231,9 @@ def parse_listen(text: str, *, behind_proxy: bool) -> tuple[str, int]:
 
 
 def _free_port(host: str, port: int) -> int:
-    """`port`, or for 0 a free one; ServerStartError if something listens there already."""
+    """Return `port`, or for 0 a free one. Raises ServerStartError if a process listens there
+    already.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -236,7 +245,7 @@ def _free_port(host: str, port: int) -> int:
 
 
 def _reachable(host: str) -> str:
-    """`host`, or where it means every address, the loopback one."""
+    """Return `host`, or the loopback address if `host` means every address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

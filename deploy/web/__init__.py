@@ -1,3 +1,3 @@
-"""The web server process: Granian, buffered requests and the published files; not the WSGI
-application (webhook).
+"""The web server process: Granian, buffered requests and the published files. The WSGI application
+is in webhook.
 """

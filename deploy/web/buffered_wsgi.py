@@ -1,10 +1,9 @@
-"""A WSGI application behind an asynchronous server: what a client does not send or read in time
-holds no thread.
+"""Run a WSGI application behind an asynchronous server, so that slow clients hold no thread.
 
-A thread is taken when the body is there, and is free again when the answer is made; files leave
-chunk by chunk. Every body and every answer has a deadline (RELIABILITY T34). Measured with eight
-threads that read bodies themselves: eight stalled bodies, or readers that do not read, kept each
-other request waiting for as long as they liked.
+A thread is taken once the body is complete, and is free again once the response is made; files are
+sent chunk by chunk. Every body and every response has a deadline (RELIABILITY T34). Measured with
+eight threads that read bodies themselves: eight stalled bodies, or readers that do not read,
+delayed every other request for as long as the clients chose.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
 BODY_S = 10.0
-"""Seconds for a whole body, from its head on."""
+"""Seconds for a whole body, counted from the end of its head."""
 WRITE_S = 10.0
-"""Seconds in which a reader must take something."""
+"""Seconds within which a reader must accept some bytes."""
 LEAST_BYTES_S = 4096
-"""Bytes a second that a reader takes on average, after WRITE_S."""
+"""Bytes a second that a reader must accept on average, after WRITE_S."""
 
 _THREADS, _FILE_THREADS = 8, 2
 _REST_BYTES = 4 * 1024 * 1024
@@ -45,7 +44,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class BufferedAnswer(NamedTuple):
-    """An answer of the application: its head, the beginning of its body, and the rest if any."""
+    """A response of the application: its head, the beginning of its body, and the rest if any."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -55,12 +54,12 @@ class BufferedAnswer(NamedTuple):
 
 
 class BufferedWsgi:
-    """`app` as an ASGI application, for bodies of up to `most` bytes; `app` must refuse others by
-    their announced length, and chunked ones.
+    """`app` as an ASGI application, for bodies of up to `most` bytes; `app` must refuse longer ones
+    by their announced length, and chunked ones.
 
-    What such a client still sends is read after the answer, up to 4 MiB: a connection that is
-    closed meanwhile may take the answer with it, and the client, or the proxy for it, comes again
-    with what was refused for good.
+    The rest of a refused body is read after the response, up to 4 MiB: if the connection were
+    closed meanwhile, the response could be lost, and the client or its proxy would repeat a request
+    that is refused each time.
     """
 
     def __init__(self, app: WSGIApplication, most: int) -> None:
@@ -70,7 +69,7 @@ class BufferedWsgi:
         self._limited = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; nothing but HTTP is answered."""
+        """Answer one HTTP request; other protocols are ignored."""
         if scope["type"] != "http":
             return
         if not self._limited:
@@ -99,7 +98,7 @@ class BufferedWsgi:
                     await _read(receive, _REST_BYTES)
 
     def _wanted(self, scope: Scope) -> int | None:
-        """How many bytes of body the application may read, None if it will refuse them."""
+        """Return the number of body bytes to read, None if the application will refuse the body."""
         found = dict(scope["headers"])
         length = found.get(b"content-length", b"")
         if b"transfer-encoding" in found:
@@ -111,7 +110,7 @@ class BufferedWsgi:
         return int(length)
 
     def _answer(self, request: WSGIEnvironment) -> BufferedAnswer:
-        """What the application says, from one of the threads."""
+        """Return the application's response; runs in one of the threads."""
         status, head = 500, list[tuple[bytes, bytes]]()
 
         def start(line: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> Any:
@@ -137,7 +136,9 @@ class BufferedWsgi:
         return BufferedAnswer(status, head, begin, rest, close)
 
     async def _send(self, answer: BufferedAnswer, send: Send) -> None:
-        """Send it; TimeoutError if nobody takes it, or takes it by the drop."""
+        """Send the response. Raises TimeoutError if the client accepts nothing, or less than
+        LEAST_BYTES_S.
+        """
         loop, began, sent = asyncio.get_running_loop(), time.monotonic(), 0
         head = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
         await send(head)
@@ -157,7 +158,9 @@ def _nothing() -> None:
 
 
 async def _read(receive: Receive, most: int) -> bytes:
-    """The body, or as much of it as came before the client went; at most about `most` bytes."""
+    """Return the body, or the part that came before the client disconnected; about `most` bytes at
+    most.
+    """
     parts, read, more = [], 0, True
     while more and read < most:
         message = await receive()
@@ -169,10 +172,10 @@ async def _read(receive: Receive, most: int) -> bytes:
 
 
 async def _refuse(send: Send, code: str) -> None:
-    """Answer for the application, which has not seen the request, and close.
+    """Answer in place of the application, which has not seen the request, and close the connection.
 
-    A body ends early where its client went, and where this process is told to stop: such a client
-    hears that it has to come again, and not that what it signed is forged.
+    A body is cut off when its client disconnects or this process is stopped: the response tells the
+    client to send the request again, not that its signature is wrong.
     """
     headers = [
         (b"content-type", b"application/problem+json"), (b"connection", b"close"),
@@ -185,7 +188,7 @@ async def _refuse(send: Send, code: str) -> None:
 
 
 def environ(scope: Scope, body: bytes) -> WSGIEnvironment:
-    """The request as PEP 3333 has it."""
+    """Return the request as a PEP 3333 environment."""
     host, port = (*(scope.get("server") or ("", "")),)[:2]
     client, client_port = (*(scope.get("client") or ("", "")),)[:2]
     found: WSGIEnvironment = {

@@ -1,7 +1,7 @@
-"""The web server: for `sitemapd run web` the interface, for `up` the published files beside it.
+"""The web server: the HTTP interface for `sitemapd run web`; for `up` the published files as well.
 
-`python -m deploy.web.server HOST PORT` serves both for the configuration that
-SITEMAPD_CONFIG names.
+`python -m deploy.web.server HOST PORT` serves both for the configuration that SITEMAPD_CONFIG
+names.
 """
 
 from __future__ import annotations
@@ -37,22 +37,24 @@ BELOW = ("/v1/", "/admin/")
 """The paths of the interface; all others are files."""
 
 _HEADER_MS = 5000
-# After SIGHUP old and new processes are both there for so long. A new one that did not listen yet
-# when the old one went left a gap: 44 of 2,319 senders were refused at 0.1 s, none at 5 s.
+# Seconds in which old and new processes both run after SIGHUP. A new one that did not listen yet
+# when the old one ended left a gap: 44 of 2,319 requests were refused at 0.1 s, none at 5 s.
 _RESPAWN_S = 5.0
 _GRACE_S = 10
-_SOCKET_MODE = 0o666  # the web server has its own account; the webhook lets nobody in unsigned
+_SOCKET_MODE = 0o666  # the web server has its own account; the webhook authenticates every request
 
 
 def from_environment() -> WSGIApplication:
-    """The application for the configuration file that SITEMAPD_CONFIG names."""
+    """Return the application for the configuration file that SITEMAPD_CONFIG names. Raises
+    ConfigError.
+    """
     settings = load(Path(os.environ["SITEMAPD_CONFIG"]))
     configure(json_lines=True, level=settings.log_level, traced_as="web", streams=True)
     return create(settings, RejectionLog(settings))
 
 
 def create(settings: Settings, refusals: RejectionLog | None = None) -> WSGIApplication:
-    """The interface under its own paths, published files under all others."""
+    """Return the application: the interface under its paths, published files under all others."""
     app = create_app(settings, refusals=refusals)
     request_metrics.of(app).start()
     interface: WSGIApplication = app
@@ -72,10 +74,11 @@ def serve(
     *,
     processes: int = 1,
 ) -> None:
-    """Serve what `load_app` makes in each of `processes`, a few threads each, until SIGTERM.
+    """Serve the application of `load_app` in each of `processes`, a few threads each, until
+    SIGTERM.
 
-    `where`: host and port, or the path of a unix socket, whose directory says who may reach it.
-    Requests at hand get 10 s to end. Raises ServerStartError if another process listens there.
+    `where`: host and port, or the path of a unix socket, whose directory limits access. Requests in
+    progress get 10 s to end. Raises ServerStartError if another process listens there.
     """
     path = where if isinstance(where, Path) else None
     if path is not None:
@@ -94,7 +97,7 @@ def serve(
         uds_permissions=_SOCKET_MODE,
         interface=Interfaces.ASGINL,
         workers=processes,
-        # An HTTP/2 client that went in the middle of a body held its thread for ever.
+        # An HTTP/2 client that disconnected in the middle of a body held its thread without end.
         http=HTTPModes.http1,
         websockets=False,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MS),
@@ -102,12 +105,14 @@ def serve(
         respawn_interval=_RESPAWN_S,
         workers_kill_timeout=_GRACE_S,
     )
-    # its own loader would search the working directory for modules first
+    # Granian's own loader searches the working directory for modules first
     server.serve(target_loader=load_buffered, wrap_loader=False)
 
 
 def clear_socket(path: Path) -> None:
-    """Remove the socket that a killed predecessor left; ServerStartError if it is anything else."""
+    """Remove a stale socket. Raises ServerStartError if a process listens on it, or it is no
+    socket.
+    """
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise ServerStartError(f"{path} is there and is no socket: remove it")

@@ -1,7 +1,7 @@
-"""The published files of the sites over HTTP, for a machine without a web server of its own.
+"""Published files of the sites over HTTP, for a machine without a web server of its own.
 
 A file is opened once and sent from that descriptor, so a reader gets the old or the new one, never
-a mixture. Symbolic links, dot-files and everything outside the web root are not there (RELIABILITY
+a mixture. Symbolic links, dot-files and everything outside the web root are not served (RELIABILITY
 T19, T20).
 """
 
@@ -40,14 +40,14 @@ OTHER_TYPE = "application/octet-stream"
 _CHUNK = 65536
 _CACHE = "max-age=0, must-revalidate"
 _UNFRAMED = "frame-ancestors 'none'"
-"""Only a header can say this; the rest of its policy `sitemap.html` says itself (T28)."""
+"""Only a header can state this; `sitemap.html` states the rest of its policy itself (T28)."""
 
 
 class StaticFiles:
     """The web roots of some sites, as a WSGI application.
 
-    The site is the one whose base_url has the host and port of the Host header, and of several the
-    one in whose directory the path is; for an unknown host the first.
+    Serves the site whose base_url has the host and port of the Host header; among several the one
+    whose directory contains the path; for an unknown host the first.
     """
 
     def __init__(self, sites: Iterable[Site]) -> None:
@@ -60,7 +60,7 @@ class StaticFiles:
     def _respond(self, request: Request) -> Response:
         if request.method not in {"GET", "HEAD"}:
             return _text(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
-        # PEP 3333: PATH_INFO is the unescaped path, byte for byte a character
+        # PEP 3333: PATH_INFO is the unescaped path, one character per byte
         path = request.environ.get("PATH_INFO", "").encode("latin-1", "replace")
         site = self._site(request.environ.get("HTTP_HOST", ""), path)
         if site is None:
@@ -129,10 +129,10 @@ def _answer(request: Request, file: IO[bytes], kind: str, *, packed: bool = Fals
 
 
 def open_below(root: Path, name: bytes) -> IO[bytes] | None:
-    """The regular file `name` in or below `root`, None if there is none to be shown.
+    """Open the regular file `name` in or below `root`; None if there is none, or it is not served.
 
-    Each part of the name is opened on its own and without following links, so that no name leads
-    out, not even one that changes meanwhile.
+    Each part of the name is opened separately and without following links, so that no name leads
+    outside, even if a directory is replaced meanwhile.
     """
     *folders, last = name.split(b"/")
     if any(not part or part.startswith(b".") or b"\0" in part for part in (*folders, last)):
@@ -146,7 +146,7 @@ def open_below(root: Path, name: bytes) -> IO[bytes] | None:
                 )
                 os.close(folder)
                 folder = inner
-            # a FIFO would hold the thread
+            # opening a FIFO would block the thread
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             file = os.open(last, flags, dir_fd=folder)
         finally:

@@ -1,4 +1,4 @@
-"""The kernel's deadline for writes: who reads nothing loses the connection."""
+"""Deadline of the kernel for writes: a client that reads nothing loses its connection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _OPEN_FILES = "/dev/fd"
 
 
 def limit_writes(port: int, seconds: float) -> None:
-    """Close connections to our `port` whose client takes nothing for `seconds`, those to come
-    included; where the kernel can (Linux).
+    """Close present and future connections to our `port` whose client accepts nothing for
+    `seconds`; only where the kernel can (Linux).
 
-    The server shows its sockets to nobody. A connection inherits what its listener was told.
+    The server does not expose its sockets, so the open descriptors are searched. A connection
+    inherits the option of its listener.
     """
     option = getattr(socket, "TCP_USER_TIMEOUT", None)
     if option is None:

@@ -1,3 +1,1 @@
-"""The actions of administrators, written once for console and command line; no HTML and no terminal
-output.
-"""
+"""Actions of administrators, shared by console and command line; no HTML and no terminal output."""

@@ -1,7 +1,4 @@
-"""A stored event as its sender could send it again: the members of the native interface, and curl.
-
-Pure.
-"""
+"""Conversion of a stored event to native JSON and to a curl command. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ _OURS = ("v", "source", "kind", "locale")
 
 
 def native(event: Event) -> dict[str, Any]:
-    """What the native interface takes for `event`; parse gives the same event again, but for what
-    `lost` names.
+    """Return the native JSON object of `event`; parsing it gives the same event, without the fields
+    of `lost`.
     """
     stored: dict[str, Any] = json.loads(event.dump())
     members = {name: value for name, value in stored.items() if name not in _OURS}
@@ -28,15 +25,15 @@ def native(event: Event) -> dict[str, Any]:
 
 
 def lost(event: Event) -> dict[str, str]:
-    """What the native interface has no member for: the CMS an id belongs to."""
+    """Return the fields without a native counterpart: the CMS an id belongs to."""
     values = {"source": event.source, "kind": event.kind, "locale": event.locale}
     return {name: value for name, value in values.items() if value not in {"", NATIVE}}
 
 
 def curl(event: Event, site: str, address: str) -> str:
-    """Shell lines that send `event` to the service at `address`.
+    """Return shell lines that send `event` to the service at `address`.
 
-    They hold no secret: a token of the site is taken from the variable VARIABLE.
+    They hold no secret: the token of the site is read from the variable VARIABLE.
     """
     target = shlex.quote(f"{address.rstrip('/')}/v1/sites/{site}/events")
     body = shlex.quote(json.dumps(native(event), separators=(",", ":")))

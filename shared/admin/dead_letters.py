@@ -1,4 +1,4 @@
-"""Failed: events that were given up, by error; retry and discard."""
+"""Dead letters of a site: group by error, show, retry and discard."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _EXAMPLES = 3
 
 
 class DeadLetterFilter(NamedTuple):
-    """Which events are meant: those of these `ids`, those with this `error`, or all; of these two
-    the oldest `most`, None: any number.
+    """Selection of dead letters: those with these `ids`, those with this `error`, or all; of the
+    last two the oldest `most`, None: any number.
     """
 
     ids: Sequence[str] = ()
@@ -28,7 +28,7 @@ class DeadLetterFilter(NamedTuple):
     most: int | None = None
 
     def words(self) -> tuple[str, ...]:
-        """The same on the command line."""
+        """Return the selection as arguments of the command line."""
         if self.ids:
             return tuple(self.ids)
         return ("--all",) if self.error is None else (f"--error={self.error}",)
@@ -40,8 +40,8 @@ class DeadLetterFilter(NamedTuple):
 
 
 class DeadLetterGroup(NamedTuple):
-    """The events that failed with one error: how many, the first and the last (ms since 1970), what
-    the last of them are about, and their ids, as they were accepted.
+    """Dead letters with one error: their number, the first and the last (ms since 1970), the
+    subjects of the latest, and their ids in the inbox.
     """
 
     error: str
@@ -53,17 +53,17 @@ class DeadLetterGroup(NamedTuple):
 
 
 class DeadLetterActions:
-    """The dead letters of one site."""
+    """Actions on the dead letters of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._dead, self._site = DeadLetters(client, site), site
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of dead letters."""
         return len(self._dead)
 
     def groups(self, most: int | None = None) -> list[DeadLetterGroup]:
-        """By error, the most frequent first; of the newest `most` letters, None: of all."""
+        """Return groups by error, most frequent first; of the newest `most` letters (None: all)."""
         found: dict[str, DeadLetterGroup] = {}
         for letter in islice(self._dead.latest(), most):
             at, error = letter.since_ms, letter.error
@@ -77,20 +77,20 @@ class DeadLetterActions:
         return sorted(found.values(), key=lambda group: -group.events)
 
     def latest(self, error: str | None = None, before: str = "") -> Iterator[DeadLetter]:
-        """Those that failed with `error` (None: all), newest first, from the id `before` on."""
+        """Return those with `error` (None: all), newest first, before the id `before`."""
         return self._dead.latest(error=error, before=before)
 
     def show(self, ident: str) -> DeadLetter:
-        """One of them; InvalidError if it is not there."""
+        """Return the dead letter with this id. Raises InvalidError if there is none."""
         letter = self._dead.get(ident) if is_id(ident) else None
         if letter is None:
             raise InvalidError(Fault(ident, "dead", _missing(self._site)))
         return letter
 
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
-        """The letters of `choice`, oldest first.
+        """Return the dead letters that `choice` selects, oldest first.
 
-        InvalidError if it names one that is not there, or more than one way of choosing, or none.
+        Raises InvalidError if an id is unknown, or unless exactly one way of selection is given.
         """
         ways = bool(choice.ids) + (choice.error is not None) + choice.everything
         if ways != 1:
@@ -100,14 +100,14 @@ class DeadLetterActions:
         return list(islice(self._dead.letters(error=choice.error), choice.most))
 
     def retry(self, choice: DeadLetterFilter) -> ActionOutcome:
-        """Accept the chosen events again, as the newest."""
+        """Accept the selected events again, as the newest. Raises InvalidError as `chosen`."""
         ids = self._dead.retry([letter.id for letter in self.chosen(choice)])
         line = command("dead", "retry", *choice.words(), site=self._site)
         said = f"{counted(len(ids), 'event')} accepted again"
         return ActionOutcome("dead retry", self._site, str(choice), said, line, len(ids), ids)
 
     def discard(self, choice: DeadLetterFilter, save: Save | None = None) -> ActionOutcome:
-        """Forget the chosen events for ever; first they are handed to `save`."""
+        """Pass the selected events to `save`, then delete them. Raises InvalidError as `chosen`."""
         letters = self.chosen(choice)
         if save is not None:
             save(letter.payload for letter in letters)
@@ -118,7 +118,7 @@ class DeadLetterActions:
 
 
 def subject(payload: bytes) -> str:
-    """What a stored event is about: its URL, else its id, else what a resync is to compare."""
+    """Return the subject of a stored event: its URL, else its id, else the scope of a resync."""
     found = members(payload)
     if about := found.get("loc") or (found.get("id") and f"id {found['id']}"):
         return str(about)

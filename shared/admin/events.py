@@ -1,4 +1,4 @@
-"""Events: those that came lately, with what was decided; accept some of them again."""
+"""Event log of a site for administrators: search it, and replay events."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from shared.sitemap import w3c_dates
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations.dead_letters import DeadLetters
 from shared.store.operations.event_log import DECIDED, IGNORED, REFUSED, EventLog, LoggedEvent
+from shared.store.operations.queues import INTAKE
 
 CHANGED, UNCHANGED = "changed", "unchanged"
 KINDS = (DECIDED, CHANGED, UNCHANGED, IGNORED, REFUSED)
-"""CHANGED and UNCHANGED are those of DECIDED that changed a file, and the others."""
+"""CHANGED and UNCHANGED divide DECIDED by whether published bytes change."""
 _STEP = 500
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _PLACE = re.compile(r"([0-9]{1,15})-([0-9]{1,19})(?:\.([0-9]{1,6}))?", re.ASCII)
 
 
 class EventFilter(NamedTuple):
-    """Which of the things that happened: about the page or id `url` (`*` at its end, its beginning
-    or both: all that begin so, end so, have it in them), with `reason` in their reason, of this
-    `kind`, not before `since_ms` (ms since 1970).
+    """Selection of log entries: about the page or id `url` (with `*` at the end, the start or both
+    it matches a prefix, a suffix or a part), with `reason` in their reason, of this `kind`, not
+    before `since_ms` (ms since 1970).
     """
 
     url: str = ""
@@ -42,22 +43,22 @@ class EventFilter(NamedTuple):
 
     @classmethod
     def of(cls, url: str = "", reason: str = "", kind: str = "", since: str = "") -> Self:
-        """As people say it: `since` a W3C datetime, or how long ago, as 30m, 2h, 1d. InvalidError
-        for another kind or time.
+        """Return the filter for user input: `since` is a W3C datetime, or an age such as 30m, 2h,
+        1d. Raises InvalidError for an unknown kind or time.
         """
         if kind and kind not in KINDS:
             raise InvalidError(Fault("kind", "event", f"there are: {', '.join(KINDS)}"))
         return cls(url, reason, kind, _since_ms(since))
 
     def takes(self, past: LoggedEvent) -> bool:
-        """Whether `past` is one of them."""
+        """Return True if `past` is selected."""
         kinds = {"", past.kind}
         if past.kind == DECIDED:
             kinds.add(CHANGED if past.changed else UNCHANGED)
         return self.kind in kinds and self.fits(past.subject, past.reason, past.at_ms)
 
     def fits(self, subject: str, reason: str, at_ms: int) -> bool:
-        """The same without the kind."""
+        """Return True if an entry is selected by all but its kind; `at_ms` in ms since 1970."""
         begun, ended = self.url[:1] == "*", self.url[-1:] == "*"
         part = self.url.strip("*")
         if begun and ended:
@@ -69,38 +70,38 @@ class EventFilter(NamedTuple):
         return about and self.reason in reason and at_ms >= self.since_ms
 
     def words(self) -> Iterator[str]:
-        """The same on the command line, without the time."""
+        """Yield the filter as arguments of the command line, without the time."""
         for name in ("url", "reason", "kind"):
             if value := getattr(self, name):
                 yield f"--{name}={value}"
 
 
 class ReplayPreview(NamedTuple):
-    """Some of what happened, newest first; `older` is where to look for more, empty at the end."""
+    """Log entries, newest first; `older` is the place of the next ones, empty at the end."""
 
     found: Sequence[LoggedEvent]
     older: str
 
 
 class StoredEvent(NamedTuple):
-    """An event as it was accepted; `id` is empty where that is not known."""
+    """Event as accepted; `id` is empty if unknown."""
 
     id: str
     payload: bytes
 
 
 class EventActions:
-    """The events of one site."""
+    """Actions on the events of one site."""
 
     def __init__(self, client: redis.Redis, site: str, inbox_limit: int = 0) -> None:
-        """`inbox_limit` is how many events may wait at most, 0: any number."""
+        """Open the event log and inbox; at most `inbox_limit` events may wait, 0: any number."""
         self._site, self._limit = site, inbox_limit
         self._inbox, self._history, self._dead = (
             Inbox(client, site), EventLog(client, site), DeadLetters(client, site),
         )  # fmt: skip
 
     def latest(self, wanted: EventFilter, before: str = "") -> Iterator[LoggedEvent]:
-        """What happened and is `wanted`, newest first, from the place `before` on."""
+        """Yield the entries that `wanted` selects, newest first, before the place `before`."""
         for past in self._history.latest(before):
             if past.at_ms < wanted.since_ms:
                 return
@@ -108,12 +109,12 @@ class EventActions:
                 yield past
 
     def look(self, wanted: EventFilter, place: str, rows: int, most: int) -> ReplayPreview:
-        """Up to `rows` of what happened and is `wanted`, from `place` on (of a Look before; else
-        from the newest on), among the next `most` things that happened.
+        """Return up to `rows` selected entries among the next `most`, from `place` on (`older` of
+        an earlier preview; empty: from the newest on).
         """
         start, passed = _start(place)
         found: list[LoggedEvent] = []
-        last, nth = "", 0  # the nth thing at that place in the stream was seen
+        last, nth = "", 0  # number of entries seen at this place in the stream
         for seen, past in enumerate(self._history.latest(start)):
             nth = nth + 1 if past.at == last else 1
             last = past.at
@@ -128,7 +129,7 @@ class EventActions:
         return ReplayPreview(found, "")
 
     def stored(self, idents: Iterable[str]) -> list[StoredEvent]:
-        """The events of these ids; InvalidError names those that are no longer kept."""
+        """Return the events with these ids. Raises InvalidError with those that are not kept."""
         found, missing = list[StoredEvent](), list[str]()
         for ident in dict.fromkeys(idents):
             pasts = self._history.of_event(ident) if is_id(ident) else []
@@ -144,8 +145,8 @@ class EventActions:
         return found
 
     def matching(self, wanted: EventFilter, most: int | None = None) -> list[StoredEvent]:
-        """The events that were decided and are `wanted`, as far as they are kept, oldest first; of
-        more than `most` the newest.
+        """Return the decided events that `wanted` selects and that are kept, oldest first; of more
+        than `most` the newest.
         """
         kept = (past for past in self.latest(wanted) if past.payload)
         found = {past.event: past.payload for past in islice(kept, most)}
@@ -161,11 +162,11 @@ class EventActions:
     ) -> ActionOutcome:
         """Accept these events again.
 
-        `newest`: without their versions and in the order of these, so that they count whatever is
-        known by now; else as they were sent, and what is newer still wins. `quiet`: search engines
-        are not told of what they change. `words` choose them on the command line. InvalidError if
-        one cannot be read, or the site is closed; StoreError if the inbox is full: what was
-        accepted until then stays so.
+        `newest`: without their versions and in the order of their stamps, so that they apply
+        whatever the current state is; otherwise as they were sent, and newer versions still win.
+        `quiet`: engines are not notified of their changes. `words` select them on the command line.
+        Raises InvalidError if one cannot be read or the site is closed; StoreError if the inbox is
+        full: events accepted until then stay accepted.
         """
         loaded = _loaded(events)
         if newest:
@@ -182,7 +183,7 @@ class EventActions:
 
 
 def stored_lines(lines: Iterable[bytes]) -> list[StoredEvent]:
-    """The events of saved lines, one each, as a purge saves them; empty lines are passed over."""
+    """Return the events of saved lines, as a purge saves them; empty lines are skipped."""
     return [StoredEvent("", line.strip()) for line in lines if line.strip()]
 
 
@@ -197,7 +198,7 @@ def _since_ms(since: str) -> int:
 
 
 def _start(place: str) -> tuple[str, int]:
-    """Before which place in the stream to begin, and how much of what is there to pass over."""
+    """Return the place before which to begin, and the number of entries to skip there."""
     known = _PLACE.fullmatch(place)
     if known is None:
         return "", 0
@@ -218,7 +219,7 @@ def _loaded(events: Sequence[StoredEvent]) -> list[Event]:
 
 
 def _in_order(events: Sequence[StoredEvent], loaded: Sequence[Event]) -> list[Event]:
-    """By what orders events about one page; those whose arrival is not known stay as they are."""
+    """Return events in the order of their stamps; unchanged if an arrival is unknown."""
     if not all(stored.id for stored in events):
         return list(loaded)
     stamps = [
@@ -231,13 +232,13 @@ def _in_order(events: Sequence[StoredEvent], loaded: Sequence[Event]) -> list[Ev
 
 def _refusal(status: str, site: str, done: int, of: int) -> InvalidError | StoreError:
     if status == "closed":
-        line = command("queue", "resume", "door", site=site)
-        return InvalidError(Fault("door", "closed", f"the site takes no events; run first: {line}"))
+        line = command("queue", "resume", INTAKE, site=site)
+        return InvalidError(Fault(INTAKE, "closed", f"the site takes no events; run first: {line}"))
     return StoreError(f"{done} of {of} accepted, then the inbox was full ({status}): try again")
 
 
 def told(past: LoggedEvent) -> Mapping[str, object]:
-    """A thing that happened, as JSON."""
+    """Return a log entry as JSON values."""
     found: dict[str, object] = {
         "at_ms": past.at_ms, "at": past.at, "kind": past.kind, "event": past.event,
         "subject": past.subject, "reason": past.reason, "changed": past.changed,

@@ -1,4 +1,4 @@
-"""Files: what each lists against its limits, what its publishes changed."""
+"""Sitemap files of a site: limits, content, and revisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULT = Limits()
 
 
 class FileRow(NamedTuple):
-    """One file as it was last written.
+    """One file as last written.
 
     `urls` of `most_urls` pages and `size` of `most_size` bytes before compression, as published;
     `generation` counts the changes of the shard until then, `lastmod` is in s since 1970. `state`
@@ -44,11 +44,11 @@ class FileRow(NamedTuple):
 
 
 class FileContent(NamedTuple):
-    """What a file holds by its `blocks`, so many in number.
+    """Content of a file by its blocks; `blocks` is their number.
 
     `crc` (CRC-32) and `length` (bytes) are of the whole file before compression, the former also
-    what a gzip file ends with (RFC 1952). `damaged` says which blocks are damaged in the store, and
-    how; the other two are not known then.
+    the trailer of a gzip file (RFC 1952). `damaged` describes the damaged blocks in the store; the
+    other two are unknown then.
     """
 
     blocks: int
@@ -58,18 +58,18 @@ class FileContent(NamedTuple):
 
 
 class FileActions:
-    """The shard files of one site."""
+    """Files of the shards of one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._site = site
         self._state, self._revisions = PublishState(client, name), Revisions(client, name)
 
     def sections(self) -> list[str]:
-        """The sections that ever were."""
+        """Return the sections that ever existed."""
         return self._state.sections()
 
     def rows(self, sections: Sequence[str] = ()) -> list[FileRow]:
-        """Every shard that ever was, in order; only those of `sections` if some are named."""
+        """Return every shard that ever existed, in order; only those of `sections` if given."""
         sections = sections or self._state.sections()
         files = self._state.files(sections)
         dirty, held = set(self._state.dirty()), self._state.shrink.held()
@@ -90,18 +90,18 @@ class FileActions:
         return rows
 
     def limits(self, shard: Shard) -> Limits:
-        """How much fits into `shard`."""
+        """Return the limits of `shard`."""
         configured = self._site.limits
         return configured.get(family_of(shard.section, configured), _DEFAULT)
 
     def name(self, shard: Shard) -> str:
-        """The file of `shard`, as the index lists it."""
+        """Return the file name of `shard`, as the index lists it."""
         return shards.file_name(shard, self._site.form)
 
     def shard(self, file: str) -> Shard:
-        """The shard that is meant by `file`: the name of a file, or as `posts/1`.
+        """Return the shard of `file`: a file name, or a shard such as `posts/1`.
 
-        InvalidError if there never was one.
+        Raises InvalidError if it never existed.
         """
         for shard in self._state.shards(self._state.sections()):
             name = self.name(shard)
@@ -110,7 +110,7 @@ class FileActions:
         raise InvalidError(Fault(file, "file", "no such file; to see them: sitemapd files list"))
 
     def content(self, shard: Shard) -> FileContent:
-        """What the file of `shard` holds, as it was published last; each block is looked at."""
+        """Return the content of the file of `shard` as published last; every block is checked."""
         states = self._state.shards([shard.section])
         ((taken, *_), _) = self._state.load([shard], [states[shard]])
         blocks = [block for _, block in sorted(taken.blocks.items())]
@@ -130,13 +130,13 @@ class FileActions:
         return FileContent(len(blocks), isal_zlib.crc32(end, crc), length + len(end), damaged)
 
     def history(self, shard: Shard, most: int = 50) -> list[Revision]:
-        """The last `most` publishes that changed `shard` and are still known, newest first."""
+        """Return the last `most` revisions of `shard` that are kept, newest first."""
         return list(islice(self._revisions.latest(shard), most))
 
     def since(self, shard: Shard, at: str) -> list[Revision]:
-        """The publishes of `shard` from the newest down to the one at `at`.
+        """Return the revisions of `shard` from the newest down to the one at `at`.
 
-        InvalidError if that one is not kept.
+        Raises InvalidError if that one is not kept.
         """
         found = []
         for revision in self._revisions.latest(shard):
@@ -146,9 +146,9 @@ class FileActions:
         raise InvalidError(Fault(at, "revision", self._kept(found)))
 
     def revision(self, shard: Shard, at: str | None = None) -> Revision:
-        """What the publish at `at` (None: the last) changed in `shard`.
+        """Return the revision of `shard` at `at` (None: the last).
 
-        InvalidError if it is not kept.
+        Raises InvalidError if it is not kept.
         """
         if at is not None:
             return self.since(shard, at)[-1]
@@ -165,7 +165,7 @@ class FileActions:
 
 
 def pairs(revision: Revision) -> Iterator[dict[str, Any]]:
-    """The lines of a revision as JSON; none if they were too many to keep."""
+    """Yield the lines of a revision as JSON values; none if they were too many to keep."""
     for line in revision.lines or ():
         yield {
             "loc": line.loc,

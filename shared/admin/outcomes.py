@@ -1,7 +1,6 @@
-"""What an action came to, the command that does the same, and its entry in the audit log.
+"""Outcomes of actions, with the equivalent command and the entry in the audit log.
 
-Each action is one function that gives an Outcome. Who did it is recorded by whoever called it
-(Log), once.
+Each action is one function that returns an ActionOutcome. Its caller records it once (ActionLog).
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ _ID = re.compile(r"[0-9]{1,15}-[0-9]{1,10}", re.ASCII)
 
 
 class ActionOutcome(NamedTuple):
-    """What one action came to, in the words of the audit log.
+    """Outcome of one action, as recorded in the audit log.
 
-    `said` is a sentence, `subject` what it was done to, `command` the line that does the same.
-    `number` says how many it was done to, `ids` which events came of it.
+    `said` is a sentence, `subject` the target of the action, `command` the equivalent command line.
+    `number` counts the targets, `ids` are the ids of the resulting events.
     """
 
     action: str
@@ -34,17 +33,17 @@ class ActionOutcome(NamedTuple):
 
 
 class ActionLog(Protocol):
-    """The audit log (store/operations/audit_log.py)."""
+    """Audit log (store/operations/audit_log.py)."""
 
     def write(
         self, who: str, action: str, outcome: str, *, way: Literal["console", "cli"],
         role: str = "", site: str = "", subject: str = "", done: bool = True,
     ) -> str:  # fmt: skip
-        """Record one action; its ident."""
+        """Record one action and return its id."""
 
 
 class Actor(NamedTuple):
-    """Who acts, by way of what, and where that is recorded."""
+    """User who acts, by way of console or command line, and the audit log."""
 
     who: str
     way: Literal["console", "cli"]
@@ -52,7 +51,7 @@ class Actor(NamedTuple):
     role: str = ""
 
     def record(self, outcome: ActionOutcome) -> ActionOutcome:
-        """Record what was done; what was given."""
+        """Record `outcome` and return it."""
         self.log.write(
             self.who, outcome.action, outcome.said, way=self.way, role=self.role,
             site=outcome.site, subject=outcome.subject,
@@ -61,7 +60,7 @@ class Actor(NamedTuple):
 
     @contextmanager
     def doing(self, action: str, site: str, subject: str = "") -> Iterator[None]:
-        """Record it, too, if what is done within fails, and let it fail."""
+        """Record a SitemapdError of the block as a failed action, and raise it again."""
         try:
             yield
         except SitemapdError as error:
@@ -73,15 +72,15 @@ class Actor(NamedTuple):
 
 
 def is_id(text: str) -> bool:
-    """Whether `text` can be the id of an event, or of one that failed."""
+    """Return True if `text` has the form of an event id or a dead letter id."""
     return _ID.fullmatch(text) is not None
 
 
 def command(*words: str, site: str) -> str:
-    """A line for a shell."""
+    """Return a command line of sitemapd for a shell."""
     return shlex.join(("sitemapd", *words, "--site", site))
 
 
 def counted(number: int, what: str, several: str = "") -> str:
-    """`1 event`, `2 events`; `several` where an s does not do."""
+    """Return `1 event`, `2 events`; `several` replaces the plural with s."""
     return f"{number} {what if number == 1 else several or what + 's'}"

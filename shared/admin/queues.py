@@ -1,4 +1,4 @@
-"""Queues: what waits in each, pause and resume, drain, purge."""
+"""Queues of a site for administrators: depth, pause, resume, drain, purge."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from shared.store.client import answering
 from shared.store.counting.counters import Counters
 from shared.store.keys import Keys
 from shared.store.operations.queues import (
-    DOOR,
     EVENTS,
+    INTAKE,
     NOTIFY,
     PAUSABLE,
     PUBLISH,
@@ -28,17 +28,16 @@ from shared.task_names import NOTIFY_QUEUE, QUEUE, RECONCILE_QUEUE
 
 RATE_MINUTES, SHOWN_MINUTES = 5, 30
 Save = Callable[[Iterable[bytes]], object]
-"""Keeps these events, and comes back when they are safe."""
+"""Saves these events and returns once they are durable."""
 
 
 class QueueRow(NamedTuple):
     """One queue of one site.
 
-    `waiting` events, files, pages to tell of; `in_flight` of them are with a worker; the oldest
-    waits for `oldest_ms`. `rate` is how many a minute left it in the last RATE_MINUTES whole ones
-    (of DOOR: came in; of PUBLISH: publishes; of NOTIFY: None, not known), `minutes` how many in
-    each of the last SHOWN_MINUTES. `paused` by whom and
-    since when, None if it is not.
+    `waiting` events, files, or pages to notify; `in_flight` of them are with a worker; the oldest
+    waits for `oldest_ms`. `rate` is the number per minute that left it in the last RATE_MINUTES
+    whole minutes (INTAKE: arrived; PUBLISH: publishes; NOTIFY: None, unknown), `minutes` the
+    numbers of each of the last SHOWN_MINUTES. `paused` by whom and since when, None if it is not.
     """
 
     site: str
@@ -52,21 +51,21 @@ class QueueRow(NamedTuple):
 
     @property
     def means(self) -> str:
-        """What its being paused means."""
+        """Effect of pausing it."""
         return PAUSABLE[self.queue]
 
 
 class QueueActions:
-    """The queues of one site."""
+    """Actions on the queues of one site."""
 
     def __init__(self, client: redis.Redis, site: str, engines: Sequence[str] = ()) -> None:
-        """`engines` are the names of the search engines that are told of changes."""
+        """Open the queues; `engines` are the names of the engines that are notified of changes."""
         self._client, self._site, self._keys = client, site, Keys(site)
         self._queues, self._stats = Queues(client, site), Counters(client, site)
         self._engines = engines
 
     def rows(self) -> list[QueueRow]:
-        """Every queue, in the order in which an event goes through them."""
+        """Return all queues, in the order an event passes through them."""
         waiting, paused = self._queues.waiting(), self._queues.paused()
         *minutes, _now = self._stats.minutes(SHOWN_MINUTES + 1)
         notices, telling, first = self._notices()
@@ -81,7 +80,7 @@ class QueueActions:
             return QueueRow(self._site, queue, waits, in_flight, age, rate, paused.get(queue), went)
 
         return [
-            row(DOOR, 0, 0, None, "accepted"),
+            row(INTAKE, 0, 0, None, "accepted"),
             row(
                 EVENTS, waiting.events, waiting.in_flight, waiting.oldest_ms,
                 "changed", "unchanged", "failed",
@@ -91,8 +90,8 @@ class QueueActions:
         ]  # fmt: skip
 
     def _notices(self) -> tuple[int, int, int | None]:
-        """How many pages search engines are to be told of, of how many they are being told, and
-        since when the first waits; a page counts for each engine.
+        """Return the number of queued notifications, of those being sent, and when the oldest
+        queued one is due (ms since 1970); a page counts once per engine.
         """
         if not self._engines:
             return 0, 0, None
@@ -108,9 +107,9 @@ class QueueActions:
         return sum(replies[::3]), sum(replies[1::3]), min(scores, default=None)
 
     def pause(self, queue: str, by: str) -> ActionOutcome:
-        """Stop `queue` until somebody resumes it, whatever is started anew meanwhile.
+        """Pause `queue` until it is resumed, across restarts.
 
-        InvalidError if there is no such queue.
+        Raises InvalidError if there is no such queue.
         """
         new = self._queues.pause(queue, by)
         said = f"paused: {PAUSABLE[queue]}" if new else "was paused already"
@@ -118,41 +117,41 @@ class QueueActions:
         return ActionOutcome("queue pause", self._site, queue, said, line, int(new))
 
     def resume(self, queue: str) -> ActionOutcome:
-        """Let `queue` go on. InvalidError if there is no such queue."""
+        """Resume `queue`. Raises InvalidError if there is no such queue."""
         resumed = self._queues.resume(queue)
-        said = "goes on" if resumed else "was not paused"
+        said = "resumed" if resumed else "was not paused"
         line = command("queue", "resume", queue, site=self._site)
         return ActionOutcome("queue resume", self._site, queue, said, line, int(resumed))
 
     def drain(self, by: str) -> ActionOutcome:
-        """Close the door, so that everything can be worked off; `waiting` says how far that is.
+        """Close intake so that all waiting work completes; `waiting` returns the progress.
 
-        InvalidError if that could never come to an end, because it is paused.
+        Raises InvalidError if events or publishing are paused: the work would never complete.
         """
         stopped = [queue for queue in (EVENTS, PUBLISH) if queue in self._queues.paused()]
         if stopped:
             lines = "; ".join(command("queue", "resume", q, site=self._site) for q in stopped)
             detail = f"is paused, so nothing would ever be done; run first: {lines}"
             raise InvalidError(Fault(", ".join(stopped), "queue", detail))
-        self._queues.pause(DOOR, by)
-        reopen = command("queue", "resume", DOOR, site=self._site)
-        said = f"door closed; it stays so until: {reopen}"
+        self._queues.pause(INTAKE, by)
+        reopen = command("queue", "resume", INTAKE, site=self._site)
+        said = f"intake closed; it stays so until: {reopen}"
         return ActionOutcome(
-            "queue drain", self._site, DOOR, said, command("queue", "drain", site=self._site)
+            "queue drain", self._site, INTAKE, said, command("queue", "drain", site=self._site)
         )
 
     def waiting(self) -> QueueDepth:
-        """What waits."""
+        """Return the depth of the queues."""
         return self._queues.waiting()
 
     def paused(self) -> dict[str, Pause]:
-        """What is stopped, by whom and since when."""
+        """Return the paused queues, by whom and since when."""
         return self._queues.paused()
 
     def purge(self, save: Save | None = None) -> ActionOutcome:
-        """Take out every event that waits. They are handed to `save`, and kept for a week besides.
+        """Remove all waiting events. They are passed to `save`, and also kept for a week.
 
-        What a worker is just deciding may still count. Whatever `save` raises comes out, and the
+        Events that a worker is deciding may still take effect. Errors of `save` are raised; the
         events are still kept then: `purges` names them.
         """
         name, total = self._queues.purge()
@@ -164,15 +163,15 @@ class QueueActions:
         return ActionOutcome("queue purge", self._site, name, said, line, total)
 
     def oldest(self, most: int, after: str = "") -> list[QueuedEvent]:
-        """The `most` events that wait longest, oldest first, from the id `after` on (exclusive)."""
+        """Return the `most` longest waiting events, oldest first, after the id `after`."""
         return self._queues.oldest(most, after)
 
     def purges(self) -> dict[str, int]:
-        """The purges that are still kept: name (ms since 1970) -> how many events."""
+        """Return the purges that are still kept: name (ms since 1970) -> number of events."""
         return self._queues.purges()
 
     def kept(self, name: str) -> Iterator[bytes]:
-        """The events of a purge, each a line of JSON; InvalidError if it is not kept."""
+        """Return the events of a purge as lines of JSON. Raises InvalidError if it is not kept."""
         known = self.purges()
         if name not in known:
             detail = f"not kept; kept are: {', '.join(known) or 'none'}"
@@ -181,7 +180,7 @@ class QueueActions:
 
 
 def messages(client: redis.Redis) -> dict[str, int]:
-    """How many messages wait in each queue of Celery, of all sites: mostly none."""
+    """Return the number of wake-ups in each Celery queue, of all sites: mostly none."""
     queues = (QUEUE, RECONCILE_QUEUE, NOTIFY_QUEUE)
     with answering():
         pipe = client.pipeline(transaction=False)
@@ -191,7 +190,7 @@ def messages(client: redis.Redis) -> dict[str, int]:
 
 
 def members(payload: bytes) -> dict[str, Any]:
-    """The members of a stored event, for people; none of one that cannot be read."""
+    """Return the members of a stored event, for display; none if it cannot be read."""
     try:
         found = json.loads(payload)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Roll a file back: read what is known of its pages by now, plan, and send the events."""
+"""Rollback of a file: read the current state of its pages, plan, and accept the events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shared.sitemap.fragments import parse
 from shared.sitemap.shards import Shard
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations.event_log import EventLog
-from shared.store.operations.queues import Queues
+from shared.store.operations.queues import INTAKE, Queues
 from shared.store.pages.lookup import PageLookup, unpacked
 from shared.store.publishing.publish_state import PublishState
 from shared.store.sections import Sections
@@ -31,7 +31,7 @@ _STEP = 500
 
 
 class Rollback:
-    """Rolls files of one site back."""
+    """Rollback of files of one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._name, self._site = name, site
@@ -41,12 +41,12 @@ class Rollback:
         self._state = PublishState(client, name)
 
     def plan(self, shard: Shard, to: str) -> RollbackPlan:
-        """What would take back everything that was published in `shard` since, and with, the
-        revision `to`.
+        """Plan to revert all publishes of `shard` from the newest down to the revision `to`,
+        inclusive.
 
-        The lines are then those of that time; in the same order, unless a page had left the file
-        and come back since. InvalidError if that is not kept, its lines are not, or the file lists
-        news.
+        The lines are then those before `to`; in the same order, unless a page had left the file and
+        returned since. Raises InvalidError if the revision or its lines are not kept, or the file
+        lists news.
         """
         if family_of(shard.section, self._site.limits) in self._site.routing.news:
             detail = "news comes and leaves by the clock: send the articles again instead"
@@ -58,7 +58,7 @@ class Rollback:
     def execute(self, shard: Shard, to: str, plan: RollbackPlan) -> ActionOutcome:
         """Accept the events of `plan`; they are published like all others.
 
-        InvalidError if the site takes no events; StoreError if it took some and then no more.
+        Raises InvalidError if the site accepts none of them; StoreError if it stops accepting them.
         """
         ids: list[str] = []
         events = plan.events
@@ -66,9 +66,9 @@ class Rollback:
             taken = self._inbox.accept(events[at : at + _STEP])
             if taken.status != "accepted":
                 if not ids:
-                    line = command("queue", "resume", "door", site=self._name)
+                    line = command("queue", "resume", INTAKE, site=self._name)
                     detail = f"the site takes no events; run first: {line}"
-                    raise InvalidError(Fault("door", taken.status, detail))
+                    raise InvalidError(Fault(INTAKE, taken.status, detail))
                 raise StoreError(f"{len(ids)} of {len(events)} events accepted: roll back again")
             ids += taken.ids
         file = self._files.name(shard)
@@ -88,7 +88,7 @@ class Rollback:
         owners = self._owners(lost)
         claims = self._claims(owners.values())
         titles = self._lookup.feed(wanted)
-        stands = self._urls(shard) > 0  # else what comes back goes to another file
+        stands = self._urls(shard) > 0  # else pages return to another file
         facts = {}
         for loc, line in wanted.items():
             page, owner = pages.get(loc), owners.get(loc)
@@ -99,7 +99,7 @@ class Rollback:
             there = claims.get(owner, "") if owner else ""
             moved = there not in {"", loc} and not _leaves(there, wanted)
             facts[loc] = PageFact(
-                # One that is just being published is listed, whatever its line is.
+                # A page that is being published is listed, whatever its line is.
                 line=current.get(loc, b"") if loc in here else None,
                 elsewhere=(live and loc not in here) or (line is not None and moved),
                 grouped=loc in grouped,
@@ -113,7 +113,7 @@ class Rollback:
         return facts
 
     def _urls(self, shard: Shard) -> int:
-        """How many pages the shard lists."""
+        """Return the number of pages that the shard lists."""
         state = self._state.shards([shard.section]).get(shard)
         return state.urls if state else 0
 
@@ -123,7 +123,7 @@ class Rollback:
     def _grouped(
         self, wanted: Mapping[str, bytes | None], pages: Mapping[str, PageRecord]
     ) -> set[str]:
-        """The pages that are in a translation group, or would link to pages that are in one."""
+        """Return the pages in a translation group, and those that would link to pages in one."""
         found = {loc for loc in wanted if loc in pages and pages[loc].group}
         named = rollback_plan.linked(wanted)
         others = self._pages({href for hrefs in named.values() for href in hrefs})
@@ -131,10 +131,10 @@ class Rollback:
         return found | {loc for loc, hrefs in named.items() if hrefs & in_groups}
 
     def _owners(self, lost: Mapping[str, PageRecord | None]) -> dict[str, PageOwner]:
-        """The ids that pages had which are not listed any more, as far as their events are kept."""
+        """Return the ids of pages that are no longer listed, as far as their events are kept."""
         if not lost:
             return {}
-        said: dict[str, dict[PageOwner, None]] = {}  # the newest first
+        said: dict[str, dict[PageOwner, None]] = {}  # newest first
         for past in self._history.latest():
             event = members(past.payload) if past.payload else {}
             if event.get("loc") in lost and event.get("id") is not None:
@@ -144,8 +144,8 @@ class Rollback:
         for loc, of in said.items():
             page = lost[loc]
             left = page.owner if page else b""
-            # Who deleted it by its URL alone left the claim of its id as it was; who then deleted
-            # it by its id, too, left no trace of it but that event.
+            # A delete by URL leaves the claim of the page's id unchanged; a delete by id after that
+            # leaves no trace but its event.
             known = [owner for owner in of if _digest(owner) == left or claims[owner] == loc]
             known += [] if left else [owner for owner in of if not claims[owner]]
             if known:
@@ -153,7 +153,7 @@ class Rollback:
         return found
 
     def _claims(self, owners: Iterable[PageOwner]) -> dict[PageOwner, str]:
-        """Where the page of each id is by now; empty where it was deleted."""
+        """Return the current loc of each id; empty where it was deleted."""
         digests = {owner: _digest(owner) for owner in owners}
         stored = self._lookup.records([], list(dict.fromkeys(digests.values())))[1]
         return {
@@ -163,7 +163,7 @@ class Rollback:
 
 
 def summary(plan: RollbackPlan) -> str:
-    """What a plan comes to, in a sentence."""
+    """Return a sentence that summarizes the plan."""
     said = [
         f"{counted(len(plan.back), 'page')} back", f"{len(plan.changed)} changed",
         f"{len(plan.gone)} gone",
@@ -174,7 +174,7 @@ def summary(plan: RollbackPlan) -> str:
 
 
 def _leaves(loc: str, wanted: Mapping[str, bytes | None]) -> bool:
-    """Whether the page at `loc` goes by the same rollback."""
+    """Return True if the same rollback deletes the page at `loc`."""
     return loc in wanted and wanted[loc] is None
 
 

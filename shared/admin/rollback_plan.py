@@ -1,7 +1,7 @@
-"""Take back what a file's publishes changed: which events that needs. Pure.
+"""Plan of a rollback: the events that revert publishes of a file. Pure.
 
-What is taken back is taken back by ordinary events, so that the state stays what it always is: the
-outcome of events. A page goes back to the line it had before the first of the publishes.
+Publishes are reverted by ordinary events, so that the state remains the outcome of events. A page
+returns to the line it had before the first of the publishes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_ID = "back without its id, which is not kept: delete it by its URL until its 
 
 
 class PageOwner(NamedTuple):
-    """The id of a page, with what makes it unique among senders."""
+    """Id of a page, with the fields that make it unique among senders."""
 
     source: str
     kind: str
@@ -30,12 +30,12 @@ class PageOwner(NamedTuple):
 
 
 class PageFact(NamedTuple):
-    """What is known by now of one page that was changed.
+    """Current state of one page that the publishes changed.
 
-    `line` is what lists it here, None if it is not. `elsewhere`: another file lists it, or its id
-    is at another URL. `stamp_ms` is the version it has (ms since 1970). Of a page that is not
-    listed: `returns` says that its place here is kept, `owner` is the id it had, `anonymous` that
-    it had one which is not known any more. `news` and `title` are what its line does not hold.
+    `line` is its line in this file, None if it is not listed here. `elsewhere`: another file lists
+    it, or its id is at another URL. `stamp_ms` is its version (ms since 1970). Of a page that is
+    not listed: `returns` is True if its place here is kept, `owner` is the id it had, `anonymous`
+    is True if that id is unknown. `news` and `title` are not part of its line.
     """
 
     line: bytes | None = None
@@ -50,10 +50,10 @@ class PageFact(NamedTuple):
 
 
 class RollbackPlan(NamedTuple):
-    """The events that take a file back: of pages that go, change, come back.
+    """Events that roll a file back: pages that are deleted, changed, listed again.
 
-    `left` says which pages stay as they are, by why; `noted` what is not quite as before, likewise.
-    `urls` are the pages that the file lists now.
+    `left` maps reasons to the pages that stay as they are; `noted` maps differences from the
+    earlier state likewise. `urls` is the number of pages that the file lists now.
     """
 
     gone: Sequence[Event]
@@ -65,17 +65,17 @@ class RollbackPlan(NamedTuple):
 
     @property
     def events(self) -> list[Event]:
-        """All of them, in an order that makes room before it is needed; but the file must not be
-        empty in between, for then it is no more, and nothing comes back to it.
+        """All events, in an order that makes room before it is needed; the file must not be empty
+        in between, as pages do not return to a removed file.
         """
         first = len(self.gone) if self.urls > len(self.gone) else len(self.gone) - 1
         return [*self.gone[:first], *self.changed, *self.back, *self.gone[first:]]
 
 
 def targets(revisions: Sequence[Revision]) -> dict[str, bytes | None]:
-    """The line that each changed page had before all of `revisions` (newest first); None: none.
+    """Return the line of each changed page before all of `revisions` (newest first); None: none.
 
-    InvalidError if the lines of one of them were too many to keep.
+    Raises InvalidError if the lines of one of them were too many to keep.
     """
     found: dict[str, bytes | None] = {}
     for revision in revisions:
@@ -96,7 +96,7 @@ def plan(
     urls: int,
     now_ms: int,
 ) -> RollbackPlan:
-    """What takes each page back to its line in `wanted`, in a file of `section` that lists `urls`.
+    """Plan to return each page to its line in `wanted`; the file of `section` lists `urls` pages.
 
     `now_ms` is the time in ms since 1970, by the clock that orders events.
     """
@@ -137,8 +137,8 @@ def _notes(fact: PageFact) -> Iterator[str]:
 
 
 def _restored(line: bytes, fact: PageFact, section: str, version: int | None) -> Event:
-    """The event that lists a page by `line`: without a version, so that it is the newest, unless
-    the page has one that lies in the future: then with the same, for the later of two counts.
+    """Return the event that lists a page by `line`: without a version, so that it is the newest,
+    unless the page has one in the future: then with the same, as the later of two equal ones wins.
     """
     entry = fragments.parse(line)
     owner = fact.owner._asdict() if fact.owner else {}
@@ -151,7 +151,7 @@ def _restored(line: bytes, fact: PageFact, section: str, version: int | None) ->
 
 
 def linked(wanted: Mapping[str, bytes | None]) -> dict[str, set[str]]:
-    """Which other pages each line in `wanted` names as alternates, if any."""
+    """Return the other pages that each line in `wanted` names as alternates, if any."""
     found = {}
     for loc, line in wanted.items():
         hrefs = {href for _, href in fragments.parse(line).alternates} if line else set()

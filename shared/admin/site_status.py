@@ -1,4 +1,4 @@
-"""What people ask about a site: how it is doing, and where one page is and why."""
+"""Status of a site, and the listing state of one of its pages."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from shared.store.publishing.shrink_holds import ShrinkHold
 from shared.store.sections import Sections
 
 LATELY = 5_000
-"""Among how many of the last decisions those about one page are looked for."""
+"""Number of last decisions searched for those about one page."""
 
 
 class _Counted(NamedTuple):
-    """Events ever accepted, publishes, events that failed for good, what is paused."""
+    """Events ever accepted, publishes, dead letters, paused queues."""
 
     accepted: int
     publishes: int
@@ -41,7 +41,7 @@ class _Counted(NamedTuple):
 
 
 class Inspector:
-    """Answers about one site; every answer is a plain mapping, fit for JSON."""
+    """Status of one site; every answer is a mapping of JSON values."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class Inspector:
         self._history, self._queues = EventLog(client, name), Queues(client, name)
 
     def status(self) -> dict[str, Any]:
-        """Counts, what waits and for how long (s), what was published when."""
+        """Return counts, waiting work and its age (s), and the time of the last publish."""
         files = self._publishing.files(self._publishing.sections())
         news, waiting = self._site.routing.news, self._queues.waiting()
         latest = max((file.lastmod for file in files.values()), default=None)
@@ -90,7 +90,7 @@ class Inspector:
         }
 
     def _disagrees(self) -> list[str]:
-        """What the last check found where it held the state against itself."""
+        """Return the inconsistencies of the state that the last check found."""
         report = CheckStore(self._client, self._name).latest()
         return [f"{kind} {times}" for kind, times in report.disagreeing().items()] if report else []
 
@@ -104,7 +104,7 @@ class Inspector:
             pipe.hkeys(keys.paused)
             inbox, *rest = pipe.execute(raise_on_error=False)
             for reply in (inbox, *rest):
-                # There is no inbox before the first event.
+                # The inbox does not exist before the first event.
                 if isinstance(reply, Exception) and not str(reply).startswith("no such key"):
                     raise reply
         publishes, dead, paused = rest
@@ -114,7 +114,7 @@ class Inspector:
         )
 
     def entry(self, loc: str) -> dict[str, Any]:
-        """Where the page `loc` is, or why it is nowhere. UrlError if it cannot be on this site."""
+        """Return where page `loc` is listed, or why not. Raises UrlError if not of this site."""
         loc = urls.canonical(loc, self._site.base)
         page = self._lookup.find(loc)
         answer: dict[str, Any] = {"loc": loc, "listed": bool(page and page.live)}
@@ -142,7 +142,7 @@ class Inspector:
         return answer
 
     def _appears(self, loc: str, page: PageRecord) -> str | None:
-        """When the page will be listed as news, if it is to be."""
+        """Return when the page will be listed as news; None if it is not scheduled."""
         stored = self._lookup.coming([NEWS + loc]).get(NEWS + loc)
         at = None if stored is None else expiry.appears_ms(stored, page)
         return None if at is None else w3c_dates.from_epoch_s(at // 1000)
@@ -164,15 +164,15 @@ class Inspector:
         )
 
     def page(self, loc: str) -> PageRecord | None:
-        """What is known of the canonical URL `loc`."""
+        """Return the record of the page with the canonical URL `loc`; None if there is none."""
         return self._lookup.find(loc)
 
     def shard_of(self, page: PageRecord) -> Shard | None:
-        """The shard that lists `page`."""
+        """Return the shard that lists `page`; None if it has no place."""
         return self._lookup.shard_of(page)
 
     def _published(self, key: str, page: PageRecord) -> Mapping[str, Any]:
-        """Where the page or news entry `key` is listed, and as what."""
+        """Return where the page or news entry `key` is listed, and its entry."""
         shard = self.shard_of(page)
         assert shard is not None
         assert page.place is not None
@@ -194,7 +194,7 @@ class Inspector:
 
 
 def _members(entry: Entry) -> Iterator[tuple[str, Any]]:
-    """What an entry lists besides its loc, as an event says it."""
+    """Yield the members of an entry besides its loc, named as in an event."""
     for name in ("lastmod", "changefreq", "priority", "images", "videos", "news"):
         if value := getattr(entry, name):
             yield name, value

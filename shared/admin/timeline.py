@@ -1,4 +1,4 @@
-"""One event from its arrival to the file: what happened to it, when, and the lines it changed."""
+"""Timeline of one event from its arrival to the file: steps, times, and changed lines."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from shared.store.publishing.revisions import ChangedLine, Revision, Revisions
 
 _REQUEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _LOOKED_AT = 5_000
-"""Among how many of the newest events one about a page is looked for."""
+"""Number of newest events searched for one about a page."""
 _REVISIONS = 2_000
 
 
 class Step(NamedTuple):
-    """One thing that happened: when (ms since 1970; None: it lasts), and how long after arrival."""
+    """One step: when (ms since 1970; None: it lasts), and how long after arrival (ms)."""
 
     step: str
     what: str
@@ -40,11 +40,11 @@ class Step(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """One event, or one request that was refused.
+    """Timeline of one event, or of one request that was rejected.
 
     `state` is waiting, in flight, applied (not published yet), held, published, unchanged, dead,
-    refused, or unknown. `lines` are those that its publish changed for its page. `letter` is its id
-    among those that failed.
+    refused, or unknown. `lines` are those of its page that its publish changed. `letter` is the id
+    of its dead letter.
     """
 
     ident: str
@@ -58,7 +58,7 @@ class Timeline(NamedTuple):
 
 
 class Timelines:
-    """Follows the events of one site."""
+    """Timelines of the events of one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._client, self._site, self._keys = client, site, Keys(name)
@@ -67,8 +67,8 @@ class Timelines:
         self._inspector = Inspector(client, name, site)
 
     def show(self, asked: str) -> Timeline:
-        """The event of this id; the request that was refused under this id; or else the last event
-        about this URL. InvalidError if there is none that is kept.
+        """Return the timeline of the event with this id; of the request rejected under this id; or
+        of the last event about this URL. Raises InvalidError if none is kept.
         """
         if is_id(asked):
             return self.event(asked)
@@ -80,9 +80,9 @@ class Timelines:
         return self.event(idents[0])
 
     def about(self, url: str) -> list[str]:
-        """The ids of events about the page `url`, newest first, as far as they are kept.
+        """Return the ids of events about the page `url`, newest first, as far as they are kept.
 
-        InvalidError if it cannot be a page of this site.
+        Raises InvalidError if it cannot be a page of this site.
         """
         try:
             loc = urls.canonical(url, self._site.base)
@@ -96,7 +96,7 @@ class Timelines:
         return sorted(set(found), key=_order, reverse=True)
 
     def event(self, ident: str) -> Timeline:
-        """The event of this id."""
+        """Return the timeline of the event with this id."""
         accepted = Step("accepted", "", int(ident.partition("-")[0]), 0)
         if (queued := self._queues.find(ident)) is not None:
             return self._made(ident, queued.received.payload, accepted, *self._waits(queued))
@@ -115,7 +115,7 @@ class Timelines:
         )
 
     def _waits(self, queued: QueuedEvent) -> Iterator[Any]:
-        """Its state, and the step that lasts."""
+        """Yield its state, and the step that lasts."""
         paused = self._queues.paused().get(EVENTS)
         if queued.consumer:
             failed = f", failed {queued.tries - 1} times before" if queued.tries > 1 else ""
@@ -166,8 +166,8 @@ class Timelines:
         return state, [applied, Step(state, what, None, None)], ()
 
     def _revision(self, loc: str, shard: Shard | None, since_ms: int) -> Revision | None:
-        """The publish that brought a change of the page `loc`, which is in `shard` now: the first
-        of its line, or of that file if its lines were too many to keep.
+        """Return the publish of a change of the page `loc`, which is in `shard` now: the first of
+        its line, or of that file if its lines were too many to keep.
         """
         for revision in islice(self._revisions.since(since_ms), _REVISIONS):
             if revision.lines is None and revision.shard == shard:
@@ -177,7 +177,7 @@ class Timelines:
         return None
 
     def _unpublished(self, shard: Shard, since_ms: int) -> tuple[str, str]:
-        """How it stands with a change of which no publish is known."""
+        """Return state and explanation of a change without a known publish."""
         file, oldest = self._file(shard), next(self._revisions.since(), None)
         with answering():
             pipe = self._client.pipeline(transaction=False)
@@ -194,7 +194,7 @@ class Timelines:
         return "unchanged", f"{file} stayed as it was: a later event changed it back before"
 
     def _told(self, loc: str, since_ms: int, accepted: Step) -> Iterator[Step]:
-        """How far search engines are with it; when they were told is known for a while only."""
+        """Yield the steps of its notifications; their times are kept for a while only."""
         engines = tuple(self._site.notify.engines)
         paused = self._queues.paused().get(NOTIFY) if engines else None
         for engine in engines:
@@ -203,7 +203,7 @@ class Timelines:
                 pipe = self._client.pipeline(transaction=False)
                 for key in (queue, self._keys.sending(engine)):
                     pipe.zscore(key, loc)
-                pipe.zmscore(told, [loc, ""])  # the empty one: of the site as a whole
+                pipe.zmscore(told, [loc, ""])  # empty: the site as a whole
                 waits, sending, times = pipe.execute()
             if waits is not None:
                 why = f"; telling is paused by {paused.by}" if paused else ""

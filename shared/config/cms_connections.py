@@ -1,4 +1,4 @@
-"""How a site is connected to a CMS: its secrets, and what its pages are called here."""
+"""Settings of a CMS connection: its secrets, permalinks, sections and subscriptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_SECRET = 16
 MOST_TOPICS = 100
 
 STANDARD = ("wordpress", "wagtail", "payload", "cloudevents")
-"""Senders that sign by Standard Webhooks: the secrets and tokens of the site verify them, too."""
+"""Senders that sign by Standard Webhooks: the secrets and tokens of the site verify them too."""
 
 SOURCES = (
     *STANDARD, "contentful", "datocms", "directus", "drupal", "ghost", "github", "prismic",
@@ -51,7 +51,7 @@ def _secret(value: SecretStr) -> SecretStr:
 
 
 def absolute_url(text: str) -> str:
-    """The canonical form of an absolute URL of http or https."""
+    """The canonical form of an absolute URL of http or https. Raises ValueError."""
     try:
         return urls.absolute(text)
     except UrlError as error:
@@ -59,12 +59,12 @@ def absolute_url(text: str) -> str:
 
 
 def optional_url(text: str) -> str:
-    """The same, or nothing at all."""
+    """Like `absolute_url`; an empty text stays empty. Raises ValueError."""
     return absolute_url(text) if text else ""
 
 
 def base_url(text: str) -> str:
-    """The canonical form of the URL of a directory, with its final slash."""
+    """The canonical form of the URL of a directory, with its final slash. Raises ValueError."""
     try:
         return urls.Base.parse(text).prefix
     except UrlError as error:
@@ -90,7 +90,7 @@ Address = Annotated[str, AfterValidator(absolute_url)]
 
 
 class Connection(BaseModel):
-    """One CMS that sends to a site."""
+    """Settings of one CMS that sends to a site."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -124,7 +124,7 @@ class Connection(BaseModel):
         return [secret.get_secret_value().encode() for secret in self.secret]
 
     def template(self, kind: str, locale: str = "") -> str | None:
-        """The permalink of a type: `kind:locale` goes before `kind`, that before `*`."""
+        """The permalink of a type: `kind:locale` before `kind` before `*`; None: no permalink."""
         for name in (f"{kind}:{locale}", kind, "*"):
             if name in self.permalinks:
                 return self.permalinks[name]
@@ -132,7 +132,7 @@ class Connection(BaseModel):
 
 
 def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[str]:
-    """What is wrong with a connection to `name` of a site with these sections."""
+    """Faults of the connection `name` of a site with these sections."""
     where = f"sources.{name}"
     found = []
     if name in STANDARD:
@@ -158,7 +158,7 @@ def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[
 
 
 def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
-    """What is wrong with subscriptions; `hub` if the sender is one."""
+    """Faults of the subscriptions; `hub` is True if the sender is a hub."""
     given = [name for name in _OF_HUBS if getattr(connection, name)]
     if not hub:
         return [f"{where}.{name}: only sources.websub has it" for name in given]
@@ -171,7 +171,7 @@ def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
 
 
 def elsewhere(name: str, connection: Connection, base: Base) -> list[str]:
-    """Permalinks that name another host: every page of this site has the origin of its base."""
+    """Faults of permalinks with another origin than `base`: a site's pages all have that origin."""
     return [
         f"sources.{name}.permalinks.{kind}: leads away from {base.origin}"
         for kind, template in connection.permalinks.items()
@@ -180,7 +180,7 @@ def elsewhere(name: str, connection: Connection, base: Base) -> list[str]:
 
 
 def barred(name: str, connection: Connection, allowed: Collection[str]) -> list[str]:
-    """The hub, if it is none of the hosts that are `allowed` to be asked (RELIABILITY T22)."""
+    """Fault of a hub that is none of the `allowed` hosts (RELIABILITY T22)."""
     host = urlsplit(connection.hub).hostname
     if host is None or host in allowed:
         return []
@@ -198,12 +198,12 @@ def _patterns(where: str, connection: Connection) -> list[str]:
 
 
 def fingerprint(key: bytes) -> str:
-    """By what people know a key of a Standard Webhooks secret; 192 bits cannot be guessed by it."""
+    """Public name of a key of a Standard Webhooks secret; it does not help to guess 192 bits."""
     return hashlib.sha256(key).hexdigest()[:8]
 
 
 def standard_key(secret: bytes) -> bytes | None:
-    """The raw key of a Standard Webhooks secret, None if it is none."""
+    """The raw key of a Standard Webhooks secret, None if the secret is none."""
     if not secret.startswith(WEBHOOK_PREFIX.encode()):
         return None
     try:

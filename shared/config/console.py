@@ -1,4 +1,4 @@
-"""The configuration of the console: where it is, who may log in, and what each may do."""
+"""The configuration of the console: its origins, its users and their roles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address without brackets, is this machine itself."""
+    """True if `host`, a name or an address without brackets, is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -76,7 +76,7 @@ class _Model(BaseModel):
 
 
 class User(_Model):
-    """Who may log in, and what for."""
+    """A user of the console: token and role."""
 
     token: Annotated[SecretStr | None, AfterValidator(_token)] = Field(
         None, description="what the user logs in with: random, at least 24 characters"
@@ -94,14 +94,14 @@ class User(_Model):
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of the token. Without a salt: it is random and long, not a word."""
+        """SHA-256 of the token; without a salt, as the token is random and long."""
         if self.token is None:
             return bytes.fromhex(self.token_sha256)
         return hashlib.sha256(self.token.get_secret_value().encode("ascii")).digest()
 
     @property
     def stamp(self) -> str:
-        """What a session keeps of the token, so that a new token ends the sessions of the old."""
+        """Mark of the token in a session, so that a new token ends the sessions of the old one."""
         return hashlib.sha256(self.digest).hexdigest()
 
 

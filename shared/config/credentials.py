@@ -1,4 +1,4 @@
-"""By what senders prove who they are: Standard Webhooks secrets, and Bearer tokens."""
+"""Credentials of senders: Standard Webhooks secrets and Bearer tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.config import cms_connections
 
 
 class ConfigModel(BaseModel):
-    """Unknown keys are refused, values never change."""
+    """Base class of settings: unknown keys are refused, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -30,7 +30,7 @@ class Secret(ConfigModel):
         return self
 
     def key(self, now: datetime) -> bytes | None:
-        """The raw key, None once it has expired."""
+        """The raw key, None if the secret has expired at `now`."""
         until = self.until
         if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
             return None
@@ -38,18 +38,18 @@ class Secret(ConfigModel):
 
     @property
     def fingerprint(self) -> str:
-        """By what metrics and logs name it, expired or not."""
+        """The name of the key in metrics and logs, expired or not."""
         key = cms_connections.standard_key(self.secret.get_secret_value().encode())
         return cms_connections.fingerprint(key or b"")
 
 
 def from_text(value: object) -> object:
-    """A secret that is given as text alone, as a table of its fields."""
+    """A secret given as bare text, as a table of its fields."""
     return {"secret": value} if isinstance(value, str) else value
 
 
 def token(value: SecretStr) -> SecretStr:
-    """`value`, if it can be a Bearer token; ValueError."""
+    """Return `value` if it can be a Bearer token. Raises ValueError."""
     if len(value.get_secret_value()) < 16 or not value.get_secret_value().isascii():
         raise ValueError("a token has at least 16 ASCII characters")
     return value

@@ -1,7 +1,7 @@
 """The name of every file that sitemapd can write into a web root, in one list.
 
-The writer refuses any other name (RELIABILITY T19, T36). nginx serves these names, and by the same
-patterns sitemaps in a web root are told from files of other programs.
+The writer refuses any other name (RELIABILITY T19, T36). nginx serves these names, and the same
+patterns distinguish sitemaps in a web root from files of other programs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMS = r"\.(?:xml(?:\.gz)?|txt)"
 
 
 class FileKind(NamedTuple):
-    """One kind of file: what it is, a pattern of its names, whether visitors may read it."""
+    """One kind of file: its meaning, the pattern of its names, `served` if visitors may read it."""
 
     what: str
     pattern: str
@@ -34,7 +34,7 @@ class FileKind(NamedTuple):
 
 KINDS = (
     FileKind("index", _INDEX),
-    # The first file of a month has no number of its own, and ends in one all the same (F16).
+    # The first file of a month has no shard number, but its month ends in a number (F16).
     FileKind("shard", rf"[a-z0-9-]{{1,100}}-[0-9]{{1,10}}{_FORMS}"),
     FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
     FileKind("stylesheet", re.escape(STYLESHEET)),
@@ -51,17 +51,17 @@ _SHARD_NAME = re.compile(rf"([a-z0-9-]{{1,100}})-[0-9]{{1,10}}{_FORMS}", re.ASCI
 
 
 def possible(name: str) -> bool:
-    """Whether the publisher can make a file of this name."""
+    """True if the publisher can write a file of this name."""
     return _EVERY.fullmatch(name) is not None
 
 
 def is_index(name: str) -> bool:
-    """Whether this is the name of an index file."""
+    """True if this is the name of an index file."""
     return _INDEX_NAME.fullmatch(name) is not None
 
 
 def sitemaps(names: Iterable[str], sections: Collection[str]) -> list[str]:
-    """Those of `names` that an index or a shard of `sections`, or of a part of one, can have."""
+    """Those of `names` that an index, or a shard of `sections` or of a part of one, can have."""
     return sorted(name for name in names if is_index(name) or _is_shard(name, sections))
 
 
@@ -77,8 +77,8 @@ def _is_shard(name: str, sections: Collection[str]) -> bool:
 def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
     """Patterns of the names that visitors of `site` may read, without those of other programs.
 
-    `sections` are those that have files beside the configured ones. A file of an earlier form is
-    still served until it is removed.
+    `sections` are those with files besides the configured ones. A file of an earlier form is
+    served until it is removed.
     """
     if site.index:
         yield _INDEX

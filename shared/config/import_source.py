@@ -1,4 +1,4 @@
-"""Where a site's source of truth may be, as an administrator names it."""
+"""Checks of the setting `source`, which names a site's source of truth."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FILES = frozenset({"csv", "ndjson"})
 
 
 def faults(source: str, key: str, query: str, hours: float) -> list[str]:
-    """What is wrong with the settings of a source, each with the setting and what to write.
+    """Faults of the settings of a source, each with the setting and the remedy.
 
-    Nothing given is repeated: it may hold a password (RELIABILITY T30).
+    No value is repeated: it may hold a password (RELIABILITY T30).
     """
     if not source:
         given = {"source_key": key, "source_query": query, "reconcile_hours": hours}

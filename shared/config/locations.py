@@ -1,7 +1,7 @@
-"""Checks of where an administrator says that things are: Redis, web roots, sources, hosts.
+"""Checks of addresses and paths in the settings: Redis, web roots, sources, hosts.
 
-Each gives back what it was given, or raises ValueError that says what to write instead. None
-repeats an address: there may be a password in it (RELIABILITY T30).
+Each check returns its argument, or raises ValueError with the remedy. No message repeats an
+address: it may hold a password (RELIABILITY T30).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _REDIS = (
     " state is kept in one Redis or Valkey, and no Sentinel, cluster or other broker is asked"
 )
 _OPTIONS = frozenset({"db", "username", "password", "client_name", "health_check_interval"})
-"""Of redis-py, besides those of TLS. Others would change how long is waited, or what is read."""
+"""Accepted options of redis-py, besides those of TLS. Others change timeouts or what is read."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def redis_url(text: str) -> str:
-    """The address of a Redis-compatible server, as redis-py and Celery both read it."""
+    """Check the address of a Redis-compatible server, as redis-py and Celery both read it."""
     if not text:
         return text
     try:
@@ -63,7 +63,7 @@ def _is_redis(text: str) -> bool:
 
 
 def web_root(text: object) -> object:
-    """The name of a directory, as far as its text tells."""
+    """Check the name of a directory by its text alone."""
     if not isinstance(text, (str, Path)):
         return text
     name = str(text)
@@ -77,8 +77,8 @@ def web_root(text: object) -> object:
 
 
 def on_disk(root: Path, home: Path) -> str | None:
-    """What is wrong with a `web_root` as it is found, None if nothing: `home` holds the settings,
-    which a web server would hand out with the secrets in them.
+    """The fault of a `web_root` on the disk, None if there is none: `home` holds the settings,
+    which a web server would serve with the secrets in them.
     """
     root, home = root.resolve(), home.resolve()
     if home.is_relative_to(root):
@@ -87,34 +87,34 @@ def on_disk(root: Path, home: Path) -> str | None:
         try:
             if path.exists():
                 return None if path.is_dir() else f"{path} is a file: name a directory"
-        except OSError:  # whoever looks may not; the worker may
+        except OSError:  # this process may not look there; the worker may
             return None
     return None
 
 
 def path_pattern(text: str) -> str:
-    """A pattern of paths of a site."""
+    """Check a pattern of paths of a site."""
     if not text.startswith("/") or not text.isprintable() or " " in text:
         raise ValueError("a pattern of paths begins with /, as /blog/*")
     return text
 
 
 def language(text: str) -> str:
-    """A code of a language, as BCP 47 has them."""
+    """Check the code of a language (BCP 47)."""
     if not LANGUAGE.fullmatch(text):
         raise ValueError("a language is written as en or pt-br")
     return text
 
 
 def host(text: str) -> str:
-    """The name or address of a host, without a port."""
+    """Check the name or address of a host, without a port."""
     if not HOST.fullmatch(text):
         raise ValueError("name a host alone, as www.example.com: no scheme, port or path")
     return text
 
 
 def http_address(text: str) -> bool:
-    """Whether `text` is an address of a web server; the user name in it is allowed."""
+    """True if `text` is an address of a web server; it may hold a user name."""
     try:
         parts = urlsplit(text)
         meant = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0

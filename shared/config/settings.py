@@ -42,11 +42,11 @@ def _public_url(text: str) -> str:
 
 
 _MEMBER = re.compile(r"([a-z_]+(?:\.[^\s:.]+)*): ")
-"""By what a line names the member that it is about."""
+"""The member named at the start of a line."""
 
 
 class Settings(BaseSettings):
-    """Everything an administrator can set."""
+    """All settings of an administrator."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", frozen=True
@@ -83,7 +83,7 @@ class Settings(BaseSettings):
 
 
 def load(path: Path) -> Settings:
-    """The settings in `path` and the environment (which wins); ConfigError names every fault."""
+    """Settings of `path` and the environment (which wins). Raises ConfigError with every fault."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -112,7 +112,7 @@ def load(path: Path) -> Settings:
 
 
 def _leave_out(table: Any, path: list[str]) -> None:
-    """Remove what is at `path` of the file's tables: the environment says it."""
+    """Remove the value at `path` of the file's tables: the environment overrides it."""
     *above, last = path
     for name in above:
         table = table.get(name) if isinstance(table, dict) else None
@@ -121,7 +121,7 @@ def _leave_out(table: Any, path: list[str]) -> None:
 
 
 def _faults(error: Any) -> Iterator[Fault]:
-    """What pydantic says of one place; a line each of what does not go together there."""
+    """The faults of one error of pydantic: one for each line of its message."""
     where = ".".join(str(part) for part in error["loc"] if part != "[key]")
     for line in error["msg"].removeprefix("Value error, ").split("\n"):
         member = _MEMBER.match(line) if error["loc"][:-1] == ("sites",) else None
@@ -130,7 +130,7 @@ def _faults(error: Any) -> Iterator[Fault]:
 
 
 def _given_roots(given: Any, faults: Sequence[Fault]) -> dict[str, Path]:
-    """The web roots in tables of sites in which something else may be wrong."""
+    """The valid web roots in tables of sites that may have other faults."""
     wrong, sites = {fault.field for fault in faults}, given.get("sites")
     return {
         name: Path(root)
@@ -141,7 +141,7 @@ def _given_roots(given: Any, faults: Sequence[Fault]) -> dict[str, Path]:
 
 
 def _root_faults(roots: Mapping[str, Path], home: Path) -> list[Fault]:
-    """What is wrong with web roots as they are on the disk, and beside each other."""
+    """Faults of the web roots on the disk, and of sites that share one."""
     names: dict[Path, str] = {}
     faults = []
     for name, root in roots.items():

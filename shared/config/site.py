@@ -1,4 +1,4 @@
-"""One site's configuration: where its pages are, where its files go, who may speak for it."""
+"""The configuration of one site: its base URL, web root, senders, sections and limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from shared.sitemap.xml_text import legal, one_line
 WEBHOOK_PREFIX = cms_connections.WEBHOOK_PREFIX
 MAX_NEWS = 1_000
 SMALLEST_SHARD = 16_384
-"""Bytes: the fragment of one URL comes to 12.4 KB when every character has to be escaped."""
+"""Bytes: the fragment of one URL has 12.4 KB if every character must be escaped."""
 
 
 def _title(text: str) -> str:
@@ -75,13 +75,13 @@ class Section(ConfigModel):
 
     @property
     def family(self) -> Family:
-        """How it takes pages."""
+        """The rules by which this section takes pages."""
         languages = tuple(code.lower() for code in self.languages)
         return Family(self.split, self.paths, languages, self.news)
 
 
 class Site(ConfigModel):
-    """One site: where its pages are, where its files go, who may speak for it."""
+    """Settings of one site."""
 
     base_url: Annotated[str, AfterValidator(cms_connections.base_url)] = Field(
         description="scheme, host, port (and directory) of every loc"
@@ -113,8 +113,8 @@ class Site(ConfigModel):
         le=3600,
         description="seconds between publishes under load; below 1 files are dated ahead of time",
     )
-    # 500: two dozen sites that run away together are still drained as fast as they send (12,000 a
-    # second on two cores), and saving 60,000 pages at once passes.
+    # 500: two dozen sites that send too much at once are still drained as fast as they send (12,000
+    # events a second on two cores), and saving 60,000 pages at once passes.
     rate: float = Field(
         500,
         ge=0,
@@ -200,12 +200,12 @@ class Site(ConfigModel):
 
     @property
     def base(self) -> Base:
-        """`base_url`, taken apart."""
+        """`base_url` as a Base."""
         return Base.parse(self.base_url)
 
     @property
     def keeps_robots(self) -> bool:
-        """Whether a robots.txt in the web root is written: crawlers read that of the host (R1)."""
+        """True if robots.txt is written into the web root: crawlers read only the host's (R1)."""
         return self.robots != "off" and self.base.path == "/"
 
     @property
@@ -215,7 +215,7 @@ class Site(ConfigModel):
 
     @property
     def rules(self) -> EventRules:
-        """What events of this site may say."""
+        """The rules for events of this site."""
         return EventRules(
             self.base,
             frozenset({DEFAULT_SECTION, *self.sections}),
@@ -227,16 +227,16 @@ class Site(ConfigModel):
 
     @property
     def shrink(self) -> ShrinkRule:
-        """How much of a file may go at once."""
+        """The shrink guard's rule: the share of a file's pages that may go at once."""
         return ShrinkRule.of(self.shrink_share, self.shrink_minutes, self.shrink_least)
 
     @property
     def limits(self) -> dict[str, Limits]:
-        """How much fits into a shard, by section."""
+        """The capacity of a shard, by section."""
         found = {DEFAULT_SECTION: Limits(self.shard_urls, self.shard_bytes)}
         for name, section in self.sections.items():
             if section.news:
-                # One block: whoever leaves makes room for whoever comes.
+                # One block: a page that leaves makes room for a new one.
                 urls = section.shard_urls or MAX_NEWS
                 found[name] = Limits(urls, self.shard_bytes, urls, self.shard_bytes, reuse=True)
             else:
@@ -245,5 +245,5 @@ class Site(ConfigModel):
 
     @property
     def routing(self) -> Routing:
-        """Which section lists which page."""
+        """The routing of pages to the sections."""
         return Routing({name: section.family for name, section in self.sections.items()})

@@ -1,1 +1,1 @@
-"""Access logs, parsed to tell when each crawler fetched what was published; no Redis, no output."""
+"""Access logs, parsed for the times at which crawlers fetch published URLs; no Redis, no output."""

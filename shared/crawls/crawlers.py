@@ -1,8 +1,8 @@
-"""The crawlers that are known: how they name themselves, and how that is verified.
+"""Known crawlers: their user agents, and the DNS domains that verify them.
 
-A user agent is a claim that anybody can make. Some operators name the DNS domains of their crawlers
-(reverse lookup, then forward, must lead back to the address); others publish address lists, which
-change and are not read here: these crawlers are always counted as what they claim to be.
+Any client can claim any user agent. Some operators name the DNS domains of their crawlers (reverse
+lookup, then forward, must lead back to the address); others publish address lists, which change
+and are not read here: these crawlers are always counted as they claim.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import NamedTuple
 class CrawlerEngine(NamedTuple):
     """One crawler.
 
-    `tokens` are parts of its user agent, in lower case. `domains` are where its addresses are named
-    by DNS, empty if its operator documents none; `addresses` is the list that is published instead.
-    `source` is the operator's page that says so.
+    `tokens` are parts of its user agent, in lower case. `domains` are the DNS domains of its
+    addresses, empty if its operator documents none; `addresses` is the list published instead.
+    `source` is the operator's page with this information.
     """
 
     name: str
@@ -36,9 +36,9 @@ _ANTHROPIC = (
 )
 
 ENGINES = (
-    # Images, videos and news have agents of their own, all with this token.
+    # Images, videos and news have separate agents, all with this token.
     CrawlerEngine("Googlebot", ("googlebot",), _GOOGLE_DOMAINS, _GOOGLE),
-    # Somebody looks at the page in Search Console: no crawl, so never mixed with the above.
+    # An inspection of the page in Search Console, no crawl: never mixed with the above.
     CrawlerEngine("Google-InspectionTool", ("google-inspectiontool",), _GOOGLE_DOMAINS, _GOOGLE),
     CrawlerEngine("GoogleOther", ("googleother",), _GOOGLE_DOMAINS, _GOOGLE),
     CrawlerEngine(
@@ -93,6 +93,6 @@ _ANY = re.compile("|".join(map(re.escape, TOKENS)))
 # A log of millions of lines has some hundred user agents.
 @lru_cache(4096)
 def engine_of(agent: str) -> CrawlerEngine | None:
-    """Whom a user agent claims to be; the first it names, if it names several."""
+    """The crawler that a user agent claims to be: the first it names; None if it names none."""
     found = _ANY.search(agent.lower())
     return TOKENS[found[0]] if found else None

@@ -1,4 +1,4 @@
-"""How long after each publish an engine fetched it: what is kept while a log is read, and told."""
+"""Delays from each publish to its first fetch by each engine, gathered from a log and reported."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ INDEX, SHARD, PAGE, ROBOTS, FEED = "index", "shards", "pages", "robots.txt", "fe
 KINDS = (INDEX, SHARD, PAGE, ROBOTS, FEED)
 
 BOUNDS_S = (60, 600, 3_600, 21_600, 86_400, 259_200, 604_800)
-"""Where the histogram's columns end: 1 and 10 minutes, 1 and 6 hours, 1, 3 and 7 days; one more
-has the rest.
+"""Upper bounds (s) of the histogram's columns: 1 and 10 minutes, 1 and 6 hours, 1, 3 and 7 days;
+one more column has the rest.
 """
 
 FETCHED = frozenset({200, 304})
@@ -28,24 +28,24 @@ _FEEDS = frozenset({"atom.xml", "rss.xml"})
 
 
 class PublishedAt(Protocol):
-    """What was published when (ms since 1970), in any order."""
+    """Times of publishes (ms since 1970), in any order."""
 
     def files(self) -> Iterable[tuple[str, int]]:
-        """The URL of each file and when it was replaced."""
+        """The URL of each file and the time at which it was replaced."""
 
     def changes(self) -> Iterable[tuple[str, int]]:
-        """Each page that was added or changed, and when the file that lists it was replaced."""
+        """Each added or changed page, and the time at which the file that lists it was replaced."""
 
 
 class Period(NamedTuple):
-    """Which publishes count: those from `first_ms` to `last_ms`, both included."""
+    """Period of the publishes that count: `first_ms` to `last_ms` (since 1970), both included."""
 
     first_ms: int
     last_ms: int
 
 
 class _Watched:
-    """One URL: when it was published, and of each engine the first fetch after each time."""
+    """One URL: the times of its publishes and each engine's first fetch after each (in ms)."""
 
     __slots__ = ("first", "kind", "latest", "times", "url")
 
@@ -56,18 +56,18 @@ class _Watched:
 
     def take(self, engine: str, at_ms: int) -> None:
         self.latest[engine] = max(at_ms, self.latest.get(engine, 0))
-        # Most logs have whole seconds, cut off: a fetch within the second of the publish may have
-        # been before it, and is taken so.
+        # Most logs have whole seconds, rounded down: a fetch within the second of the publish may
+        # have been before it, and counts as before.
         at = bisect_left(self.times, at_ms) - 1
         if at >= 0:
             first = self.first.setdefault(engine, [_NEVER] * len(self.times))
             first[at] = min(first[at], at_ms)
 
     def delays(self, engine: str, period: Period) -> Iterator[int]:
-        """Of each publish that was fetched, after how many ms.
+        """The delay (ms) of each publish that was fetched.
 
-        A file's next publish ends the wait for it: what is fetched then is another file. A page's
-        does not.
+        A file's next publish ends the wait for the previous one: later fetches read another file.
+        A page's does not.
         """
         first = self.first.get(engine, [])
         if self.kind == PAGE:
@@ -78,13 +78,13 @@ class _Watched:
 
 
 class CrawlDelays:
-    """Takes the fetches of engines in any order; holds publishes and first fetches, not the log."""
+    """Collector of fetches, in any order; it holds publishes and first fetches, not the log."""
 
     def __init__(
         self, base: str, published: PublishedAt, listed: Iterable[str] = (), since_ms: int = 0
     ) -> None:
-        """`base` is the site's address; `listed` are URLs of files whose last fetch is told even
-        if they were not published lately. Fetches before `since_ms` are passed over.
+        """Prepare for the site at `base`; `listed` are URLs of files whose last fetch is reported
+        even if they were not published lately. Fetches before `since_ms` (since 1970) are skipped.
         """
         scheme, _, rest = base.partition("://")
         host = rest.partition("/")[0]
@@ -113,7 +113,7 @@ class CrawlDelays:
             self._of_kind[kind].append(watched)
 
     def fetched(self, engine: str, request: LoggedRequest) -> str | None:
-        """The kind of what `request` fetched, if that is one of ours; None otherwise."""
+        """The kind of the published URL that `request` fetched; None for any other."""
         if request.host and _bare(request.host) != self._host:
             self.other_hosts += 1
             return None
@@ -126,23 +126,23 @@ class CrawlDelays:
         return found.kind if found else None
 
     def take(self, engine: str, request: LoggedRequest) -> None:
-        """Count a fetch of which `fetched` gave a kind."""
+        """Count a fetch for which `fetched` returned a kind."""
         found = self._watched[_canonical(request.target)]
         found.take(engine, request.at_ms)
         self._fetches[engine, found.kind] += 1
 
     def outside(self, period: Period) -> tuple[int, int]:
-        """How many publishes were before `period`, and how many after it."""
+        """The numbers of publishes before `period` and after it."""
         times = [at_ms for watched in self._watched.values() for at_ms in watched.times]
         before = sum(at_ms < period.first_ms for at_ms in times)
         return before, sum(at_ms > period.last_ms for at_ms in times)
 
     def engines(self) -> list[str]:
-        """Who came, most requests first."""
+        """The names of the engines with requests, most requests first."""
         return [name for name, _ in self._requests.most_common()]
 
     def report(self, engine: str, period: Period) -> dict[str, Any]:
-        """What is told of one engine, as JSON; delays in seconds."""
+        """The report on one engine, as JSON; delays in seconds."""
         return {
             "engine": engine,
             "requests": self._requests[engine],
@@ -166,7 +166,7 @@ class CrawlDelays:
 
 
 def kind_of(url: str) -> str:
-    """What a file of ours is, by its name."""
+    """The kind of a published file, by its name."""
     name = url.rpartition("/")[2]
     if name == "robots.txt":
         return ROBOTS
@@ -181,7 +181,7 @@ def percentile(ordered: Sequence[int], share: float) -> int:
 
 
 def spoken(seconds: float | None) -> str:
-    """A delay as people say it; a dash where there is none."""
+    """A delay in readable form; a dash for None."""
     if seconds is None:
         return "-"
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
@@ -191,7 +191,7 @@ def spoken(seconds: float | None) -> str:
 
 
 def _told(watched: Sequence[_Watched], engine: str, period: Period) -> dict[str, Any]:
-    """Percentiles are of what was fetched; the share that was says what they are worth."""
+    """The figures of these URLs; percentiles count only the publishes that were fetched."""
     delays = sorted(delay for each in watched for delay in each.delays(engine, period))
     latest = max((each.latest.get(engine, 0) for each in watched), default=0)
     count = sum(
@@ -215,12 +215,12 @@ def _histogram(delays: Iterable[int]) -> list[int]:
 
 
 def _canonical(target: str) -> str:
-    """Crawlers fetch what is listed as it is listed; some write escapes in lower case."""
+    """A target with escapes in upper case: crawlers fetch URLs as listed, but some change these."""
     if "%" not in target:
         return target
     return re.sub("%[0-9a-fA-F]{2}", lambda escape: escape[0].upper(), target)
 
 
 def _bare(host: str) -> str:
-    """A host without port and `www.`: logs often have a server's one configured name."""
+    """A host without port and `www.`: logs often have the one configured name of a server."""
     return re.sub(r":[0-9]*$", "", host.lower()).removeprefix("www.")

@@ -1,7 +1,7 @@
-"""Whether an address is the crawler's it claims to be: reverse lookup, then forward, must agree.
+"""Verify the address of a claimed crawler: reverse lookup, then forward, must agree.
 
-That is what the operators document (shared/crawls/crawlers.py names their pages). A name alone
-proves nothing: whoever owns an address may name it as they like.
+The operators document this method (shared/crawls/crawlers.py names their pages). A name alone
+proves nothing: the owner of an address chooses its name.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import NamedTuple
 from shared.crawls.crawlers import CrawlerEngine
 
 GENUINE, FAKE, UNANSWERED, CLAIMED = "genuine", "fake", "unanswered", "claimed"
-"""Verified; refuted; not to be told, as DNS did not answer; no way to verify by DNS."""
+"""Verified; refuted; unknown, as DNS did not answer; no way to verify by DNS."""
 
 LOOKUP_S = 5.0
 BUDGET_S = 300.0
 
 
 class Resolver(NamedTuple):
-    """Two lookups: the names of an address, the addresses of a name; none if there are none.
+    """Two lookups: the names of an address, the addresses of a name; empty if there are none.
 
-    OSError if that is not known.
+    Both raise OSError if the answer is not known.
     """
 
     names: Callable[[str], Sequence[str]]
@@ -57,7 +57,7 @@ SYSTEM = Resolver(_names, _addresses)
 
 
 class CrawlerVerifier:
-    """Asks once for each address; waits `lookup_s` for an answer, and `budget_s` for all."""
+    """Verifier with one lookup per address, of at most `lookup_s`, and `budget_s` for all."""
 
     def __init__(
         self, resolver: Resolver = SYSTEM, lookup_s: float = LOOKUP_S, budget_s: float = BUDGET_S
@@ -66,7 +66,7 @@ class CrawlerVerifier:
         self._known: dict[str, frozenset[str] | None] = {}
 
     def verdict(self, engine: CrawlerEngine, address: str) -> str:
-        """GENUINE, FAKE, UNANSWERED or CLAIMED."""
+        """Return GENUINE, FAKE, UNANSWERED or CLAIMED."""
         if not engine.domains:
             return CLAIMED
         if address not in self._known:
@@ -82,7 +82,7 @@ class CrawlerVerifier:
         try:
             meant = ip_address(address)
         except ValueError:
-            return None  # a name that the web server looked up: by whom, and how, is not known
+            return None  # a name from the web server's lookup, of an unknown method
         if self._left_s <= 0:
             return None
         began = time.monotonic()
@@ -95,12 +95,12 @@ class CrawlerVerifier:
         try:
             names = {name.rstrip(".").lower() for name in self._resolver.names(address)}
             return frozenset(name for name in names if address in self._resolver.addresses(name))
-        except (OSError, UnicodeError):  # of names that are none
+        except (OSError, UnicodeError):  # UnicodeError: a name that is not valid
             return None
 
 
 def _within(seconds: float, ask: Callable[[], frozenset[str] | None]) -> frozenset[str] | None:
-    """What `ask` gives, None if it takes longer: the system's lookups know no deadline."""
+    """The result of `ask`, None if it takes longer: the system's lookups have no deadline."""
     answer: SimpleQueue[frozenset[str] | None] = SimpleQueue()
     Thread(target=lambda: answer.put(ask()), daemon=True).start()
     try:

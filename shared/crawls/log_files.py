@@ -1,4 +1,4 @@
-"""The lines of an access log that may be of a crawler, found without taking the others apart."""
+"""Requests of crawlers in access logs, found without parsing the other lines."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from shared.crawls.log_lines import LoggedRequest, parse
 
 BLOCK = 1 << 20
 LONGEST_LINE = 64 * 1024
-"""Bytes. Web servers take no longer request than 8 KB by default, which escaping makes 32 KB."""
+"""Bytes. Web servers accept requests of up to 8 KB by default, which escaping makes 32 KB."""
 
 _TOKENS = tuple(token.encode() for token in TOKENS)
 _GZIP = b"\x1f\x8b"
 
 
 class AccessLog:
-    """Reads access logs one after the other, and counts.
+    """Reader and counter of access logs, one after the other.
 
-    `lines` are all, `engines` those of a crawler by its user agent, `broken` those that seemed to
-    be of one and cannot be read; others are not taken apart. `first_ms` and `last_ms` are when
-    the logs begin and end (since 1970), None before any time was read.
+    `lines` counts all lines, `engines` those of a crawler by its user agent, `broken` those that
+    name one and cannot be parsed, or are too long; others are not parsed. `first_ms` and `last_ms`
+    are the times at which the logs begin and end (ms since 1970), None before any was read.
     """
 
     def __init__(self) -> None:
@@ -36,8 +36,8 @@ class AccessLog:
     ) -> Iterator[tuple[CrawlerEngine, LoggedRequest]]:
         """The requests of crawlers in `file`, gzip or not.
 
-        `seen` is called after each block. Raises OSError, of which gzip.BadGzipFile is one, for
-        what cannot be read on; what came before counts.
+        `seen` is called after each block. Raises OSError (gzip.BadGzipFile is one) for a file that
+        cannot be read to its end; earlier lines count.
         """
         for block in self._blocks(file):
             self.lines += block.count(b"\n") + (not block.endswith(b"\n"))
@@ -53,7 +53,7 @@ class AccessLog:
             seen()
 
     def _blocks(self, file: BufferedReader) -> Iterator[bytes]:
-        """About `BLOCK` bytes of whole lines each, without those that are too long."""
+        """Blocks of about `BLOCK` bytes of whole lines, without those that are too long."""
         stream = gzip.GzipFile(fileobj=file, mode="rb") if file.peek(2)[:2] == _GZIP else file
         rest, skipping = b"", False
         while data := _some(stream):
@@ -73,7 +73,7 @@ class AccessLog:
             yield rest
 
     def _note_span(self, block: bytes) -> None:
-        """The log begins and ends with whatever request, not with one of a crawler."""
+        """Note the times of the first and last line of a block, which need not be of a crawler."""
         for line in (block.partition(b"\n")[0], block.removesuffix(b"\n").rpartition(b"\n")[2]):
             request = parse(line)
             if request is not None:
@@ -87,7 +87,7 @@ class AccessLog:
 
 def _some(stream: BufferedReader | gzip.GzipFile) -> bytes:
     try:
-        # what was unpacked before a fault is not lost, as it is with read
+        # read1: data unpacked before a fault is not lost, as it is with read
         return stream.read1(BLOCK)
     except (EOFError, zlib.error) as error:
         raise gzip.BadGzipFile(str(error)) from error

@@ -1,22 +1,23 @@
-"""One line of an access log: combined or JSON bytes in, a request or None out; never an error.
+"""Parser of one line of an access log: combined or JSON in, a request or None out; never an error.
 
-Combined is what nginx and Apache write by default: address, identity and user, time, request,
-status, size, referrer, user agent. A virtual host may stand before it and anything may follow.
+Combined is the default of nginx and Apache: address, identity and user, time, request, status,
+size, referrer, user agent. A virtual host may stand before it and anything may follow.
 
-JSON lines are objects. The first of these members that is there counts:
+JSON lines are objects. The first present member of each list counts:
 
-- when: `time`, `ts`, `timestamp`, `@timestamp`, `time_iso8601`, `time_local`, `msec`, `StartUTC`,
+- time: `time`, `ts`, `timestamp`, `@timestamp`, `time_iso8601`, `time_local`, `msec`, `StartUTC`,
   `EdgeStartTimestamp`: ISO 8601 with a zone, the combined log's form, or a number since 1970
   (seconds, or by its size milli-, micro- or nanoseconds);
-- what: `request_uri`, `uri`, `url`, `path`, `RequestPath`, `ClientRequestURI`, or `request` as the
-  request's first line; the method in `request_method`, `method`, `RequestMethod`,
-  `ClientRequestMethod`;
-- `status`, `status_code`, `DownstreamStatus`, `EdgeResponseStatus`;
-- who: `http_user_agent`, `user_agent`, `userAgent`, `useragent`, `agent`, `request_User-Agent`,
-  `ClientRequestUserAgent`; from `client_ip`, `remote_addr`, `remote_ip`, `clientip`, `ClientHost`,
-  `ClientIP`; asking `http_host`, `host`, `vhost`, `RequestHost`, `ClientRequestHost`.
+- target: `request_uri`, `uri`, `url`, `path`, `RequestPath`, `ClientRequestURI`, or `request` as
+  the request's first line;
+- method: `request_method`, `method`, `RequestMethod`, `ClientRequestMethod`;
+- status: `status`, `status_code`, `DownstreamStatus`, `EdgeResponseStatus`;
+- user agent: `http_user_agent`, `user_agent`, `userAgent`, `useragent`, `agent`,
+  `request_User-Agent`, `ClientRequestUserAgent`;
+- address: `client_ip`, `remote_addr`, `remote_ip`, `clientip`, `ClientHost`, `ClientIP`;
+- host: `http_host`, `host`, `vhost`, `RequestHost`, `ClientRequestHost`.
 
-Caddy's are members of `request`, with the user agent in its `headers`. The other names are those of
+Caddy nests them in `request`, with the user agent in its `headers`. The other names are those of
 nginx's variables, of Traefik and of Cloudflare's Logpush.
 """
 
@@ -31,9 +32,9 @@ from typing import Any, NamedTuple
 
 
 class LoggedRequest(NamedTuple):
-    """A request that was answered: `at_ms` since 1970 UTC, `target` as it was asked for.
+    """An answered request: `at_ms` in ms since 1970 UTC, `target` as it was requested.
 
-    `host` is empty where the log does not tell it; `address` is whatever the log has there.
+    `host` is empty if the log does not state it; `address` is the log's value, unchecked.
     """
 
     at_ms: int
@@ -71,12 +72,12 @@ _HOST = ("http_host", "host", "vhost", "RequestHost", "ClientRequestHost")
 
 
 def parse(line: bytes) -> LoggedRequest | None:
-    """The request of one line, None if that is not to be told."""
+    """The request of one line, None if it cannot be parsed."""
     return _json(line) if line.lstrip()[:1] == b"{" else _combined(line)
 
 
 def _combined(line: bytes) -> LoggedRequest | None:
-    # Latin-1 takes any bytes; what is compared with them is ASCII.
+    # Latin-1 decodes any bytes; all compared text is ASCII.
     match = _COMBINED.match(line.decode("latin-1"))
     if match is None:
         return None
@@ -154,13 +155,13 @@ def _moment_ms(value: object) -> int | None:
             moment = datetime.fromisoformat(value)
         except ValueError:
             return _scaled_ms(value)
-        # A time without its zone may be any of two dozen.
+        # A time without a zone may be any of two dozen.
         return (moment - _EPOCH) // timedelta(milliseconds=1) if moment.tzinfo else None
     return _scaled_ms(value) if isinstance(value, (int, float)) else None
 
 
 def _scaled_ms(value: str | float) -> int | None:
-    """Seconds since 1970, or a smaller unit by the size of the number."""
+    """Milliseconds of a number since 1970, in seconds or a smaller unit by its size."""
     try:
         number = float(value)
     except (ValueError, OverflowError):
@@ -174,17 +175,17 @@ def _scaled_ms(value: str | float) -> int | None:
 
 
 def _clock_ms(text: str) -> int | None:
-    """`21/Nov/2026:10:00:05 +0100`; None for what is no such time."""
+    """Milliseconds since 1970 of `21/Nov/2026:10:00:05 +0100`; None for other texts."""
     if len(text) != 26 or not text[18:20].isdigit():
         return None
     minute = _minute_s(text[:17] + text[20:])
     return None if minute is None else (minute + int(text[18:20])) * 1000
 
 
-# Lines of one minute follow each other; the parsing of a date is half of that of a line.
+# Lines of one minute follow each other, and the date is half the cost of parsing a line.
 @lru_cache(1024)
 def _minute_s(text: str) -> int | None:
-    """`21/Nov/2026:10:00 +0100` in seconds since 1970."""
+    """Seconds since 1970 of `21/Nov/2026:10:00 +0100`; None for other texts."""
     match = re.fullmatch(
         r"(\d\d)/([A-Z][a-z][a-z])/(\d{4}):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)", text, re.ASCII
     )

@@ -1,4 +1,4 @@
-"""What a batch of events is decided on, and what it comes to: records in, net operations out."""
+"""The state that a batch of events is decided on, and the net changes that result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from shared.sitemap.extensions.alternates import Alternates
 from shared.sitemap.feed_writer import FeedItem
 
 NEWS = "news "
-"""What the name of a page's news entry begins with; the loc follows."""
+"""Prefix of the name of a page's news entry; the loc follows."""
 
 
 class UnknownSectionError(SitemapdError):
-    """A section that has no number yet; `name` is to get one, then decide again."""
+    """A section without a number; the caller assigns one to `name` and decides again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the section {name} has no number yet")
@@ -28,8 +28,8 @@ class UnknownSectionError(SitemapdError):
 
 
 class Policy(NamedTuple):
-    """How one site decides: where pages go, whether changefreq and priority are listed (PROTOCOL
-    M8: off unless wanted), and the time (ms since 1970) by which news and videos expire.
+    """Rules of one site: the `routing` of pages, `hints` if changefreq and priority are listed
+    (PROTOCOL M8: off by default), and the time (ms since 1970) by which news and videos expire.
     """
 
     routing: Routing
@@ -38,32 +38,32 @@ class Policy(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """When an event was accepted: its id in the inbox, milliseconds and sequence."""
+    """Arrival of an event: its id in the inbox, as ms since 1970 and sequence number."""
 
     ms: int
     sequence: int
 
     @classmethod
     def of(cls, stream_id: str) -> Arrival:
-        """The arrival that a stream id `ms-sequence` names."""
+        """The arrival of the stream id `ms-sequence`."""
         ms, _, sequence = stream_id.partition("-")
         return cls(int(ms), int(sequence))
 
 
 @dataclass(slots=True)
 class BatchState:
-    """What the store knows of the pages that a batch is about, updated decision by decision.
+    """Stored state of the pages that a batch is about, updated decision by decision.
 
-    `pages` and `fragments` go by loc; a page's news entry is NEWS + loc there, present (None:
-    unknown) if the site lists news. `groups` holds the members of each translation group that
-    these pages are or will be in, by translation_groups.digest_of, `sets` the alternates of each
-    group as the batch was read; a member lists these until `linked` says what it was rendered with
-    since.
-    `expiry` says when an entry has to be looked at again (ms since 1970, 0: never), `expired` which
-    pages leave because their time is over, `coming` are news entries to be listed then
-    (expiry.schedule; empty: not any more).
-    `feed` holds what the feeds say of each page (None: nothing), no page if the site has no feeds.
-    `told` are the pages whose change search engines are to be told of.
+    `pages` and `fragments` are keyed by loc; a page's news entry is NEWS + loc there, present
+    (None: unknown) if the site lists news. `groups` holds the members of each translation group
+    that these pages are or will be in, by translation_groups.digest_of, `sets` the alternates of
+    each group as the batch was read; a member lists these until `linked` holds those that it was
+    rendered with since.
+    `expiry` is the time of an entry's next examination (ms since 1970, 0: never), `expired` the
+    pages that leave because their time is over, `coming` the news entries to be listed at that
+    time (expiry.schedule; empty: cancelled).
+    `feed` holds the feed item of each page (None: none), no page if the site has no feeds.
+    `told` are the pages whose change search engines are to be notified of.
     """
 
     sections: Mapping[str, int]
@@ -82,14 +82,14 @@ class BatchState:
     told: set[str] = field(default_factory=set)
 
     def section_of(self, loc: str) -> int | None:
-        """The section that lists `loc`, or will once this batch is applied."""
+        """The number of the section that lists `loc` after this batch, None if none does."""
         if loc in self.placed:
             return self.placed[loc]
         page = self.pages.get(loc)
         return page.place.section if page and page.place else None
 
     def relist(self, key: str, fragment: bytes) -> None:
-        """List the known page `key` as `fragment`, where it is and with the stamp it has."""
+        """List the known page `key` as `fragment`, in its section and with its stamp."""
         page = self.pages[key]
         assert page is not None
         self.placed.setdefault(key, self.section_of(key) or 0)
@@ -97,31 +97,31 @@ class BatchState:
         self.fragments[key] = fragment
 
     def number(self, section: str) -> int:
-        """The number of `section`; UnknownSectionError if it has none."""
+        """The number of `section`. Raises UnknownSectionError if it has none."""
         try:
             return self.sections[section]
         except KeyError:
             raise UnknownSectionError(section) from None
 
     def name(self, number: int) -> str | None:
-        """The section of this number."""
+        """The section of this number, None if there is none."""
         if len(self.names) != len(self.sections):
             self.names = {number: name for name, number in self.sections.items()}
         return self.names.get(number)
 
 
 def subjects(event: Event) -> tuple[str | None, bytes]:
-    """What must be known to decide `event`: a loc and an owner (empty: none)."""
+    """The loc and the owner (empty: none) whose records are needed to decide `event`."""
     if event.id is None:
         return event.loc, b""
     return event.loc, owner_of(event.source, event.kind, event.id, event.locale)
 
 
 class NetChange(NamedTuple):
-    """One page's net change: from `before` (as stored, empty: unknown) to `after` (Located.tail).
+    """Net change of one page: from `before` (as stored, empty: none) to `after` (PageRecord.tail).
 
-    `fragment` is set when the listed bytes change, `section` is where they belong. `expired` if the
-    page leaves because its time is over.
+    `fragment` is set when the listed bytes change, `section` is the number of their section.
+    `expired` is True if the page leaves because its time is over.
     """
 
     loc: str
@@ -134,11 +134,11 @@ class NetChange(NamedTuple):
 
 
 def net(known: BatchState, before: Mapping[str, bytes]) -> list[NetChange]:
-    """The net operations of a batch: what `known` has become against what was stored."""
+    """The net changes of a batch: `known` against the stored records `before`."""
     ops = []
     for loc, page in known.pages.items():
         stored = before[loc]
-        # The place is the store's to give, and no decision changes it.
+        # Only the store assigns a place, and no decision changes it.
         if page is None or (after := page.tail()) == stored[PLACE_BYTES:]:
             continue
         fragment, section = known.fragments.get(loc), known.section_of(loc)

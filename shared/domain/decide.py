@@ -1,8 +1,8 @@
-"""Decide what one event means. Pure: what is known, the event and its arrival in, a decision out.
+"""Decide the effect of one event on the state of its batch. Pure: no Redis, no files, no clock.
 
-Guarantees: applying the decisions for the same events in any order ends in the same entries, as
-long as equal versions keep their order of arrival, pages with ids come from a sender that never
-has two of them at one URL at one time, and either all events of a page name its section or none.
+Guarantee: applying the decisions for the same events in any order ends in the same entries, as
+long as equal versions keep their order of arrival, a sender with ids never has two pages at one
+URL at one time, and either all events of a page name its section or none does.
 Not guaranteed: the order of entries across blocks, which is that of first arrival.
 """
 
@@ -25,7 +25,7 @@ from shared.sitemap.extensions.news import News
 
 
 class Decision(NamedTuple):
-    """What was decided for one event: `reason` in words, whether published bytes change."""
+    """Outcome of one event: `changed` if published bytes change, and the `reason` in words."""
 
     changed: bool
     reason: str
@@ -37,9 +37,9 @@ FUTURE_LASTMOD = "its lastmod lies in the future and is left out"
 def decide(
     known: BatchState, event: Event, arrival: Arrival, policy: Policy, *, quiet: bool = True
 ) -> Decision:
-    """Decide `event` and record the outcome in `known`. Raises UnknownSectionError.
+    """Decide `event`, record the outcome in `known`. Raises UnknownSectionError, GroupFullError.
 
-    Unless `quiet`, search engines are to be told of the pages that it changes.
+    Unless `quiet`, search engines are to be notified of the pages that it changes.
     """
     if quiet:
         return _decide(known, event, arrival, policy)
@@ -78,14 +78,14 @@ def _decide(known: BatchState, event: Event, arrival: Arrival, policy: Policy) -
 
 
 def _as_of(arrival: Arrival, policy: Policy) -> int:
-    """The moment (ms) against which a stored version lies far ahead: an event may wait for longer
-    than a version may lie ahead, and what came meanwhile counts.
+    """The time (ms since 1970) against which a stored version is too far ahead: an event may wait
+    longer than a version may lie ahead, and later arrivals count.
     """
     return max(arrival.ms, policy.now_ms)
 
 
 def _gone(event: Event) -> str:
-    """Why the page of `event` must not be listed (PROTOCOL L8), empty if it may."""
+    """The reason for which the page of `event` must not be listed (PROTOCOL L8); empty: none."""
     if event.type == "delete":
         return "deleted"
     if event.noindex:
@@ -96,7 +96,7 @@ def _gone(event: Event) -> str:
 
 
 def _leave(known: BatchState, loc: str, owner: bytes, when: int, why: str, by_ms: int) -> Decision:
-    """The page of `owner` is no longer at `loc`; whoever else owns `loc` by now keeps it."""
+    """Remove the page of `owner` from `loc`, unless `loc` has another owner now."""
     page = known.pages.get(loc)
     if not page or page.owner != owner:
         return Decision(changed=False, reason="its old URL belongs to another page by now")
@@ -107,15 +107,15 @@ def _remove(known: BatchState, loc: str, owner: bytes, when: int, why: str, by_m
     page = known.pages.get(loc)
     if page and is_older(when, page.stamp, by_ms):
         if page.live and owner and page.owner == owner:
-            # What is listed here came later, without an id: its old id has left all the same, as it
-            # would have if this had been heard of first.
+            # The listed page came later and without an id; its old id has left all the same, as if
+            # this event had arrived first.
             known.pages[loc] = page._replace(owner=b"")
         return Decision(changed=False, reason="older than what is known of this URL")
     if page and page.live and owner and page.owner and page.owner != owner:
         return Decision(changed=False, reason="this URL belongs to another page by now")
     if page and page.group:
         group_alternates.leave(known, loc, page.group)
-    # A tombstone even for a page never seen: an older event may still be under way.
+    # A tombstone even for an unknown page: an older event may still arrive.
     known.pages[loc] = PageRecord(page.place if page else None, 0, when, bytes(5), owner)
     known.fragments.pop(loc, None)
     if loc in known.feed:
@@ -186,8 +186,8 @@ def _list(
 
 
 def _says_the_same(known: BatchState, entry: Entry, before: PageRecord, links: Links) -> bool:
-    """Whether `entry` is the page as it was, with the links that were due: what is said of an event
-    must not depend on those that share its batch.
+    """True if `entry` is the page as it was, with the links that were due: the decision on an event
+    must not depend on the other events of its batch.
     """
     same_links = entry.alternates == links.due
     return same_links and _rendered(known, entry, links.had) == before.digest
@@ -210,9 +210,9 @@ def _feed(
     when: int,
     arrival: Arrival,
 ) -> bool:
-    """Put the page on top of the feeds, if the event says anything else than was known of it.
+    """Put the page on top of the feeds and return True, if the event changes its own content.
 
-    Whether it did. What comes of other pages of its group, or by the clock, is no news of the page.
+    Changes caused by other pages of its group, or by the clock, do not count.
     """
     listed, page = known.feed[entry.loc], known.pages[entry.loc]
     assert page is not None
@@ -235,17 +235,17 @@ def _feed(
 
 
 def _vacated(page: PageRecord, owner: bytes) -> bool:
-    """Whether another id left this URL: when it did says nothing about the page of `owner`.
+    """True if another id left this URL: the time of that says nothing about the page of `owner`.
 
-    Two pages that swap their URLs leave them at two times, and either may be heard of first.
+    Two pages that swap their URLs leave them at two times, and either event may arrive first.
     """
     return not page.live and bool(owner and page.owner) and page.owner != owner
 
 
 def _news(known: BatchState, event: Event, entry: Entry, when: int, policy: Policy) -> str:
-    """List the page as news as long as it is (PROTOCOL W4), besides its normal entry.
+    """List the page as news while it is current (PROTOCOL W4), besides its normal entry.
 
-    What changed, in words; empty if nothing did. It has no version of its own: it follows the page.
+    Return the change in words, empty if none. The news entry has no version: it follows the page.
     """
     key = NEWS + entry.loc
     if key not in known.pages:
@@ -292,7 +292,7 @@ def _entry(
 
 
 def is_current(article: News, now_ms: int) -> bool:
-    """Whether an article is news now (PROTOCOL W4): not before its publication, nor WINDOW_MS
-    after it.
+    """True if an article is news at `now_ms` (ms since 1970; PROTOCOL W4): from its publication
+    until WINDOW_MS after it.
     """
     return news.appears_ms(article) <= now_ms < news.leaves_ms(article)

@@ -1,6 +1,6 @@
-"""What changes entries besides their own events: time that passes.
+"""Changes of entries by time: news and videos expire, scheduled news entries appear.
 
-Pure, like shared.domain.decide: recorded in what is known of the pages.
+Pure, like shared.domain.decide: the outcome is recorded in the batch state.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _STAMP = struct.Struct(">Q")
 
 
 def is_over(video: Video, now_ms: int) -> bool:
-    """Whether `video` has expired (PROTOCOL V6)."""
+    """True if `video` has expired at `now_ms` (ms since 1970; PROTOCOL V6)."""
     expires = videos.expires_ms(video)
     return expires is not None and expires <= now_ms
 
 
 def next_over_ms(shown: Iterable[Video]) -> int:
-    """When the first of these videos expires, in milliseconds since 1970; 0: none does."""
+    """The earliest expiry of these videos, in milliseconds since 1970; 0: none expires."""
     return min(filter(None, map(videos.expires_ms, shown)), default=0)
 
 
 def expire(known: BatchState, key: str, fragment: bytes, now_ms: int) -> None:
-    """The time of the entry `key`, listed as `fragment`, has come: news leaves, and so do videos.
+    """Remove news and videos that are over at `now_ms` from the entry `key`, listed as `fragment`.
 
-    `known` must hold its page. What is not over yet is entered to be looked at when it is.
+    `known` must hold its page; it gets the next expiry. Times are in milliseconds since 1970.
     """
     page = known.pages[key]
     known.expiry[key] = 0
@@ -55,9 +55,10 @@ def expire(known: BatchState, key: str, fragment: bytes, now_ms: int) -> None:
 
 
 def schedule(known: BatchState, key: str, twin: Entry, section: str, when: int) -> None:
-    """Have the news entry `twin` listed in `section` when its time comes (PROTOCOL W4).
+    """Schedule the news entry `twin` to be listed in `section` at its publication (PROTOCOL W4).
 
-    `when` is the stamp of the event that says so: what is said of the page later undoes it.
+    `when` is the stamp of its event; a later event of the page cancels the entry. Raises
+    UnknownSectionError.
     """
     assert twin.news is not None
     known.number(section)
@@ -67,7 +68,7 @@ def schedule(known: BatchState, key: str, twin: Entry, section: str, when: int) 
 
 
 def scheduled(stored: bytes) -> Entry | None:
-    """The entry of what `schedule` kept; None for anything else (RELIABILITY T19)."""
+    """The entry that `schedule` stored; None for anything else (RELIABILITY T19)."""
     try:
         entry = fragments.parse(stored[_STAMP.size :].partition(b"\0")[2])
     except (ValueError, LookupError):
@@ -76,8 +77,8 @@ def scheduled(stored: bytes) -> Entry | None:
 
 
 def appears_ms(stored: bytes, page: PageRecord) -> int | None:
-    """When the news entry of `page` that `schedule` kept comes; None if it will not: something
-    newer was said of the page.
+    """The time (ms since 1970) at which the scheduled news entry of `page` appears; None if a newer
+    event of the page cancelled it.
     """
     twin = scheduled(stored)
     if twin is None or twin.news is None or _STAMP.unpack_from(stored) != (page.stamp,):
@@ -86,9 +87,9 @@ def appears_ms(stored: bytes, page: PageRecord) -> int | None:
 
 
 def appear(known: BatchState, key: str, stored: bytes, now_ms: int) -> None:
-    """The time of a news entry that was scheduled has come: list it.
+    """List the scheduled news entry `key`, unless a newer event of its page cancelled it.
 
-    Unless something newer was said of its page. `known` must hold both.
+    `known` must hold both. `now_ms` is in milliseconds since 1970.
     """
     known.coming[key], known.expiry[key] = b"", 0
     twin, page = scheduled(stored), known.pages[key.removeprefix(NEWS)]

@@ -1,8 +1,8 @@
 """Keep the alternates of a translation group identical on every member (PROTOCOL H2, H3).
 
-A batch changes groups event by event, and each event is told by what it does at its place. The
-pages themselves list the groups as they are after the whole batch. Pure, like shared.domain.decide:
-recorded in what is known of the pages.
+A batch changes groups event by event, and each event is reported by its own effect. The pages list
+the groups as they are after the whole batch. Pure, like shared.domain.decide: the outcome is
+recorded in the batch state.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from shared.sitemap.extensions.alternates import Alternates
 
 
 class Links(NamedTuple):
-    """The alternates of a member of a group before an event: `had` are in its bytes, `due` those
-    that earlier events of the batch have made of them.
+    """Alternates of a group member before an event: `had` are in its bytes, `due` are those after
+    the earlier events of the batch.
     """
 
     had: Alternates
@@ -37,9 +37,9 @@ def of_page(known: BatchState, loc: str) -> Links | None:
 
 
 def enter(known: BatchState, event: Event, when: int) -> bytes:
-    """Enter the page of `event` into the group it names, out of its former one; the new group.
+    """Move the page of `event` from its former group to the one it names; return the new group.
 
-    Empty if it names none. Raises GroupFullError.
+    Return an empty digest if it names none. Raises GroupFullError.
     """
     loc = event.loc
     assert loc is not None
@@ -71,33 +71,33 @@ def _linked(known: BatchState, loc: str, group: bytes) -> Alternates:
 
 
 def outdated(known: BatchState) -> dict[str, tuple[bytes, Alternates]]:
-    """The pages whose alternates are not those of their group any more: group and new alternates.
+    """Pages whose alternates differ from those of their group: their group and new alternates.
 
-    A page that was rendered in the middle of the batch may list a set that stands neither before
+    A page that was rendered in the middle of the batch may list a set that is valid neither before
     nor after it (PROTOCOL H2, H3).
     """
     found = {}
     for group, members in known.groups.items():
         now = translation_groups.alternates(members)
-        # Without a new set only what was rendered in this batch can be wrong.
+        # If the set is unchanged, only pages rendered in this batch can be wrong.
         for loc in members if now != known.sets[group] else known.linked.keys() & members.keys():
             listed = translation_groups.listed_by(loc, now)
             if _linked(known, loc, group) != listed:
                 found[loc] = group, listed
-    # Neither sets nor stored hashes have an order, and pages that outgrow their file move in it.
+    # Sets and stored hashes have no order, and pages that outgrow their file move in this one.
     return dict(sorted(found.items()))
 
 
 def apart(known: BatchState) -> BatchState:
-    """`known`, but what is decided on it leaves the groups of `known` as they are."""
+    """Shallow copy of `known`: decisions on it leave the groups of `known` unchanged."""
     return replace(known, groups=dict(known.groups), linked=dict(known.linked))
 
 
 def relink(known: BatchState, loc: str, group: bytes, fragment: bytes, listed: Alternates) -> None:
-    """Have the page `loc`, listed as `fragment`, list `listed`. `known` must hold it."""
+    """Set the alternates of the page `loc`, listed as `fragment`. `known` must hold the page."""
     page = known.pages[loc]
     if page is None or not page.live or page.group != group:
-        leave(known, loc, group)  # left without a word: the store was edited
+        leave(known, loc, group)  # left without an event: the store was edited
         return
     known.linked[loc] = listed
     changed = fragments.with_alternates(fragment, listed)

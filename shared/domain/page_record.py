@@ -1,8 +1,8 @@
-"""Where a page is: the compact records behind `loc:<bucket>` and `id:<bucket>`.
+"""Records of pages and claims, packed for the Redis hashes `loc:<bucket>` and `id:<bucket>`.
 
-One record per URL is most of what a large site costs in memory, so they are packed: 22 bytes, 30
-with an owner, 38 in a translation group. Two locs would be taken for one if their 64-bit digests
-met: 1 in 15,000 for 50,000,000 URLs.
+One record per URL is most of the memory of a large site, so they are packed: 22 bytes, 30 with an
+owner, 38 in a translation group. Two locs with the same 64-bit digest would be taken for one: a
+chance of 1 in 15,000 for 50,000,000 URLs.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NamedTuple
 from shared.events.event_fields import MAX_AHEAD_MS
 
 BUCKETS = 1 << 16
-"""So that a bucket stays a listpack (512 fields) up to 31,000,000 URLs of a site, or 65,000,000
-where `hash-max-listpack-entries` is 1024. Twice as many buckets cost each of 1,000,000 URLs four
-bytes more (measured)."""
+"""Buckets of a site: each stays a listpack (512 fields) up to 31,000,000 URLs, or 65,000,000 where
+`hash-max-listpack-entries` is 1024. Twice as many cost each of 1,000,000 URLs four bytes more
+(measured)."""
 
 TOMBSTONE_MS = 7 * 24 * 3600 * 1000
-"""How long a deleted page is remembered; longer than any sender's retries (RELIABILITY F13)."""
+"""Lifetime of a tombstone in ms; longer than any sender's retries (RELIABILITY F13)."""
 
 MAX_SECTIONS = 4_094
-"""Of a site, ever: their numbers have 12 bits, and all of them set means nowhere."""
+"""Sections that a site can ever have: numbers have 12 bits, and all bits set means no place."""
 
 PLACE_BYTES = 6
-"""How many bytes of a stored page are its place; what follows is Located.tail."""
+"""Bytes of a stored page record that are its place; PageRecord.tail follows."""
 NOWHERE = b"\xff" * PLACE_BYTES
 """The place of a page that is not listed."""
 
@@ -37,31 +37,31 @@ _NOBODY = bytes(8)
 
 
 class Place(NamedTuple):
-    """The block that lists a page: number of the section, shard and block."""
+    """The block that lists a page: numbers of the section, shard and block."""
 
     section: int
     shard: int
     block: int
 
     def pack(self) -> bytes:
-        """Six bytes: section (12 bit), shard (20 bit), block."""
+        """Six bytes: section (12 bits), shard (20 bits), block (16 bits)."""
         return _PLACE.pack(self.section << _SHARD_BITS | self.shard, self.block)
 
     @classmethod
     def unpack(cls, stored: bytes) -> Place:
-        """The place that a record begins with."""
+        """The place at the start of a stored record."""
         both, block = _PLACE.unpack_from(stored)
         return cls(both >> _SHARD_BITS, both & (1 << _SHARD_BITS) - 1, block)
 
 
 class PageRecord(NamedTuple):
-    """What is known of one loc.
+    """Page record or tombstone of one loc.
 
     `place` is None for a page that was never listed; a deleted page keeps its place, so that it
-    returns there. `length` is the size of its fragment, 0 for a tombstone. `stamp` orders events
-    (see `stamp`), `digest` tells equal fragments, `owner` is the id that claims the loc, or the one
-    that left it, `group` the translation group of a listed page (translation_groups.digest_of);
-    empty: none.
+    returns there. `length` is the size of its fragment in bytes, 0 for a tombstone. `stamp` orders
+    events (see `stamp`), `digest` identifies the fragment, `owner` the id that claims the loc, or
+    the one that left it, `group` the translation group of a listed page
+    (translation_groups.digest_of); empty: none.
     """
 
     place: Place | None
@@ -73,17 +73,17 @@ class PageRecord(NamedTuple):
 
     @property
     def live(self) -> bool:
-        """Whether the page is listed."""
+        """True if the page is listed."""
         return self.length > 0
 
     @staticmethod
     def was_live(stored: bytes) -> bool:
-        """Whether the stored record `stored` (empty: none) is that of a listed page."""
+        """True if `stored` (empty: none) is the record of a listed page."""
         return stored[6:9] > b"\0\0\0"
 
     @staticmethod
     def lists(stored: bytes, digest: bytes, section: int | None) -> bool:
-        """Whether `stored` (empty: none) is a listed page with this content in this section."""
+        """True if `stored` (empty: none) is a listed page with this digest in this section."""
         live = stored[17:22] == digest and stored[6:9] > b"\0\0\0"
         return live and Place.unpack(stored).section == section
 
@@ -94,12 +94,12 @@ class PageRecord(NamedTuple):
         return self.length.to_bytes(3, "big") + rest + owner + self.group
 
     def pack(self) -> bytes:
-        """The record as it is stored."""
+        """The stored form of the record."""
         return (NOWHERE if self.place is None else self.place.pack()) + self.tail()
 
     @classmethod
     def unpack(cls, stored: bytes) -> PageRecord:
-        """The record of what `pack` gave."""
+        """The record that `pack` wrote."""
         stamp_, digest = _REST.unpack_from(stored, 9)
         place = None
         if stored[:6] != NOWHERE:
@@ -112,18 +112,18 @@ class PageRecord(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Where the page with one id of the CMS lives: `loc`, empty once it was deleted."""
+    """The loc that one id of a sender stands for; `loc` is empty once the page was deleted."""
 
     stamp: int
     loc: str
 
     def pack(self) -> bytes:
-        """The claim as it is stored."""
+        """The stored form of the claim."""
         return self.stamp.to_bytes(8, "big") + self.loc.encode()
 
     @classmethod
     def unpack(cls, stored: bytes) -> Claim:
-        """The claim of what `pack` gave."""
+        """The claim that `pack` wrote."""
         return cls(int.from_bytes(stored[:8], "big"), stored[8:].decode())
 
 
@@ -134,29 +134,29 @@ def digest_of(loc: str) -> bytes:
 
 def owner_of(source: str, kind: str, ident: str, locale: str) -> bytes:
     """The eight bytes that stand for one page of one sender, whatever its URL (WEBHOOKS 5.2)."""
-    # With the lengths no text of a sender can be taken for a part of another one's.
+    # With the lengths no two different pages give the same text.
     joined = f"{len(kind)} {len(locale)} {source} {kind}{locale}{ident}".encode()
     return blake2b(joined, digest_size=8, person=b"owner").digest()
 
 
 def bucket_of(digest: bytes) -> int:
-    """Which bucket holds the record of `digest`; its field is `field_of`."""
+    """The number of the bucket that holds the record of `digest`; its field is `field_of`."""
     return int.from_bytes(digest[:2], "big")
 
 
 def field_of(digest: bytes) -> bytes:
-    """The field of `digest` in its bucket: with the bucket it gives all 64 bits."""
+    """The field of `digest` in its bucket: with the bucket number it gives all 64 bits."""
     return digest[2:]
 
 
 def stamp(version: int | None, arrived_ms: int, sequence: int) -> int:
-    """The 64 bits by which events about one page are ordered: milliseconds, then 16 bits of tie.
+    """The 64 bits that order the events of one page: ms since 1970, then 16 bits for ties.
 
-    Without a version the time of arrival decides, and its sequence number within the millisecond.
+    Without a version the time of arrival decides, then its sequence number in the millisecond.
     Among equal versions the later arrival wins (WEBHOOKS 5.3: senders' clocks tick in seconds):
-    the tie is how long after its version an event arrived, up to 65 s.
+    the tie is the time from the version to the arrival in ms, up to 65 s.
 
-    A version beyond MAX_AHEAD_MS is none: it would hold its page against every later event.
+    A version beyond MAX_AHEAD_MS is ignored: it would block every later event of its page.
     """
     if version is None or version > arrived_ms + MAX_AHEAD_MS:
         return arrived_ms << 16 | min(sequence, 0xFFFF)
@@ -164,9 +164,9 @@ def stamp(version: int | None, arrived_ms: int, sequence: int) -> int:
 
 
 def is_older(stamp: int, stored: int, by_ms: int) -> bool:
-    """Whether an event of this stamp is older than what is `stored` says, as of `by_ms`.
+    """True if an event of this stamp is older than the stamp `stored`, as of `by_ms`.
 
-    No event that has arrived by then (ms since 1970) leaves a stamp beyond MAX_AHEAD_MS. One that
-    is there is of before such versions were refused, and says nothing about what is newer.
+    No event that arrived by then (ms since 1970) leaves a stamp beyond MAX_AHEAD_MS. A stored one
+    dates from before such versions were refused, and makes no event older.
     """
     return stamp < stored <= (by_ms + MAX_AHEAD_MS) << 16 | 0xFFFF

@@ -1,4 +1,4 @@
-"""Which section lists a page, where its sender does not say, and how a section is split further.
+"""Routing of pages to sections where the sender names none, and to the parts of split sections.
 
 A configured section is a family: it may be split by month or by language, and each part is a
 section of its own, with its own files (`posts-2025-11.xml`, `posts-de-1.xml`).
@@ -22,7 +22,7 @@ _ORIGIN = re.compile(r"https?://[^/]*")
 
 
 class Family(NamedTuple):
-    """How one configured section takes pages.
+    """Rules by which one configured section takes pages.
 
     `split` is `month`, `language` or empty. Pages whose path matches one of `paths` or whose
     language is one of `languages` (lower case) come here if their events name no section. `news`
@@ -36,7 +36,7 @@ class Family(NamedTuple):
 
 
 class Routing:
-    """The families of one site, in the order in which they are asked."""
+    """The families of one site, in the order of their evaluation."""
 
     def __init__(self, families: Mapping[str, Family]) -> None:
         self._families = {DEFAULT_SECTION: Family(), **families}
@@ -53,10 +53,10 @@ class Routing:
         self._family_of = lru_cache(1024)(partial(family_of, families=frozenset(self._families)))
 
     def section(self, event: Event, loc: str, here: str | None, arrived_ms: int) -> str:
-        """The section of the page at `loc` after `event`; it is listed `here` by now, if at all.
+        """The section of the page at `loc` after `event`; `here` is its present one, None: none.
 
-        A page stays in the month it was listed in unless its sender says when it was published;
-        without that the month is that of its lastmod, else that of the event's arrival.
+        A page stays in the month it was listed in unless its event states the publication; else the
+        month is that of its lastmod, else that of the arrival (`arrived_ms`, ms since 1970).
         """
         family = event.section
         if family is None or family in self.news:
@@ -70,7 +70,9 @@ class Routing:
         return _language(event, family, stays)
 
     def news_section(self, event: Event) -> str | None:
-        """The section that lists `event` as news: the one it names, else the first that fits."""
+        """The section that lists `event` as news: the one it names, else the first that fits; None
+        if the site has no news section.
+        """
         if event.section in self.news:
             return event.section
         code = _base(event.news["publication"]["language"]) if event.news else ""
@@ -81,7 +83,7 @@ class Routing:
         return next(plain, self.news[0] if self.news else None)
 
     def _claimed(self, event: Event, loc: str) -> str:
-        """The first family whose rules take the page, else `pages`."""
+        """The first family whose rules match the page, else `pages`."""
         if not self._asked:
             return DEFAULT_SECTION
         path = _ORIGIN.sub("", loc, count=1)
@@ -99,7 +101,7 @@ class Routing:
             return stays
         arrived = w3c_dates.from_epoch_s(arrived_ms // 1000)
         told = event.published or event.lastmod or arrived
-        # What lies in the future or before the web is a mistake, and no reason for a new file.
+        # A date in the future or before the web is a mistake and must not create a file.
         return f"{family}-{min(max(told, _FIRST), arrived)[:_MONTH]}"
 
 
@@ -115,7 +117,7 @@ def _base(code: str) -> str:
 
 
 def family_of(section: str, families: Collection[str]) -> str:
-    """The configured family that `section` is a part of; itself if it is one, or of none."""
+    """The configured family of `section`; `section` itself if it is a family, or part of none."""
     name = section
     while name not in families:
         name, dash, _ = name.rpartition("-")

@@ -1,4 +1,4 @@
-"""When a publish drops too much of a shard at once to be believed (RELIABILITY T32)."""
+"""Shrink guard: detect a publish that drops too many pages of a shard at once (RELIABILITY T32)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class Peak(NamedTuple):
-    """The most pages that a shard file has listed lately, and since when (s since 1970)."""
+    """The most pages a shard file listed in its window, and the window's start (s since 1970)."""
 
     urls: int
     since: int
 
 
 class ShrinkVerdict(NamedTuple):
-    """Whether a publish `holds` back, measured against `reference` pages.
+    """Verdict on a publish: `holds` if it must wait, measured against `reference` pages.
 
-    `peak` is what to remember if it is done.
+    `peak` is to be stored if the publish is done.
     """
 
     holds: bool
@@ -25,10 +25,11 @@ class ShrinkVerdict(NamedTuple):
 
 
 class ShrinkRule(NamedTuple):
-    """At most `share` of the pages may go within `window_s` seconds; fewer than `least` always may.
+    """Limit: at most `share` of the pages may go within `window_s` seconds, and always fewer than
+    `least`.
 
-    A share of 1 permits everything. The window begins with the first publish after the one before
-    it has passed, or with a publish that lists more pages than any in it.
+    A share of 1 permits everything. A window begins with the first publish after the end of the
+    previous one, or with a publish that lists more pages than any in it.
     """
 
     share: Fraction
@@ -37,7 +38,7 @@ class ShrinkRule(NamedTuple):
 
     @classmethod
     def of(cls, share: float, minutes: float, least: int) -> ShrinkRule:
-        """The rule as it is configured; 0.3 means three tenths, not the binary number near it."""
+        """The rule of the settings; 0.3 means three tenths, not the binary number near it."""
         return cls(Fraction(repr(share)), minutes * 60, least)
 
     def judge(
@@ -50,12 +51,12 @@ class ShrinkRule(NamedTuple):
         moved: int = 0,
         confirmed: int | None = None,
     ) -> ShrinkVerdict:
-        """What to do about a publish of `urls` pages where `published` are listed.
+        """Judge a publish of `urls` pages where `published` are listed.
 
         `moved` of these are listed by other files now and are not dropped; an administrator has
-        `confirmed` a drop to that many. `now` is the wall clock (s). Where it jumps by more than
-        the window, either way, the peak is forgotten as if the window had passed: what is published
-        still counts, so a batch is held all the same, and nothing counts for more than two windows.
+        `confirmed` a drop to that many. `now` is the wall clock (s since 1970). If it jumps by more
+        than the window, either way, the peak is discarded as at the end of a window: `published`
+        still counts, so a batch is still held, and no peak counts for more than two windows.
         """
         fresh = abs(now - peak.since) < self.window_s and peak.urls >= published
         top = Peak(peak.urls, min(peak.since, now)) if fresh else Peak(published, now)

@@ -1,7 +1,7 @@
 """Translation groups: pages that are versions of each other (PROTOCOL H1-H5).
 
-Senders say of each page its group and its language; every member lists the identical set, itself
-included. Pure: members in, the set out, whatever order the members came in.
+Senders state the group and the language of each page; every member lists the identical set,
+itself included. Pure: members in, the set out, independent of their order.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from shared.errors import SitemapdError
 from shared.sitemap.extensions.alternates import Alternates, ordered
 
 MAX_MEMBERS = 1_000
-"""Pages of a group: each of them is read when the set changes. Ours, no rule."""
+"""Pages of a group: each is read when the set changes. Our own limit, not one of the protocol."""
 
 
 class GroupFullError(SitemapdError):
-    """A translation group has no room for another page."""
+    """A translation group without room for another page."""
 
 
 class GroupMember(NamedTuple):
-    """One page of a group: the stamp of the event that says so, and the codes it serves."""
+    """One page of a group: the stamp of its event, and the language codes it serves."""
 
     stamp: int
     codes: tuple[str, ...]
 
     def pack(self) -> bytes:
-        """The form in which it is stored."""
+        """The stored form of the member."""
         return self.stamp.to_bytes(8, "big") + ",".join(self.codes).encode()
 
     @classmethod
     def unpack(cls, stored: bytes) -> GroupMember:
-        """The member of what `pack` gave."""
+        """The member that `pack` wrote."""
         return cls(int.from_bytes(stored[:8], "big"), tuple(stored[8:].decode().split(",")))
 
 
@@ -47,10 +47,10 @@ def digest_of(group: str) -> bytes:
 
 
 def alternates(members: Members) -> Alternates:
-    """What every member lists: one URL for each code, none while there is nothing to choose from.
+    """The set that every member lists: one URL for each code, empty with fewer than two codes.
 
-    Of two pages that claim one code the later event counts (H5: one URL per code); the other comes
-    back when that page leaves.
+    Of two pages that claim one code the later event wins (H5: one URL per code); the other returns
+    when that page leaves.
     """
     best: dict[str, tuple[int, str]] = {}
     for loc, member in members.items():
@@ -63,5 +63,5 @@ def alternates(members: Members) -> Alternates:
 
 
 def listed_by(loc: str, found: Alternates) -> Alternates:
-    """`found` as the page `loc` lists it: nothing if it is not among them (H2, self-reference)."""
+    """`found` as the page `loc` lists it: empty if `loc` is not in it (H2, self-reference)."""
     return found if any(href == loc for _, href in found) else ()

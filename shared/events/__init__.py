@@ -1,3 +1,3 @@
-"""Change events as senders write them, parsed and checked; not what they mean for a page
-(shared/domain).
+"""Change events as senders write them, parsed and checked; their meaning for a page is decided in
+shared/domain.
 """

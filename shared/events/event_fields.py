@@ -1,4 +1,4 @@
-"""The members of an event that every page has, each checked by itself (DESIGN 6)."""
+"""Checks of the members of an event that every page has, one by one (DESIGN 6)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ TYPES = (*PAGE_TYPES, RESYNC)
 RESYNC_MEMBERS = ("type", "section", "prefix", "version")
 MAX_ID = 512
 MOST_BYTES = 1_048_576
-"""Of one entry, as it is published: what a request can hold."""
+"""Maximum bytes of one published entry: as much as a request can hold."""
 
 YANDEX, BAIDU = "yandex", "baidu"
 YANDEX_LOC, BAIDU_LOC = 1_024, 256
-"""Characters, and bytes, of a URL that these engines read (PROTOCOL L2, N8)."""
+"""Longest URLs that these engines read, in characters and in bytes (PROTOCOL L2, N8)."""
 
 EARLIEST_VERSION = 946_684_800_000
-"""2000-01-01 in milliseconds since 1970: a smaller number is a count of something else."""
+"""2000-01-01 in milliseconds since 1970: a smaller number has another unit or meaning."""
 
 MAX_VERSION = (1 << 47) - 1
-"""The latest version that can be kept, in milliseconds since 1970 (the year 6429)."""
+"""The latest version that can be stored, in milliseconds since 1970 (the year 6429)."""
 
 MAX_AHEAD_MS = 24 * 3600 * 1000
-"""How far ahead of its event's arrival a version can lie: clocks and zones are wrong by less. One
-that lies farther is none, and neither is one that is stored (T37).
+"""Maximum lead in ms of a version over its event's arrival: wrong clocks and zones lead by less. A
+version farther ahead is ignored, a stored one too (RELIABILITY T37).
 """
 
 _YEAR_MS, _LONGEST = 31_556_952_000, 10**20
@@ -44,11 +44,11 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class EventRules:
-    """What one site accepts: URLs under `base`, pages in `sections` (names).
+    """Rules of one site for events: URLs under `base`, pages in `sections` (names).
 
-    `news` are the sections for news among them; `deprecated` says whether deprecated tags are
-    published; `most_bytes` is what an entry may take at most in the smallest section's files;
-    `engines` are those whose own limits are warned about; `clock` tells the time in milliseconds.
+    `news` are the sections for news among them; with `deprecated`, deprecated tags are published;
+    `most_bytes` is the maximum size of an entry in the smallest section's files; `engines` are
+    those whose own limits cause warnings; `clock` returns milliseconds since 1970.
     """
 
     base: Base
@@ -61,7 +61,7 @@ class EventRules:
 
 
 class EventFields(ValueReport):
-    """The members of one item while they are checked, and what was found so far.
+    """The members of one item during its checks, with the faults and warnings found so far.
 
     `loc` is the canonical URL of the page once it has been checked.
     """
@@ -72,7 +72,7 @@ class EventFields(ValueReport):
         self.loc: str | None = None
 
     def text(self, name: str) -> str | None:
-        """The string under `name`, None where it is missing or a fault."""
+        """The string under `name`; None if it is missing or, with a fault, not a string."""
         value = self.item.get(name)
         if value is None or isinstance(value, str):
             return value
@@ -80,12 +80,12 @@ class EventFields(ValueReport):
         return None
 
     def refuse(self, names: Iterable[str], known: str) -> None:
-        """Each of `names` is no member of an event."""
+        """Report each of `names` as no member of an event."""
         for name in names:
             self.fault(name[:64], "unknown-field", f"not a member of an event; known: {known}")
 
     def require(self, kind: object) -> None:
-        """An event of `kind` says which page it is about."""
+        """Report an event of `kind` that does not name its page or scope."""
         if kind == "upsert" and self.item.get("loc") is None:
             self.fault("loc", "PROTOCOL L1", "an upsert needs the absolute URL of the page")
         if kind == "delete" and self.item.get("loc") is self.item.get("id") is None:
@@ -96,7 +96,7 @@ class EventFields(ValueReport):
             self.fault("prefix", "event-type", "only a resync has one")
 
     def _require_scope(self) -> None:
-        """A resync names one section, or what its pages' URLs begin with, or neither."""
+        """Report a resync that names more than one section, or one prefix of URLs, or neither."""
         for name in self.item.keys() - set(RESYNC_MEMBERS):
             known = ", ".join(RESYNC_MEMBERS)
             self.fault(name[:64], "event-type", f"a resync has none; it may have {known}")
@@ -141,7 +141,7 @@ def _warn_of_length(members: EventFields, loc: str) -> None:
 
 
 def _prefix(members: EventFields) -> str | None:
-    """What the URLs of some pages begin with, in the form of loc."""
+    """The prefix of the URLs of some pages, in the form of loc."""
     text = members.text("prefix")
     if text is None:
         return None
@@ -153,7 +153,7 @@ def _prefix(members: EventFields) -> str | None:
 
 
 def _canonical(members: EventFields) -> str | None:
-    """The canonical URL in the form of loc; one on another site stays as it is: it differs."""
+    """The canonical URL in the form of loc; one on another site stays as it is."""
     text = members.text("canonical")
     if text is None:
         return None
@@ -167,7 +167,7 @@ def _canonical(members: EventFields) -> str | None:
 
 
 def ident(members: EventFields, name: str = "id") -> str | None:
-    """A name that the sender gives: 1 to MAX_ID characters, or an integer."""
+    """The sender's identifier under `name`: 1 to MAX_ID characters, or an integer."""
     value = members.item.get(name)
     if type(value) is int and abs(value) < 10 ** (MAX_ID - 1):
         return str(value)
@@ -218,12 +218,12 @@ def _version(members: EventFields) -> int | None:
 
 
 def _ahead(given: object, value: int, latest: int) -> str:
-    """The unit in which `value` ms, beyond `latest`, may have been meant, or when it would be."""
+    """The unit in which `value` (ms), beyond `latest` (ms), may have been meant, or its year."""
     for unit, per_ms in (("microseconds", 1_000), ("nanoseconds", 1_000_000)):
         if EARLIEST_VERSION <= value // per_ms <= latest:
             return f"{given} looks like {unit}: send {value // per_ms}"
     most = f"{MAX_AHEAD_MS // 3_600_000} hours ahead of this clock"
-    if value >= _LONGEST:  # Python writes no integer of thousands of digits
+    if value >= _LONGEST:  # Python formats no integer of thousands of digits
         return f"at most {most}"
     if value < latest + _YEAR_MS:
         return f"{given} is more than {most}"

@@ -1,4 +1,4 @@
-"""The members of an event that extend a page: checked, and checked again when read from storage."""
+"""Checks of the members of an event that extend a page, on receipt and when read from storage."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_TITLE = 500
 TITLE, PUBLISHED = Text(MAX_TITLE), Date()
 
 MAX_LANGS = 32
-"""Languages of one page: `en`, `en-GB`, `x-default` and the like. Ours, no rule."""
+"""Languages of one page: `en`, `en-GB`, `x-default` and the like. Our own limit."""
 
 PUBLISHED_MEMBERS = ("images", "videos", "news", "alternates")
-"""Those that make a fragment longer."""
+"""Members that make a fragment longer."""
 
 LANG_SCHEMA = {
     "anyOf": [
@@ -122,10 +122,10 @@ CHECKS: Mapping[str, Callable[[EventFields], object]] = {
 
 
 def restore(stored: dict[str, Any]) -> None:
-    """Bring the extensions of a stored event back into their form, in place.
+    """Restore the extensions of a stored event to their canonical form, in place.
 
-    Raises ValueError where they are none that were accepted: nothing else may get into a file,
-    whoever wrote it into the store (RELIABILITY T14).
+    Raises ValueError for values that were not accepted: nothing else may get into a file,
+    whatever program wrote it into the store (RELIABILITY T14).
     """
     report, loc = ValueReport(), stored.get("loc")
     taken: dict[str, Any] = {
@@ -156,7 +156,7 @@ def _pairs(value: Any, report: ValueReport) -> Alternates:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON gives it back."""
+    """`value` as JSON returns it."""
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 

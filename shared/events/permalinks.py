@@ -1,7 +1,7 @@
-"""Permalinks: from the fields of what a CMS sends to the address of its page, by a template.
+"""Permalinks: the address of a page, made from the fields of a CMS's payload by a template.
 
-`/{locale}/blog/{published_at:%Y/%m}/{slug}` names fields of the payload, with dots for what lies
-within (`{category.slug}`), and for a date the parts of it that are meant. Pure.
+`/{locale}/blog/{published_at:%Y/%m}/{slug}` names fields of the payload, with dots for nested
+fields (`{category.slug}`), and for a date the parts to use. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import quote
 from shared.errors import SitemapdError
 
 DATE_CODES = "YymdjH"
-"""What may follow a % in a template; all of them are numbers, whatever the language."""
+"""Codes that may follow a % in a template; all give numbers, whatever the language."""
 
 _PLACE = re.compile(r"\{([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)(?::([^{}]*))?\}")
 _DATE = re.compile(rf"(?:[^%]|%[{DATE_CODES}])+")
@@ -25,7 +25,7 @@ _MANY = "path"
 
 
 class PermalinkError(SitemapdError):
-    """The address of a page cannot be made of what was sent."""
+    """A page address that cannot be made from the payload."""
 
 
 class _Place(NamedTuple):
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def check(template: str) -> tuple[str | _Place, ...]:
-    """The parts of a template; ValueError says what is wrong with it."""
+    """The parts of a template. Raises ValueError that states the fault."""
     if not template.startswith("/") and not _ABSOLUTE.match(template):
         raise ValueError(f"{template!r} must begin with / or with https://host/")
     parts: list[str | _Place] = []
@@ -54,10 +54,10 @@ def check(template: str) -> tuple[str | _Place, ...]:
 
 
 def render(template: str, fields: Mapping[str, object]) -> str:
-    """The address for `fields`: a path from the root of the host, or a URL as the template is.
+    """The address for `fields`: a path from the root of the host, or a URL, as the template is.
 
-    Values are texts, not parts of URLs: what is no letter of a path is escaped, slashes stay.
-    PermalinkError names the field that is missing.
+    Values are texts, not parts of URLs: characters that a path cannot hold are escaped, slashes
+    stay. Raises PermalinkError that names the missing or unusable field.
     """
     made = "".join(
         part if isinstance(part, str) else _value(part, fields, template)
@@ -70,7 +70,7 @@ def render(template: str, fields: Mapping[str, object]) -> str:
 
 
 def lookup(fields: object, path: str) -> object:
-    """The value at a dotted path of objects and arrays, None where there is none."""
+    """The value at a dotted path of objects and arrays, None if there is none."""
     found = fields
     for step in path.split("."):
         if isinstance(found, Mapping):
@@ -97,9 +97,9 @@ def _value(place: _Place, fields: Mapping[str, object], template: str) -> str:
 
 @lru_cache(maxsize=256)
 def pattern(text: str) -> re.Pattern[str]:
-    """The files that `content/{lang}/{slug}.md` means; `{slug:path}` may hold slashes.
+    """The regular expression of `content/{lang}/{slug}.md`; `{slug:path}` may hold slashes.
 
-    ValueError for braces that name nothing.
+    Raises ValueError for braces that name no field.
     """
     made, end, names = "", 0, set()
     for match in _PLACE.finditer(text):

@@ -1,4 +1,4 @@
-"""What a resync or a reconcile is about: a whole site, one section, or one prefix of URLs."""
+"""Scope of a resync or a reconcile: a whole site, one section, or one prefix of URLs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WHOLE = "site"
 class Scope(NamedTuple):
     """All pages of `section`, all whose canonical URLs begin with `prefix`, or all.
 
-    At most one of the two is set. A section that is split is meant with all of its parts.
+    At most one of the two is set. A split section includes all of its parts.
     """
 
     section: str | None = None
@@ -25,28 +25,28 @@ class Scope(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The scope that `str` wrote."""
+        """The scope that `str` wrote; the whole site for any other text."""
         kind, _, value = text.partition(" ")
         return cls(**{kind: value}) if kind in cls._fields else cls()
 
     @classmethod
     def of_event(cls, event: Event) -> Self:
-        """What a resync asks for."""
+        """The scope that a resync asks for."""
         return cls(event.section, event.prefix)
 
     @property
     def whole(self) -> bool:
-        """Whether it is the whole site."""
+        """True for the whole site."""
         return self.section is self.prefix is None
 
     def holds(self, loc: str, families: frozenset[str]) -> bool:
-        """Whether the page `loc`, which is or will be in one of `families`, is meant."""
+        """True if the page `loc`, which is or will be in one of `families`, is in this scope."""
         if self.prefix is not None:
             return loc.startswith(self.prefix)
         return self.section is None or self.section in families
 
     def answers(self, other: Scope) -> bool:
-        """Whether nothing of `other` is left to compare after this."""
+        """True if a comparison of this scope leaves nothing of `other` to compare."""
         if self.whole or self == other:
             return True
         ours, theirs = self.prefix, other.prefix

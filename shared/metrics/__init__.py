@@ -1,3 +1,3 @@
-"""Every metric, declared once, and the reading of its value from Redis; no counting
-(shared/store/counting) and no HTTP.
+"""Every metric, declared once, and the reading of its value from Redis; no HTTP. Counting is in
+shared/store/counting.
 """

@@ -1,4 +1,4 @@
-"""The values of the declared metrics, read from Redis when somebody asks for them."""
+"""Values of the declared metrics, read from Redis on each scrape."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from shared.store.sections import Sections
 
 
 class Collector:
-    """Reads the metrics of one site."""
+    """Reader of the metrics of one site."""
 
     def __init__(
         self, client: redis.Redis, name: str, site: Site, codes: Sequence[str] = ()
     ) -> None:
-        """`codes` are all with which requests may be refused."""
+        """Prepare the reader; `codes` are all codes with which requests may be refused."""
         self._name, self._news = name, site.routing.news
-        # Those of retired and of waiting secrets too: one that rises no more may go.
+        # Also those of expired and unused secrets: one whose count stopped rising may be removed.
         keys = [secret.fingerprint for secret in site.secrets]
         keys += [*(["token"] if site.tokens else []), *{**site.sources, **dict.fromkeys(STANDARD)}]
         self._known = {"verified": keys, "refused": codes}
@@ -45,7 +45,7 @@ class Collector:
         self._publishing, self._resyncs = PublishState(client, name), ResyncRequests(client, name)
 
     def samples(self) -> Iterator[MetricSample]:
-        """Every sample of the site; no work grows with its pages. StoreError."""
+        """Every sample of the site; no work grows with its pages. Raises StoreError."""
         counts, waits = self._stats.totals()
         yield waited(self._name, waits)
         yield from counted(self._name, counts, self._known)
@@ -90,7 +90,7 @@ class Collector:
 
 
 def of_process(*, up: bool) -> list[MetricSample]:
-    """What is known without Redis, and whether it answers."""
+    """Samples that need no Redis; `up` is True if Redis answered."""
     return [
         MetricSample(DECLARED["sitemapd_up"], (), float(up)),
         MetricSample(DECLARED["sitemapd_build_info"], (own_version(),), 1.0),
@@ -98,7 +98,7 @@ def of_process(*, up: bool) -> list[MetricSample]:
 
 
 def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[MetricSample]:
-    """What belongs to no site, and how many workers look after `sites`. StoreError."""
+    """Samples of no site, and the number of workers that serve `sites`. Raises StoreError."""
     with answering():
         pipe = client.pipeline(transaction=False)
         pipe.info("memory")
@@ -134,12 +134,12 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[MetricSampl
 
 
 def _workers(client: redis.Redis, sites: Sequence[str]) -> int:
-    """How many of those that were ever heard of give signs of life now."""
+    """The number of known workers with a heartbeat now."""
     pipe = client.pipeline(transaction=False)
     pipe.zrange(NAMES, 0, -1)
     for site in sites:
         pipe.xinfo_consumers(Keys(site).inbox, GROUP)
-    told, *readers = pipe.execute(raise_on_error=False)  # an inbox nobody has read has no group
+    told, *readers = pipe.execute(raise_on_error=False)  # an unread inbox has no group
     names = set(told) if isinstance(told, list) else set()
     names |= {row["name"] for rows in readers if isinstance(rows, list) for row in rows}
     return int(client.exists(*(HEARTBEAT.encode() + name for name in names))) if names else 0

@@ -1,4 +1,4 @@
-"""What the hash `stats` of a site says, as samples of the declared metrics. Pure."""
+"""Samples of the declared metrics, made from the hash `stats` of a site. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ _WAITED = DECLARED["sitemapd_event_to_published_seconds"]
 
 
 class HistogramBuckets(NamedTuple):
-    """A histogram: how many were at most each bound (s), the last of which is infinite; their sum
-    (s).
-    """
+    """A histogram: the counts up to each bound (s; the last is infinite), and the sum (s)."""
 
     upto: tuple[tuple[str, int], ...]
     total_s: float
@@ -39,17 +37,17 @@ class MetricSample(NamedTuple):
 
 
 def waited(site: str, waits: WaitHistogram) -> MetricSample:
-    """How long events waited for their files."""
+    """The sample of the time that events waited for their files."""
     return MetricSample(_WAITED, (site,), _buckets(BOUNDS_MS, waits.counts, waits.sum_ms / 1000))
 
 
 def counted(
     site: str, counts: Mapping[str, int], known: Mapping[str, Sequence[str]]
 ) -> Iterator[MetricSample]:
-    """Every sample of what was counted of `site`, empty for what belongs to none.
+    """Every sample of the counters of `site`, an empty name for those of no site.
 
-    `known`: by field, the values of a label that the configuration bounds. What is not declared
-    counts as OTHER, so that nobody can make a label grow.
+    `known`: by field, the values of a label that the configuration bounds. Undeclared values
+    count as OTHER, so that no sender can make a label grow.
     """
     by_field: dict[str, list[tuple[list[str], int]]] = {}
     for name, count in sorted(counts.items()):
@@ -72,7 +70,7 @@ def _counter(
         label._replace(values=tuple(known)) if known is not None else label
         for label in metric.labels[1:]
     ]
-    # A counter that begins with its first count has no increase then.
+    # A counter that begins with its first count shows no increase at that time.
     sums: dict[tuple[str, ...], int] = {} if labels else {(): 0}
     if len(labels) == 1:
         sums = {(value,): 0 for value in labels[0].values}

@@ -1,8 +1,8 @@
-"""Every metric there is, declared once: its name, kind, unit, meaning and the bounds of its labels.
+"""Every metric, declared once: its name, kind, unit, meaning and the bounds of its labels.
 
-Names as Prometheus wants them (prometheus.io/docs/practices/naming): base units, counters end in
-`_total`. Whatever counts is kept in Redis, in the hash `stats` of its site, so any web process
-answers the same and a restart forgets nothing. `shared/metrics/collector.py` reads the values.
+Names follow Prometheus (prometheus.io/docs/practices/naming): base units, counters end in
+`_total`. Counters are kept in Redis, in the hash `stats` of their site, so any web process
+answers the same and a restart loses nothing. `shared/metrics/collector.py` reads the values.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from shared.store.operations import loop_health, queues
 Kind = Literal["counter", "gauge", "histogram"]
 
 OTHER = "other"
-"""Stands for a label's value that is none of those declared."""
+"""Replacement for undeclared values of a label."""
 
 ANSWER_BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
-"""Upper bounds of the classes in which answer times are counted; the last class has none."""
+"""Upper bounds (ms) of the classes in which answer times are counted; the last class has none."""
 
 ANSWERS = (
     "accepted", "duplicate", "ignored", "unauthorized", "limited", "refused", "unavailable",
     "failed",
 )  # fmt: skip
-"""What becomes of a delivery: stored; stored before; understood, and about no page; 401; 429; any
-other 4xx; 503; 500.
+"""Results of a delivery: stored; stored before; understood, and about no page; 401; 429; any other
+4xx; 503; 500.
 """
 
 CAUSES = ("full", "denied", OTHER)
-"""Why files cannot be written: no space or quota; no permission, or read-only; anything else."""
+"""Causes of failed writes: no space or quota; no permission, or read-only; anything else."""
 
 VERDICTS = ("done", "pending", "too many", "failed", "refused", "forbidden", "held back")
-"""What a search engine's answer means."""
+"""Meanings of a search engine's answer."""
 
 
 class Label(NamedTuple):
-    """One label: what it says and which values it has, or at most how many."""
+    """One label: its name, its meaning, and its values or their maximum number."""
 
     name: str
     meaning: str
@@ -44,8 +44,8 @@ class Label(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """One metric. `field`: where `stats` keeps what it counts, followed by the values of all labels
-    but `site` (`refused:stale`); empty for what is looked up.
+    """One metric. `field`: the field of `stats` that counts it, followed by the values of all
+    labels but `site` (`refused:stale`); empty for a metric that is looked up.
     """
 
     name: str

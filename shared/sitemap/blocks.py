@@ -1,8 +1,8 @@
-"""Blocks: runs of fragments, each kept as one independently deflated segment.
+"""Blocks: runs of fragments, each stored as one independently deflated segment.
 
-A deflate stream that ends in a full flush can be followed by any other. So a valid single-member
-gzip file is a header, the segments of its blocks, a final empty block, the combined crc32 and the
-length. The stored state is the published bytes: nothing is compressed twice.
+A deflate stream that ends in a full flush can be followed by any other. A valid single-member gzip
+file is therefore a header, the segments of its blocks, a final empty block, the combined crc32 and
+the length. The stored state is the published bytes: nothing is compressed twice.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ class Block(NamedTuple):
     uses: int = 0
 
     def pack(self) -> bytes:
-        """The form in which a block is stored."""
+        """The stored form of the block."""
         return _HEAD.pack(self.crc, self.length, self.uses << _URL_BITS | self.urls) + self.segment
 
     @classmethod
     def unpack(cls, stored: bytes) -> Block:
-        """The block of what `pack` gave."""
+        """The block that `pack` wrote."""
         crc, length, urls = _HEAD.unpack_from(stored)
         segment = stored[_HEAD.size :]
         return cls(crc, length, urls & _MOST_URLS, segment, urls >> _URL_BITS)
 
     def raw(self) -> bytes:
-        """The fragments, one after the other; ShardError if the store has damaged them."""
+        """The fragments, concatenated. Raises ShardError if they are damaged in the store."""
         try:
             raw = isal_zlib.decompress(self.segment + _FINAL_BLOCK, _RAW_DEFLATE, self.length + 1)
-        except IsalError as error:  # type: ignore[misc]  # its stub forgets the base class
+        except IsalError as error:  # type: ignore[misc]  # its stub lacks the base class
             raise ShardError(f"a block is damaged in the store: {error}") from error
         if not self.is_of(raw):
             raise ShardError("a block is damaged in the store: its checksum is another")
         return raw
 
     def is_of(self, raw: bytes | memoryview) -> bool:
-        """Whether `raw` are these fragments, by length and checksum."""
+        """True if `raw` are these fragments, by length and checksum."""
         return len(raw) == self.length and isal_zlib.crc32(raw) == self.crc
 
 
 def deflate(raw: bytes, urls: int = 0, uses: int = 0) -> Block:
-    """`raw` as a block; `urls` fragments are in it, which use the extensions `uses`."""
+    """Compress `raw` into a block of `urls` fragments, which use the extensions `uses`."""
     compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW_DEFLATE)
     segment = compressor.compress(raw) + compressor.flush(isal_zlib.Z_FULL_FLUSH)
     return Block(isal_zlib.crc32(raw), len(raw), urls, segment, uses)
@@ -87,8 +87,7 @@ def split(raw: bytes) -> list[bytes]:
 def edit(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes, int]:
     """`raw` after `patches` (fragments.key -> new fragment, None to remove), and the count.
 
-    Idempotent, and sorted: whatever order the patches came in, the same entries give the same
-    bytes.
+    Idempotent and sorted: the same entries give the same bytes, in any order of the patches.
     """
     if len(patches) <= _FEW:
         return _edit_few(raw, patches)
@@ -102,7 +101,7 @@ def edit(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes, int]
 
 
 def _edit_few(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes, int]:
-    """The same without taking all of `raw` apart: 0.04 ms for one of 500 instead of 0.23 ms."""
+    """Edit without splitting all of `raw`: 0.04 ms for one of 500 instead of 0.23 ms."""
     new = []
     for key, fragment in patches.items():
         at = raw.find(key)
@@ -119,8 +118,8 @@ def _edit_few(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes,
 def differences(
     raw: bytes, patches: Mapping[bytes, bytes | None]
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Each fragment of `raw` that `patches` (as for `edit`) change: before and after, None if it is
-    not there.
+    """Each fragment of `raw` that `patches` (as for `edit`) change: before and after, None where
+    there is none.
     """
     if len(patches) <= _FEW:
         found = {key: _find(raw, key) for key in patches}

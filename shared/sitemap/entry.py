@@ -1,4 +1,4 @@
-"""One page in the sitemap, as values that are already valid."""
+"""One page in the sitemap, as valid values."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Entry:
 
 
 def priority_text(value: object) -> str | None:
-    """`value` (number or decimal text) in the one form we emit, None where it is no priority.
+    """`value` (number or decimal text) in the one published form, None if it is no priority.
 
     The scale is xsd:decimal 0.0 to 1.0 (PROTOCOL M8): `1`, `"1."`, `"+1.00"` all become `1.0`.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    if isinstance(value, int):  # not by its digits: JSON may hold an integer of thousands
+    if isinstance(value, int):  # no str: JSON may hold an integer of thousands of digits
         return {0: "0.0", 1: "1.0"}.get(value)
     # 0.1 + 0.2 has 17 digits, and str writes 0.00001 with an exponent.
     text = f"{value:.16f}" if isinstance(value, float) else value

@@ -1,8 +1,8 @@
-"""Reading a feed that somebody sends: Atom 1.0 (RFC 4287, RFC 6721) and RSS 2.0. Pure.
+"""Parser for feeds from outside: Atom 1.0 (RFC 4287, RFC 6721) and RSS 2.0. Pure.
 
 Hostile input is expected: a document type declaration is refused where it begins, so that there
 are no entities; nothing is fetched; the depth, the entries and the length of each text are bounded.
-The beginning of a feed can be read, too, for the links in its head.
+The beginning of a feed can be parsed too, for the links in its head.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shared.sitemap import w3c_dates
 ATOM = "http://www.w3.org/2005/Atom"
 _TOMBSTONE = "http://purl.org/atompub/tombstones/1.0 deleted-entry"
 MOST = 5_000
-"""Entries of one feed."""
+"""Maximum number of entries of one feed."""
 _DEEPEST = 100
 _LONGEST = 8_192
 """Characters kept of one text: an address has 2,047, a title of ours 500."""
@@ -34,10 +34,10 @@ _TEXTS = {
 
 
 class ParsedItem(NamedTuple):
-    """One entry: its address and its lasting id as they are stated, either may be empty.
+    """One entry: its address and its permanent id as stated; either may be empty.
 
-    `updated` and `published` are W3C dates or empty; of RSS, whose one date is that of publication,
-    only `published`. `gone` if the feed says that the entry was deleted.
+    `updated` and `published` are W3C dates or empty; RSS has only `published`. `gone` is True if
+    the feed states that the entry was deleted.
     """
 
     link: str
@@ -56,14 +56,14 @@ class ParsedFeed(NamedTuple):
 
 
 def read(content: bytes) -> ParsedFeed:
-    """The feed that `content` is; UnusableSourceError where it is none, or no XML."""
+    """Parse a feed. Raises UnusableSourceError if `content` is no feed, or no XML."""
     reader = _Reader()
     reader.parse(content, whole=True)
     return ParsedFeed(reader.items, reader.links)
 
 
 def head(beginning: bytes) -> Mapping[str, list[str]]:
-    """The links of a feed of which `beginning` is the first part; none where it cannot be read."""
+    """The links of the feed that starts with `beginning`; none if it cannot be read."""
     reader = _Reader()
     with suppress(UnusableSourceError):  # what was read before the fault stays
         reader.parse(beginning, whole=False)
@@ -71,7 +71,7 @@ def head(beginning: bytes) -> Mapping[str, list[str]]:
 
 
 class _Reader:
-    """Takes the events of the parser; `path` are the names of the open elements."""
+    """Handler of the parser's events; `_path` holds the names of the open elements."""
 
     def __init__(self) -> None:
         self.items: list[ParsedItem] = []
@@ -92,7 +92,7 @@ class _Reader:
         try:
             parser.Parse(content, whole)
         except (expat.ExpatError, ValueError, LookupError) as error:
-            # Beside what is no XML: encodings that Python does not know, or that are no text.
+            # Besides invalid XML: encodings that Python does not know, or that are no text.
             raise UnusableSourceError("F4", f"no XML that can be read: {error}") from None
 
     def _doctype(self, *_: object) -> None:
@@ -122,7 +122,7 @@ class _Reader:
             self.items.append(ParsedItem("", ident.strip(_SPACE), when, gone=True))
 
     def _part(self, name: str, attributes: dict[str, str]) -> None:
-        """A child of an entry."""
+        """Handle a child of an entry."""
         item = self._item
         if item is None:
             return

@@ -1,12 +1,12 @@
 """Feeds of a site's newest changes: Atom 1.0 (RFC 4287) and RSS 2.0 (PROTOCOL F11).
 
-Pure: what changed, in; finished bytes out. They hold no time of their own making: the same entries
-give the same bytes, whenever they are rendered.
+Pure: changes in, finished bytes out. A feed holds no time of its rendering: the same entries give
+the same bytes at any time.
 
-Events in any order end in the same feeds as long as those of a page that say the same have a time
-in their lastmod: without one an entry's time is that of the event which changed the page, a no-op
-moves nothing, and which of two equal events was the no-op is a matter of arrival. Arrival is the
-only source, too, where an event has neither such a lastmod nor a version, and the bound of both.
+Events in any order give the same feeds as long as equal events of a page have a time in their
+lastmod. Without one, an entry's time is that of the event that changed the page; a no-op changes
+nothing, and the arrival decides which of two equal events is the no-op. The arrival is also the
+time of an event with neither such a lastmod nor a version, and the upper bound of both.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ATOM, RSS = "atom.xml", "rss.xml"
 NAMES = (ATOM, RSS)
 
 RESERVE = 2
-"""How many times the entries of a feed are kept, so that the next come up when pages are deleted:
-the same feed as if these had never been, unless that many leave before anything new comes."""
+"""Factor of stored to listed entries, so that the next ones move up when pages are deleted: the
+feed is as if these had never existed, unless that many leave before a new entry comes."""
 
 _NAMESPACE = "http://www.w3.org/2005/Atom"
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -40,9 +40,9 @@ _HEAD = struct.Struct(">q5s")
 
 
 class FeedItem(NamedTuple):
-    """What the feeds say of one page: when it changed (ms since 1970) and its title (empty: none).
+    """Feed data of one page: the time of its change (ms since 1970) and its title (empty: none).
 
-    `digest` tells what its event said from what another says (fragments.digest).
+    `digest` identifies the content that its event stated (fragments.digest).
     """
 
     updated_ms: int
@@ -50,14 +50,14 @@ class FeedItem(NamedTuple):
     title: str = ""
 
     def pack(self) -> bytes:
-        """The form in which it is stored."""
+        """The stored form of the item."""
         return _HEAD.pack(self.updated_ms, self.digest) + self.title.encode()
 
     @classmethod
     def unpack(cls, stored: bytes) -> FeedItem | None:
-        """The item of what `pack` gave; None for anything else.
+        """The item that `pack` wrote; None for anything else.
 
-        What was damaged must not get into a file, nor hold up the sitemap (RELIABILITY T14).
+        A damaged item must neither get into a file nor stop the sitemap (RELIABILITY T14).
         """
         try:
             updated_ms, digest = _HEAD.unpack_from(stored)
@@ -69,8 +69,8 @@ class FeedItem(NamedTuple):
 
 
 class FeedChannel(NamedTuple):
-    """Whose feeds: `title` and `home` page of the site, `urls` of the two files, `hub` (WebSub;
-    empty: none).
+    """Head of the feeds: `title` and `home` page of the site, `urls` of the two files, `hub`
+    (WebSub; empty: none).
     """
 
     title: str
@@ -80,12 +80,12 @@ class FeedChannel(NamedTuple):
 
 
 Listed = Sequence[tuple[str, FeedItem]]
-"""Pages by loc, the newest first."""
+"""Pairs of loc and feed item, the newest first."""
 
 
 def updated_ms(lastmod: str | None, version_ms: int, arrived_ms: int) -> int:
-    """When a page changed: its canonical `lastmod` if that has a time, else its event's version
-    (the arrival where it has none); never after the event arrived (PROTOCOL M5).
+    """The time of a page's change (ms since 1970): its canonical `lastmod` if that has a time, else
+    its event's version (the arrival if it has none); never after the arrival (PROTOCOL M5).
     """
     if lastmod is not None and len(lastmod) > _DATE:
         version_ms = int(datetime.fromisoformat(lastmod).timestamp()) * 1000
@@ -93,20 +93,20 @@ def updated_ms(lastmod: str | None, version_ms: int, arrived_ms: int) -> int:
 
 
 def newest(items: Mapping[str, FeedItem], most: int) -> Listed:
-    """The `most` pages that changed last, in the order in which apply.lua would keep them."""
+    """The `most` pages that changed last, in the order of shared/store/pages/apply.lua."""
     return sorted(items.items(), key=lambda each: (each[1].updated_ms, each[0]), reverse=True)[
         :most
     ]
 
 
 def render(name: str, channel: FeedChannel, listed: Listed) -> bytes:
-    """The file `name`, one of NAMES; `listed` must not be empty."""
+    """Render the file `name`, one of NAMES; `listed` must not be empty."""
     parts = _atom(channel, listed) if name == ATOM else _rss(channel, listed)
     return (_STARTS[name] + "".join(parts)).encode()
 
 
 def is_ours(name: str, content: bytes) -> bool:
-    """Whether `content` is that of a file `name` which `render` made, or the beginning of one."""
+    """True if `content` is a file `name` that `render` made, or the beginning of one."""
     start = _STARTS[name].encode()
     return bool(content) and start.startswith(content[: len(start)])
 

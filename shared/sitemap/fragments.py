@@ -1,8 +1,8 @@
-"""The finished bytes of an entry and of the file around it.
+"""Finished bytes of an entry and of the file around it.
 
 A fragment starts with `<url><loc>` and ends with `</url>` and a newline, and neither mark can occur
 inside one, because every value is entity-escaped (PROTOCOL F4). Blocks are cut and edited by
-these two marks alone, so nothing else may ever write fragments.
+these two marks alone, so no other module may write fragments.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _TAG = re.compile(r"<(lastmod|changefreq|priority)>([^<]*)</")
 
 @lru_cache(64)
 def urlset_start(uses: int = 0, *, styled: bool = True) -> bytes:
-    """What stands before the first `<url>`: the namespaces of `uses` and no others (PROTOCOL F6).
+    """Bytes before the first `<url>`, with the namespaces of `uses` and no others (PROTOCOL F6).
 
-    `styled` if the file names the stylesheet.
+    With `styled`, the file names the stylesheet.
     """
     names = "".join(f' xmlns:{p}="{uri}"' for bit, p, uri in _EXTENSIONS if uses & bit)
     return _head("urlset", names, styled=styled)
@@ -53,20 +53,20 @@ def urlset_start(uses: int = 0, *, styled: bool = True) -> bytes:
 
 @lru_cache(2)
 def index_start(*, styled: bool = True) -> bytes:
-    """What stands before the first `<sitemap>`."""
+    """Bytes before the first `<sitemap>`."""
     return _head("sitemapindex", "", styled=styled)
 
 
 def _head(root: str, names: str, *, styled: bool) -> bytes:
-    """Declaration (PROTOCOL F3), style, root (F1, F2)."""
+    """XML declaration (PROTOCOL F3), stylesheet, root element (F1, F2)."""
     style = _STYLE if styled else ""
     return f'{_DECLARATION}{style}<{root} xmlns="{NAMESPACE}"{names}>\n'.encode()
 
 
 def uses(raw: bytes) -> int:
-    """Which extensions the fragments `raw` use: a bit of each, for `urlset_start`.
+    """Extensions that the fragments `raw` use: one bit each, for `urlset_start`.
 
-    Values are escaped, so the marks can be nothing but tags.
+    Values are escaped, so the marks can only be tags.
     """
     if not _EXTENDED.search(raw):
         return 0
@@ -80,11 +80,11 @@ _EXTENSIONS = tuple(
 _EXTENDED = re.compile(rb"<(?:xhtml|image|video|news):")
 EVERY_USE = (1 << len(_EXTENSIONS)) - 1
 OVERHEAD = len(urlset_start(EVERY_USE)) + len(URLSET_END)
-"""Bytes of a shard file that are not fragments, at most."""
+"""Maximum bytes of a shard file that are not fragments."""
 
 
 def key(loc: str) -> bytes:
-    """How the fragment of `loc` begins, up to and with `</loc>`: unique to it within a site."""
+    """Start of the fragment of `loc`, up to and including `</loc>`: unique within a site."""
     return b"<url><loc>%b</loc>" % escape(loc).encode()
 
 
@@ -104,7 +104,7 @@ def render(entry: Entry) -> bytes:
 
 
 def _extensions(entry: Entry) -> list[str]:
-    """Each extension in one run, in an order of its own: the XSD leaves it open (PROTOCOL C0)."""
+    """Each extension in one run, in our own order: the XSD leaves it open (PROTOCOL C0)."""
     return [
         links.render(entry.alternates),
         images.render(entry.images),
@@ -122,13 +122,13 @@ def with_alternates(fragment: bytes, alternates: Alternates) -> bytes:
 
 
 def linked(fragment: bytes) -> bytes:
-    """The alternates of `fragment` as they stand there, empty if it has none."""
+    """The alternates of `fragment` as bytes, empty if it has none."""
     start, end = _links(fragment)
     return fragment[start:end] if start >= 0 else b""
 
 
 def _links(fragment: bytes) -> tuple[int, int]:
-    """Where the alternates of `fragment` begin and end; -1 if it has none."""
+    """Start and end of the alternates in `fragment`; -1, -1 if it has none."""
     start = fragment.find(_LINK)
     if start < 0:
         return -1, -1
@@ -136,19 +136,19 @@ def _links(fragment: bytes) -> tuple[int, int]:
 
 
 def _after_core(fragment: bytes) -> int:
-    """Where lastmod, changefreq and priority are over."""
+    """The offset after lastmod, changefreq and priority."""
     match = _PREFIXED_OR_END.search(fragment, fragment.index(LOC_END))
     assert match is not None
     return match.start()
 
 
 def digest(fragment: bytes) -> bytes:
-    """Five bytes that tell fragments apart: one changed page in 10^12 would be taken for equal."""
+    """Five bytes that identify a fragment: one change in 10^12 would be taken for none."""
     return blake2b(fragment, digest_size=5).digest()
 
 
 def find(raw: bytes, loc: str) -> bytes | None:
-    """The fragment of `loc` among the fragments `raw`."""
+    """The fragment of `loc` among the fragments `raw`, None if there is none."""
     at = raw.find(key(loc))
     return raw[at : raw.index(END, at) + len(END)] if at >= 0 else None
 
@@ -184,5 +184,5 @@ def listed_url(line: bytes) -> str:
 
 
 def index_line(url: str, lastmod: str) -> bytes:
-    """One `<sitemap>` of an index; `lastmod` is when that file's bytes last changed (M7)."""
+    """One `<sitemap>` of an index; `lastmod`: last change of that file's bytes (PROTOCOL M7)."""
     return f"<sitemap><loc>{escape(url)}</loc><lastmod>{lastmod}</lastmod></sitemap>\n".encode()

@@ -1,4 +1,4 @@
-"""Our `Sitemap:` lines in a site's robots.txt, and not one other byte (PROTOCOL R1-R11).
+"""Edit our `Sitemap:` lines in a site's robots.txt, and no other byte (PROTOCOL R1-R11).
 
     # BEGIN sitemapd
     Sitemap: https://www.example.com/sitemap.xml
@@ -6,10 +6,10 @@
 
 Everything outside these two markers stays as it is (RELIABILITY T18). A new block goes to the very
 end, where it can neither split a group (R4) nor share line 1 with a byte order mark (R5); no blank
-line is added, as the standard library's parser ends groups at those. A block that is there is
-edited where it stands. If the file's last line is not ended, the line break that ends it is added
-and noted in the marker, so that taking the block out restores the bytes of before.
-A file that holds nothing but our block allows everything, as no file does.
+line is added, as the standard library's parser ends groups at those. An existing block is edited in
+place. If the file's last line has no line break, one is added and noted in the marker, so that
+removing the block restores the original bytes.
+A file that holds nothing but our block allows everything, as a missing file does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_BYTES = 500 * 1024
-"""What crawlers read of a robots.txt; lines behind that are not seen (PROTOCOL R8)."""
+"""Bytes of a robots.txt that crawlers read; later lines are not seen (PROTOCOL R8)."""
 
 _GUARD_NOTE = b", including the line break before"
 _BOM = b"\xef\xbb\xbf"
@@ -37,7 +37,7 @@ _OURS = re.compile(rb"[ \t]*(?:site-?map[ \t]*:.*|#.*)?", re.IGNORECASE)
 
 
 class _Cut(NamedTuple):
-    """A robots.txt taken apart at our markers."""
+    """A robots.txt split at our markers."""
 
     before: bytes
     after: bytes
@@ -46,12 +46,12 @@ class _Cut(NamedTuple):
 
 
 def edit(existing: bytes | None, sitemaps: Sequence[str], *, owner: str = "sitemapd") -> bytes:
-    """The robots.txt that names `sitemaps`; the same bytes where it does so already.
+    """The robots.txt that names `sitemaps`; the same bytes if it does so already.
 
-    `existing` is None where there is no file, which reads as an empty one. `sitemaps` are absolute
+    `existing` is None if there is no file, the same as an empty one. `sitemaps` are absolute
     URLs; those that a line outside our block names already are not repeated (R9), and with none
-    left our block is taken out. `owner` is the name in the markers, `[A-Za-z0-9_-]{1,64}`.
-    Raises RobotsError where an edit would not be safe; then the file is best left alone.
+    left our block is removed. `owner` is the name in the markers, `[A-Za-z0-9_-]{1,64}`.
+    Raises RobotsError if an edit would not be safe; the caller leaves the file unchanged.
     """
     if not _OWNER.fullmatch(owner):
         raise RobotsError("the owner's name may hold ASCII letters, digits, - and _ only")
@@ -92,7 +92,7 @@ def _cut(old: bytes, owner: str) -> _Cut:
     ]
     if not marks:
         newline = b"\r\n" if old.count(b"\r\n") * 2 > old.count(b"\n") else b"\n"
-        # a byte order mark alone is a line not ended, too: line 1 stays untouched (R5)
+        # a byte order mark alone is an unfinished line too: line 1 stays untouched (R5)
         guard = bool(old) and not old.endswith(b"\n")
         return _Cut(old + newline if guard else old, b"", newline, guard)
     if [match[1] for _, match in marks] != [b"BEGIN", b"END"]:
@@ -122,7 +122,7 @@ def _with_block(cut: _Cut, urls: Sequence[str], owner: str) -> bytes:
 
 
 def _without_block(cut: _Cut) -> bytes:
-    """Our line break stays where text has been added behind the block: it now parts two lines."""
+    """Remove the block, and our line break unless text after the block now depends on it."""
     if cut.guard and not cut.after:
         return cut.before.removesuffix(cut.newline)
     return cut.before + cut.after

@@ -1,4 +1,4 @@
-"""Shards and indexes: their names, their numbers, their limits, their bytes."""
+"""Shards and indexes: names, numbers, limits and bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shared.sitemap.fragments import INDEX_END, OVERHEAD, index_start
 MAX_URLS = 50_000
 MAX_BYTES = 52_428_800
 MAX_INDEX = 50_000
-"""PROTOCOL F7, F8: per file, bytes before compression."""
+"""Limits of one file (PROTOCOL F7, F8); bytes before compression."""
 
 DEFAULT_URLS = 10_000
 DEFAULT_INDEX = 1_000
-"""Lines of one index file; more shards get further index files, so its cost stays flat."""
+"""Lines of one index file; more shards get further index files, so the cost of one stays flat."""
 
 HEADROOM = 16
-"""A sixteenth of the bytes is left to edits of the pages that are already there."""
+"""One sixteenth of the bytes is reserved for edits of the pages that are already listed."""
 
 SECTION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 NUMBERED = re.compile(r"-[0-9]+$", re.ASCII)
@@ -35,7 +35,7 @@ _STATE = struct.Struct(">QIQI")
 
 
 class Shard(NamedTuple):
-    """Which shard: its section's name and its number, from 1."""
+    """A shard: its section's name and its number, from 1."""
 
     section: str
     number: int
@@ -45,22 +45,22 @@ class Shard(NamedTuple):
 
     @classmethod
     def read(cls, stored: bytes) -> Shard | None:
-        """The shard that Redis names `stored`; None if no shard has that name (RELIABILITY T35)."""
+        """The shard named `stored` in Redis; None if no shard has that name (RELIABILITY T35)."""
         found = _SHARD.fullmatch(stored.decode("ascii", errors="replace"))
         return cls(found[1], int(found[2])) if found and nameable(found[1]) else None
 
 
 def nameable(section: str) -> bool:
-    """Whether files can have the name `section`: that of a section, or of a part of one."""
+    """True if files can have the name `section`: that of a section, or of a part of one."""
     return _NAME.fullmatch(section) is not None and section not in RESERVED
 
 
 class ShardState(NamedTuple):
-    """What the store counts of one shard, pending patches included.
+    """Counts of one shard in the store, pending patches included.
 
-    `generation` grows with every patch, `urls` are the pages it lists, `size` the raw bytes of
-    their fragments, `ordinal` is the shard's position among all shards of the site, given once and
-    never again.
+    `generation` grows with every patch, `urls` is the number of listed pages, `size` the raw bytes
+    of their fragments, `ordinal` the shard's position among all shards of the site, assigned once
+    and never again.
     """
 
     generation: int
@@ -69,20 +69,20 @@ class ShardState(NamedTuple):
     ordinal: int
 
     def pack(self) -> bytes:
-        """The form in which apply.lua reads and writes it."""
+        """The form that shared/store/pages/apply.lua reads and writes."""
         return _STATE.pack(*self)
 
     @classmethod
     def unpack(cls, stored: bytes) -> ShardState:
-        """The state of what `pack` gave."""
+        """The state that `pack` wrote."""
         return cls(*_STATE.unpack(stored))
 
 
 class Limits(NamedTuple):
-    """How much fits into one shard: URLs, and bytes of the whole file before compression.
+    """Capacity of one shard: URLs, and bytes of the whole file before compression.
 
-    `block_urls` and `block_size` (bytes) say when a new block is begun. `reuse` if new pages go to
-    the first shard with room and not to the tail: what comes and goes keeps its files' names.
+    A new block begins at `block_urls` or `block_size` (bytes). With `reuse`, new pages go to the
+    first shard with room and not to the last: pages that come and go keep the same file names.
     """
 
     urls: int = DEFAULT_URLS
@@ -93,21 +93,21 @@ class Limits(NamedTuple):
 
     @property
     def hard(self) -> int:
-        """Bytes of fragments that the file can hold at all."""
+        """Maximum bytes of fragments in the file."""
         return self.size - OVERHEAD
 
     def nearly_empty(self, state: ShardState) -> bool:
-        """Whether a shard lists something, but less than a quarter of what it could."""
+        """True if a shard lists pages, but under a quarter of its URLs and of its bytes."""
         return 0 < state.urls * 4 < self.urls and state.size * 4 < self.hard
 
     @property
     def soft(self) -> int:
-        """Bytes of fragments up to which new pages are put in."""
+        """Bytes of fragments up to which new pages are added."""
         return self.hard - self.hard // HEADROOM
 
 
 def file_name(shard: Shard, form: str) -> str:
-    """The name that the index lists; in the form `encoded` the disk has it with `.gz` added.
+    """The name that the index lists; in the form `encoded` the file on disk has `.gz` added.
 
     The first file of a month has the month alone (`posts-2025-11.xml`, PROTOCOL F16); no configured
     section ends in a number, so no other file can have that name.
@@ -124,7 +124,7 @@ def index_name(page: int) -> str:
 
 
 def on_disk(name: str, form: str) -> str:
-    """The file behind a listed shard `name`."""
+    """The name on disk of the listed shard file `name`."""
     return f"{name}.gz" if form == "encoded" else name
 
 

@@ -1,10 +1,10 @@
-"""The one form in which a URL is stored, and the site it must belong to (PROTOCOL L1-L7).
+"""Canonical URLs, the one form that is stored, and the site they must belong to (PROTOCOL L1-L7).
 
-A URL is taken apart, checked and rebuilt; only the rebuilt text goes further (RELIABILITY T16:
-a check on one reading of a text guards nothing if others read it differently).
+A URL is split, checked and rebuilt; only the rebuilt text is used (RELIABILITY T16: a check of
+one parser's reading is worthless if other parsers read the text differently).
 Any text gives a canonical URL or UrlError, nothing else, and a canonical URL is its own canonical
-form. Not done: escapes of unreserved characters stay escaped (`%7E` is not `~`), because crawlers
-fetch what is listed, exactly as listed (PROTOCOL L7).
+form. Escapes of unreserved characters stay escaped (`%7E` is not `~`), because crawlers fetch
+URLs exactly as listed (PROTOCOL L7).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import idna
 from shared.errors import UrlError
 
 MAX_LENGTH = 2_047
-"""Characters of a URL at most: the protocol says less than 2,048 (PROTOCOL L2)."""
+"""Maximum characters of a URL: the protocol says less than 2,048 (PROTOCOL L2)."""
 
 _ABSOLUTE = re.compile(r"([a-z]+)://([^/?#]*)([^?#]*)(\?[^#]*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(.+?)(?::([0-9]{0,5}))?")
@@ -66,7 +66,7 @@ class Base:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a `base_url`; a missing final slash is added. Raises UrlError."""
+        """Parse a `base_url`; a missing final slash is added. Raises UrlError."""
         parts = _split(text)
         if parts.query or "#" in text:
             raise UrlError("L6", "a base URL is a directory: remove the query or fragment")
@@ -81,10 +81,10 @@ class Base:
 
 
 def canonical(loc: str, base: Base) -> str:
-    """The one text under which `loc` is stored: printable ASCII, at most 2,047 characters.
+    """The canonical form of `loc`: printable ASCII, at most 2,047 characters.
 
     Host in lower case and punycode, default port and fragment dropped, everything RFC 3986 does
-    not allow escaped as UTF-8, escapes in upper case. Raises UrlError with the rule broken.
+    not allow escaped as UTF-8, escapes in upper case. Raises UrlError with the broken rule.
     """
     if _is_canonical(loc, base):
         return loc
@@ -100,10 +100,10 @@ def canonical(loc: str, base: Base) -> str:
 
 
 def absolute(text: str, schemes: Sequence[str] = _WEB) -> str:
-    """The canonical form of a URL on any host: what a page refers to (PROTOCOL H6, I3, V8).
+    """The canonical form of a URL on any host, for references of a page (PROTOCOL H6, I3, V8).
 
-    Like `canonical`, with no site that it must belong to; `schemes` of http, https and ftp.
-    Raises UrlError with the rule broken.
+    Like `canonical`, for any site; `schemes` are some of http, https and ftp.
+    Raises UrlError with the broken rule.
     """
     parts = _split(text, schemes)
     url = f"{parts.origin}{parts.path}{parts.query}"
@@ -113,7 +113,7 @@ def absolute(text: str, schemes: Sequence[str] = _WEB) -> str:
 
 
 def _is_canonical(loc: str, base: Base) -> bool:
-    """True for the usual case, told without taking the URL apart; False says nothing."""
+    """True for the usual case, decided without splitting the URL; False decides nothing."""
     return (
         loc.startswith(base.prefix)
         and len(loc) <= MAX_LENGTH

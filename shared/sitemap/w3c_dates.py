@@ -1,4 +1,4 @@
-"""Dates and times: the part of the W3C profile that the sitemap schema takes too (PROTOCOL M1, C8).
+"""Dates and times: the part of the W3C profile that the sitemap schema accepts (PROTOCOL M1, C8).
 
 Accepted are `YYYY-MM-DD`, and `YYYY-MM-DDThh:mm`, `...:ss` and `...:ss.f` (a fraction of any
 length) followed by `Z`, `+hh:mm` or `-hh:mm`. Any text gives a value or DateError, nothing else.
@@ -25,12 +25,12 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _DAY_S = 86_400
 _FIRST_S = (date.min.toordinal() - _EPOCH_ORDINAL) * _DAY_S
 _LAST_S = (date.max.toordinal() - _EPOCH_ORDINAL + 1) * _DAY_S - 1
-_WIDEST_ZONE_MIN = 14 * 60  # xsd:dateTime knows none wider
+_WIDEST_ZONE_MIN = 14 * 60  # the widest of xsd:dateTime
 FARTHEST_ZONE_MS = _WIDEST_ZONE_MIN * 60_000
-"""How long before midnight UTC a date may begin somewhere."""
+"""Time in ms before midnight UTC at which a date begins in the farthest time zone."""
 SKEW_MS = 300_000
-"""How far ahead of us a sender's clock may be before its lastmod counts as in the future (M5)."""
-_SHOWN = 40  # characters of a refused text that its message repeats
+"""Lead in ms of a sender's clock before its lastmod counts as in the future (PROTOCOL M5)."""
+_SHOWN = 40  # characters of a refused text in its message
 
 
 class _Moment(NamedTuple):
@@ -40,10 +40,10 @@ class _Moment(NamedTuple):
 
 
 def canonical(text: str) -> str:
-    """The form in which a date is published: `YYYY-MM-DD`, or UTC `YYYY-MM-DDThh:mm:ssZ`.
+    """The published form of a date: `YYYY-MM-DD`, or UTC `YYYY-MM-DDThh:mm:ssZ`.
 
     A date stays a date, a time becomes UTC and loses its fraction (PROTOCOL M1, C17).
-    Raises DateError, whose message says what to send instead.
+    Raises DateError, whose message states the remedy.
     """
     moment = _read(text)
     if not moment.has_time or (len(text) == 20 and text[-1] == "Z"):
@@ -52,14 +52,14 @@ def canonical(text: str) -> str:
 
 
 def is_year_or_month(text: str) -> bool:
-    """Whether this is the W3C profile's `YYYY` or `YYYY-MM`, which the sitemap schema does not take
+    """True for the W3C profile's `YYYY` and `YYYY-MM`, which the sitemap schema does not accept
     (PROTOCOL M1).
     """
     return _YEAR_OR_MONTH.fullmatch(text) is not None
 
 
 def in_future(text: str, now_ms: int) -> bool:
-    """Whether the canonical `text` lies after `now_ms`, senders' clocks and zones allowed for.
+    """True if the canonical `text` lies after `now_ms` (ms since 1970) by more than SKEW_MS.
 
     A date alone may be that of the farthest time zone, 14 hours ahead of UTC.
     """
@@ -94,20 +94,20 @@ def from_epoch_s(seconds: int) -> str:
     )
 
 
-# The events of a batch arrived within the same few seconds.
+# The events of a batch arrive within the same few seconds.
 _moment = lru_cache(16)(from_epoch_s)
 _DATE = len("2026-11-21")
 
 
 def from_rfc822(text: str) -> str | None:
-    """The date of an RSS feed as W3C text with its own offset, None where it states no time with a
+    """The date of an RSS feed as W3C text with its own offset, None if it states no time with a
     known zone.
     """
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    if moment.tzinfo is None and text.endswith("-0000"):  # a zone unknown or missing says nothing
+    if moment.tzinfo is None and text.endswith("-0000"):  # UTC, local zone unknown (RFC 5322)
         moment = moment.replace(tzinfo=UTC)
     return moment.isoformat(timespec="seconds") if moment.tzinfo else None
 

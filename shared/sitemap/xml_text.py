@@ -1,4 +1,4 @@
-"""Text in XML: which characters it may hold, and how they are written (PROTOCOL F4)."""
+"""Text in XML: the characters it may hold, and their escapes (PROTOCOL F4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def legal(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without white space around it, and each run within it one space.
+    """`text` without white space around it, and each run inside as one space.
 
     Line ends do not survive in attributes, and a fragment is one line.
     """

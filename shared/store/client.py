@@ -1,4 +1,4 @@
-"""The connection to Redis: clients with bounded waits, scripts, and the check of its settings."""
+"""Connection to Redis: clients with bounded waits, Lua scripts, and the check of its settings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from shared.errors import StoreDownError, StoreError, UnsafeStoreError
 _INCLUDE = re.compile(r"^-- include ([a-z_/]+)$", re.MULTILINE)
 Argument = bytes | str | int | float
 OLDEST = (7, 0)
-# Prefixes of replies that say nothing about the command, only about the server's state.
+# Prefixes of error replies that are about the state of the server, not about the command.
 _UNWELL = ("MISCONF", "OOM", "READONLY", "NOREPLICAS", "CLUSTERDOWN", "BUSY", "LOADING", "NOPERM")
 
 
 def connect(url: str, timeout: float) -> redis.Redis:
-    """A client that gives up after `timeout` seconds and never tries a command twice.
+    """Return a client that gives up after `timeout` seconds and never retries a command.
 
     redis-py's own default hangs for a minute on a frozen server, and a repeated XADD leaves two
     entries (DESIGN 9).
@@ -37,14 +37,14 @@ def connect(url: str, timeout: float) -> redis.Redis:
         retry=Retry(NoBackoff(), 0),
         protocol=2,
     )
-    # Among garbage in a circle a socket may go before its connection, and says that it was open.
+    # In a garbage cycle a socket may be collected before its connection, with a ResourceWarning.
     weakref.finalize(client, client.connection_pool.disconnect).atexit = False
     return client
 
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn what redis-py raises into our errors: StoreDownError where it may work later."""
+    """Translate errors of redis-py: StoreDownError where a retry may succeed, else StoreError."""
     try:
         yield
     except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
@@ -59,15 +59,15 @@ def answering() -> Iterator[None]:
 
 @lru_cache
 def source(name: str) -> str:
-    """The text of the Lua script `name`, with the parts that a line `-- include PART` names."""
+    """Return the text of the Lua script `name`, with each `-- include PART` line resolved."""
     text = files("shared.store").joinpath(f"{name}.lua").read_text(encoding="utf-8")
     return _INCLUDE.sub(lambda found: source(found[1]), text)
 
 
 class PipelinedScript:
-    """A script that goes along with another one: one round trip, one flush of the log for both.
+    """Script sent in the same round trip as another: one flush of the append-only file for both.
 
-    `reply` is what it returned once it is `done`.
+    `reply` is its return value once it is `done`.
     """
 
     def __init__(self, name: str, keys: list[str], *args: Argument) -> None:
@@ -77,26 +77,26 @@ class PipelinedScript:
 
 
 class Scripts:
-    """The Lua scripts of one client; a server that lost its script cache gets them anew."""
+    """Lua scripts of one client, loaded again when the server has lost its script cache."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._scripts: dict[str, Any] = {}
 
     def __call__(self, name: str, keys: list[str], *args: Argument) -> Any:
-        """Run script `name`; StoreDownError or StoreError if that fails."""
+        """Run script `name`. Raises StoreDownError or StoreError if it fails."""
         with answering():
             return self._script(name)(keys=keys, args=args)
 
     def run(self, errand: PipelinedScript) -> Any:
-        """Do `errand` by itself: its reply."""
+        """Run `errand` in a round trip of its own and return its reply."""
         errand.reply, errand.done = self(errand.name, errand.keys, *errand.args), True
         return errand.reply
 
     def along(self, errand: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
-        """Run script `name`, then `errand` behind it whatever came of the first; its reply.
+        """Run script `name`, then `errand` even if the first failed; return the reply of the first.
 
-        A server that lost its script cache is left with an errand that is not done.
+        After a server has lost its script cache, `errand` is not done.
         """
         with answering():
             pipe = self._client.pipeline(transaction=False)
@@ -121,9 +121,9 @@ class Scripts:
 
 
 def check_settings(client: redis.Redis) -> None:
-    """Refuse a server that may lose acknowledged events (RELIABILITY 5).
+    """Reject a server that may lose acknowledged events (RELIABILITY 5).
 
-    Raises UnsafeStoreError with every reason; StoreDownError if it does not answer.
+    Raises UnsafeStoreError with every reason; StoreDownError if the server does not answer.
     """
     with answering():
         info: Any = client.info("server")

@@ -1,8 +1,8 @@
-"""What is kept in Redis: every key, its type, who writes it and how long it lives.
+"""Names of all Redis keys: type, writers and lifetime of each.
 
-All keys of a site share the hash tag `{site}`, so that a site lives in one slot of a Redis Cluster.
-Names that users choose, of sections, deliveries and engines, each stand behind a word of their own
-that is nothing else's, so that no name can make one key another (RELIABILITY T36).
+All keys of a site share the hash tag `{site}`, so that they live in one slot of a Redis Cluster.
+Names that users choose (sections, deliveries, engines) each follow a fixed word of their own, so
+that no such name can make one key equal to another (RELIABILITY T36).
 """
 
 from __future__ import annotations
@@ -16,99 +16,99 @@ GROUP = "workers"
 SEEN_S = 7 * 24 * 3600
 AWAKE_MS = 10_000
 BURST_S = 120
-"""How many seconds of a site's rate may come at once: 60,000 events at the default of 500."""
+"""Seconds of a site's rate that may arrive at once: 60,000 events at the default of 500 a second.
+"""
 LEASE_MS = 10_000
 RECENT = 20_000
-"""Entries of `recent` and `revisions` at most; store/retention.py cuts them by their size."""
+"""Maximum number of entries of `recent` and `revisions`; store/retention.py trims both by size."""
 REFUSED = 1_000
-"""Entries of `refused`, a stream of its own: whoever attacks must not push out what was decided."""
+"""Maximum number of entries of `refused`: a stream of its own, so attacks cannot evict decisions.
+"""
 
 EVERYWHERE = "{_sitemapd}:"
-"""Begins the keys that belong to no site: the name of a site has no underscore."""
+"""Prefix of the keys that belong to no site: the name of a site has no underscore."""
 
 PERMANENT = (
     "inbox",  # stream, group `workers`: accepted events; accept.lua adds, apply.lua removes
-    "loc:",  # hash per bucket: digest -> Located; apply.lua, purge_tombstones.lua
+    "loc:",  # hash per bucket: digest -> PageRecord; apply.lua, purge_tombstones.lua
     "id:",  # hash per bucket: owner -> Claim; apply.lua, purge_tombstones.lua
-    "tombs",  # zset: digest or `i` + owner -> when it may be forgotten (ms); apply.lua,
+    "tombs",  # zset: digest or `i` + owner -> when the tombstone may be purged (ms); apply.lua,
     # purge_tombstones.lua
     "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`; commit_publish.lua.
     # `run`, `form`, `sections`, `numbering`; store/sections.py. `reconciled` (ms);
     # store/operations/resync_requests.py
     "sections",  # hash: name -> number; store/sections.py
-    "tails",  # hash: section -> shard, block, count, bytes: where new pages go; apply.lua
-    "section:",  # of each section, `section:<name>:` and then
+    "tails",  # hash: section -> shard, block, count, bytes: the place of new pages; apply.lua
+    "section:",  # of each section, `section:<name>:` followed by
     # `shards` hash: number -> ShardState, pending patches included; apply.lua
-    # `pending:<shard>` hash: digest, block -> block, op, fragment: not published; apply.lua
-    # `taking:<shard>` hash: the same, moved aside by a publisher at work; begin_publish.lua,
+    # `pending:<shard>` hash: digest, block -> block, op, fragment: pending patches; apply.lua
+    # `taking:<shard>` hash: the same, taken by a running publish pass; begin_publish.lua,
     # commit_publish.lua
     # `blocks:<shard>` hash: number -> Block; commit_publish.lua
     # `files` hash: number -> PublishedFile, as on disk; commit_publish.lua
     "index:",  # hash per index file: ordinal -> `<sitemap>` line; commit_publish.lua
-    "dirty",  # zset: shard -> since when it has unpublished patches (ms); apply.lua,
+    "dirty",  # zset: shard -> time of its oldest unpublished change (ms); apply.lua,
     # commit_publish.lua
     "held",  # hash: shard -> since (s), pages it would list, pages before; commit_publish.lua (T32)
-    "quarantine",  # hash: shard, or `*` for all -> since (s), kind, reason, remedy: what is not
-    # published; store/publishing/quarantine.py, commit_publish.lua
-    "retired",  # zset: file name of an earlier configuration -> when it goes (s);
+    "quarantine",  # hash: shard, or `*` for the site -> since (s), kind, reason, remedy;
+    # store/publishing/quarantine.py, commit_publish.lua
+    "retired",  # zset: file name of an earlier configuration -> when it is removed (s);
     # store/publishing/file_shape.py
     "shape",  # hash: the settings by which the files were written; store/publishing/file_shape.py
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit_publish.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`;
     # store/publishing/shrink_holds.py
-    "expiry",  # zset: loc, or `news ` + loc -> when the entry must be looked at (ms); apply.lua
-    "coming",  # hash: `news ` + loc -> the news entry to list when `expiry` says (expiry.schedule);
+    "expiry",  # zset: loc, or `news ` + loc -> when the entry is due for expiry (ms); apply.lua
+    "coming",  # hash: `news ` + loc -> news entry listed at its time in `expiry` (expiry.schedule);
     # apply.lua
-    "cluster:",  # hash per translation group: loc -> Member, `` -> a number that grows with each
-    # change, from `counters` `clusters`; apply.lua
-    "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua. And
-    "feed:items",  # hash: loc -> Item; apply.lua. Both go when feeds are off;
-    # worker/publishing/feeds.py
-    "resync",  # zset: scope -> when somebody asked last to have it compared with its source (ms);
-    # apply.lua, close_resyncs.lua
+    "cluster:",  # hash per translation group: loc -> GroupMember, `` -> number of its last change,
+    # from `counters` `clusters`; apply.lua
+    "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua
+    "feed:items",  # hash: loc -> FeedItem; apply.lua. worker/publishing/feeds.py deletes this and
+    # `feed` when feeds are off
+    "resync",  # zset: scope -> time of its last resync request (ms); apply.lua, close_resyncs.lua
     "dead",  # stream: events that failed five times; dead_letter.lua, requeue_dead.lua
-    "recent",  # stream: what happened lately, for people (store/operations/event_log.py);
-    # apply.lua, commit_publish.lua
-    "refused",  # stream: what was refused at the door, REFUSED entries; webhook/rejection_log.py
-    "revisions",  # stream: which lines each publish changed (store/publishing/revisions.py);
+    "recent",  # stream: event log (store/operations/event_log.py); apply.lua, commit_publish.lua
+    "refused",  # stream: rejected deliveries, REFUSED entries; webhook/rejection_log.py
+    "revisions",  # stream: lines changed by each publish (store/publishing/revisions.py);
     # commit_publish.lua
-    "stats",  # hash: what was counted (store/counting/counters.py); the scripts,
+    "stats",  # hash: counters (store/counting/counters.py); the scripts,
     # webhook/rejection_log.py, store/counting/counter_buffer.py
-    "counts",  # hash, of EVERYWHERE: what was counted and belongs to no site;
+    "counts",  # hash, of EVERYWHERE: counters that belong to no site;
     # store/counting/counter_buffer.py
     "paused",  # hash: queue -> since (ms), by whom; store/operations/queues.py
     "purges",  # zset: name of a purge -> when (ms); purge.lua
-    "notify:",  # of each engine that is told of changes, all but the first by
-    # store/notify/notification_queue.py:
-    # `notify:<engine>` zset: loc -> when it may be told (ms); commit_publish.lua.
-    # `<engine>:sending` zset: the same, in the request under way. `<engine>:tries` hash: loc -> how
-    # often in vain
-    "notices",  # stream: the fate of the latest requests to engines;
+    "notify:",  # of each notified engine; all but the first by store/notify/delivery_lease.py:
+    # `notify:<engine>` zset: loc -> when its notification is due (ms); commit_publish.lua,
+    # store/notify/notification_queue.py.
+    # `<engine>:sending` zset: the same, in the current request. `<engine>:tries` hash: loc ->
+    # failed attempts
+    "notices",  # stream: outcomes of the latest requests to engines;
     # store/notify/notification_queue.py
     "notices:breakers",  # hash: engine and endpoint -> Breaker; store/notify/notification_queue.py
-    "notices:dead",  # stream: what was given up; store/notify/delivery_lease.py,
+    "notices:dead",  # stream: dead notifications; store/notify/delivery_lease.py,
     # store/notify/notification_queue.py
     "websub",  # hash: feed -> Subscription; store/notify/subscriptions.py
-    "audit",  # stream, of EVERYWHERE: who did what, the newest 10,000;
-    # store/operations/audit_log.py
+    "audit",  # stream, of EVERYWHERE: audit log, the newest 10,000; store/operations/audit_log.py
     "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/operations/checks.py
-    "checks:asked",  # zset: who wants a check -> since when (ms); store/operations/checks.py,
+    "checks:asked",  # zset: requester of a check -> since (ms); store/operations/checks.py,
     # close_resyncs.lua
 )
-"""Keys that live for ever, without the prefix: whole names, and beginnings that end in a colon.
+"""Keys without a TTL, without the prefix: whole names, and prefixes that end in a colon.
 
 With a TTL: `seen:`, `awake`, `rate`, `lease`, `reconcile`, `resync-alarm`, `crawl`, `told:`,
-`spent:`, `telling:`, `checking` and `checking:progress`, `import:` (an import that was cut off),
-`pulse:` (counts of one minute) and `purged:` (what a purge took out); of EVERYWHERE `session:`,
-`once:`, `tries:`, `doctor`, and of store/operations/worker_registry.py `worker:`, `workers`,
-`wanted:`, of store/operations/loop_health.py `loops:`.
+`spent:`, `telling:`, `checking` and `checking:progress`, `import:` (an interrupted import),
+`pulse:` (counts of one minute) and `purged:` (events removed by a purge); of EVERYWHERE `session:`,
+`once:`, `tries:`, `doctor`, of store/operations/worker_registry.py `worker:`, `workers`, `wanted:`,
+and of store/operations/loop_health.py `loops:`.
 
-What begins with `{site}~` is a restore under way; the next one removes what a killed one left.
+Keys that begin with `{site}~` belong to a running restore; the next restore removes those of a
+killed one.
 """
 
 
 class Keys:
-    """The names of one site's keys."""
+    """Key names of one site."""
 
     def __init__(self, site: str) -> None:
         self.prefix = f"{{{site}}}:"
@@ -151,7 +151,7 @@ class Keys:
         self.websub = self.prefix + "websub"
 
     def seen(self, ident: str) -> str:
-        """Remembers one delivery id."""
+        """Mark of one delivery id as received."""
         return f"{self.prefix}seen:{ident}"
 
     def pulse(self, minute: int) -> str:
@@ -159,96 +159,96 @@ class Keys:
         return f"{self.prefix}pulse:{minute}"
 
     def purged(self, name: str) -> str:
-        """What one purge took out."""
+        """Events removed by one purge."""
         return f"{self.prefix}purged:{name}"
 
     def notify(self, engine: str) -> str:
-        """The locs of which `engine` is to be told."""
+        """Locs of which `engine` is to be notified."""
         return f"{self.prefix}notify:{engine}"
 
     def sending(self, engine: str) -> str:
-        """The locs in the request to `engine` that is under way."""
+        """Locs in the current request to `engine`."""
         return f"{self.notify(engine)}:sending"
 
     def tries(self, engine: str) -> str:
-        """How often `engine` was told of locs in vain."""
+        """Failed attempts to notify `engine`, by loc."""
         return f"{self.notify(engine)}:tries"
 
     def told(self, engine: str) -> str:
-        """The locs of which `engine` was told lately."""
+        """Locs of which `engine` was notified recently."""
         return f"{self.prefix}told:{engine}"
 
     def spent(self, engine: str, day: str) -> str:
-        """How much of its budget `engine` has used up on `day`."""
+        """Part of the budget of `engine` spent on `day` (UTC, YYYYMMDD)."""
         return f"{self.prefix}spent:{engine}:{day}"
 
     def telling(self, engine: str) -> str:
-        """Who tells `engine` just now."""
+        """Delivery lease: the right to notify `engine`."""
         return f"{self.prefix}telling:{engine}"
 
     def loc(self, digest: bytes) -> str:
-        """The bucket that holds the page of `digest`."""
+        """Bucket that holds the page record of `digest`."""
         return f"{self.prefix}loc:{bucket_of(digest):x}"
 
     def id(self, owner: bytes) -> str:
-        """The bucket that holds the claim of `owner`."""
+        """Bucket that holds the claim of `owner`."""
         return f"{self.prefix}id:{bucket_of(owner):x}"
 
     def cluster(self, group: bytes) -> str:
-        """The members of a translation group."""
+        """Members of a translation group."""
         return f"{self.prefix}cluster:{group.hex()}"
 
     def importing(self, source: str) -> str:
-        """How far the import from `source`, a digest, has come."""
+        """Progress of the import from `source`, a digest."""
         return f"{self.prefix}import:{source}"
 
     def shards(self, section: str) -> str:
-        """The states of a section's shards."""
+        """States of a section's shards."""
         return f"{self.prefix}section:{section}:shards"
 
     def files(self, section: str) -> str:
-        """The published files of a section."""
+        """Published files of a section."""
         return f"{self.prefix}section:{section}:files"
 
     def pending(self, shard: Shard) -> str:
-        """Patches to `shard` that no publisher has seen."""
+        """Patches to `shard` that no publisher has taken."""
         return f"{self.prefix}section:{shard.section}:pending:{shard.number}"
 
     def taking(self, shard: Shard) -> str:
-        """Patches to `shard` that a publisher is merging."""
+        """Patches to `shard` that a publisher has taken and not committed."""
         return f"{self.prefix}section:{shard.section}:taking:{shard.number}"
 
     def blocks(self, shard: Shard) -> str:
-        """The merged content of `shard`."""
+        """Merged content of `shard`."""
         return f"{self.prefix}section:{shard.section}:blocks:{shard.number}"
 
     def index(self, page: int) -> str:
-        """The lines of one index file."""
+        """Lines of one index file."""
         return f"{self.prefix}index:{page}"
 
 
 def field(digest: bytes) -> bytes:
-    """The field of a page or claim in its bucket."""
+    """Return the field of a page record or claim in its bucket."""
     return field_of(digest)
 
 
 def moved_field(shard: Shard) -> str:
-    """Where `allowed` counts the pages of `shard` that other files list now."""
+    """Return the field of `allowed` that counts the pages of `shard` that other files list now."""
     return f"moved {shard}"
 
 
 def confirmed_field(shard: Shard) -> str:
-    """Where `allowed` keeps down to how many pages `shard` may shrink."""
+    """Return the field of `allowed` with the number of pages to which `shard` may shrink."""
     return f"confirmed {shard}"
 
 
 class PublishedFile(NamedTuple):
     """One shard file as it was last written.
 
-    `generation` is the shard's when it was read, `lastmod` the file's mtime in whole seconds
-    (PROTOCOL M7), `urls` its pages, `size` its bytes before compression. `peak` is the most pages
-    it listed since `peak_since` (s since 1970), for the shrink guard; records of before it existed
-    lack both.
+    `generation` is the generation of the shard when it was read, `lastmod` the file's mtime in
+    whole seconds since 1970 (PROTOCOL M7), `urls` its number of pages, `size` its bytes before
+    compression. `peak` is the largest number of pages it listed since `peak_since` (s since 1970),
+    for the shrink guard; older records lack both.
     """
 
     generation: int
@@ -259,10 +259,10 @@ class PublishedFile(NamedTuple):
     peak_since: int = 0
 
     def pack(self) -> str:
-        """The form in which it is stored."""
+        """Return the stored form."""
         return " ".join(map(str, self))
 
     @classmethod
     def unpack(cls, stored: bytes) -> PublishedFile:
-        """The file of what `pack` gave."""
+        """Return the file whose `pack` is `stored`."""
         return cls(*map(int, stored.split(b" ")))

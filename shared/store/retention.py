@@ -1,4 +1,4 @@
-"""What is kept for people may take so much room and no more: `recent` and `revisions`."""
+"""Memory limit of the streams `recent` and `revisions`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from shared.store.keys import Keys
 
 
 def trim(client: redis.Redis, site: str, most: int) -> int:
-    """Let the oldest of each go where it takes more than `most` bytes; how many entries went.
+    """Trim the oldest entries of each stream that uses more than `most` bytes; return their number.
 
-    Their sizes are taken for equal, so it may need to be asked again: a sweep does.
+    Entries are assumed to be of equal size, so one call may not suffice; each sweep calls it again.
     """
     keys, gone = Keys(site), 0
     streams = keys.recent, keys.revisions

@@ -1,4 +1,4 @@
-"""The numbers that stand for sections in the records of pages."""
+"""Section numbers, as stored in page records."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from shared.store.client import answering
 from shared.store.keys import Keys
 
 FORM = 3
-"""Of the state: 1 had sections of 8 bits and shards of 24, 2 the keys of a section beside those of
-everything else (`{site}:<section>:shards`).
+"""Version of the stored state: 1 had section numbers of 8 bits and shard numbers of 24, 2 had the
+keys of a section beside the other keys of the site (`{site}:<section>:shards`).
 """
 
 
 class Sections:
-    """The numbers of one site's sections."""
+    """Section numbers of one site."""
 
     def __init__(self, client: redis.Redis, site: str, configured: Iterable[str]) -> None:
         self._client, self._keys = client, Keys(site)
@@ -29,10 +29,10 @@ class Sections:
         self._numbering = b""
 
     def numbers(self, named: Iterable[str] = ()) -> dict[str, int]:
-        """The number of each section that ever was, given at first use and never changed.
+        """Return the number of every section, given at first use and never changed.
 
-        Those that are configured or `named` get one now. ConfigError if there are too many,
-        StoreError if the state is that of another version.
+        Configured and `named` sections without a number get one now. Raises ConfigError if there
+        are too many, StoreError if the state is of another version.
         """
         wanted, known = {*self._configured, *named}, self._numbers
         if not wanted <= known.keys():
@@ -42,10 +42,10 @@ class Sections:
         return known
 
     def names(self, numbers: Iterable[int] = ()) -> dict[int, str]:
-        """The sections by their numbers; none is given one.
+        """Return the sections by number, without giving new numbers.
 
-        One of `numbers` that is not known was given by another process since: all are read anew.
-        StoreError if there is no such section even then.
+        An unknown one of `numbers` was given by another process: the sections are read again.
+        Raises StoreError if it is unknown even then, or if the state is of another version.
         """
         wanted, known = set(numbers), self._numbers
         if not self._configured <= known.keys() or not wanted <= {*known.values()}:
@@ -56,12 +56,12 @@ class Sections:
         return named
 
     def forget(self) -> None:
-        """Read all anew at the next use: another process has added some."""
+        """Read all sections again at the next use: another process has added some."""
         self._numbers = {}  # a new one: another thread may be reading the old one
 
     def check(self, numbering: bytes, count: int) -> None:
-        """Forget all if Redis holds another `numbering`, or another number of sections: another
-        process has added some, or the state was emptied or replaced under this one.
+        """Discard the cached sections if Redis holds another `numbering` or `count` of them:
+        another process has added some, or the state was emptied or replaced.
         """
         if (numbering, count) != (self._numbering, len(self._numbers)):
             self.forget()
@@ -82,7 +82,7 @@ class Sections:
         return self._numbers
 
     def _number(self, name: str) -> int:
-        """Give `name` its number."""
+        """Give `name` a number."""
         with answering():
             self._client.hsetnx(self._keys.counters, "form", str(FORM))
             self._client.hsetnx(self._keys.counters, "numbering", secrets.token_hex(8))
@@ -98,10 +98,10 @@ class Sections:
 
 
 class Draft(Sections):
-    """The numbers as they would be: those that nobody has given yet are given here alone."""
+    """Section numbers for deciding only: new numbers are given in this process alone."""
 
     def check(self, numbering: bytes, count: int) -> None:
-        """Keep what is known: the numbers given here are in no Redis."""
+        """Keep the cached sections: the numbers given here are not in Redis."""
 
     def _number(self, name: str) -> int:  # noqa: ARG002
         return max(self._numbers.values(), default=0) + 1

@@ -1,4 +1,4 @@
-"""Read a stream a part at a time, either way: whoever stops early reads little."""
+"""Iterators over Redis Streams in both directions, read in parts of STEP entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entry = tuple[str, dict[bytes, bytes]]
 def forwards(
     client: redis.Redis, key: str, start: str = "-", *, after: str = "", step: int = STEP
 ) -> Iterator[Entry]:
-    """Id and fields of each entry, oldest first: from `start` on, or those behind `after`."""
+    """Yield id and fields of each entry, oldest first, from `start` on or after the id `after`."""
     start = f"({after}" if after else start
     while True:
         with answering():
@@ -31,7 +31,7 @@ def forwards(
 def backwards(
     client: redis.Redis, key: str, *, before: str = "", step: int = STEP
 ) -> Iterator[Entry]:
-    """Id and fields of each entry, newest first; only those before the id `before`, if given."""
+    """Yield id and fields of each entry, newest first; with `before`, only those before that id."""
     end = f"({before}" if before else "+"
     while True:
         with answering():

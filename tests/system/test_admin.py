@@ -45,7 +45,7 @@ def test_what_is_paused_waits_what_is_closed_is_refused_and_both_go_on(system: S
 
     wait_until(listed, "the refusal is listed")
     assert "503 closed" in system.run("event", "show", problem["request_id"]).stdout
-    said(system, "queue", "resume", "door")
+    said(system, "queue", "resume", "intake")
     assert system.post(body)[0] == 202
     wait_until(lambda: len(system.published()) == 2, "it is open again")
     system.quiet()

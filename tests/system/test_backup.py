@@ -118,7 +118,7 @@ def _back_to_the_old_home(system: System, new: System, file: Path) -> None:
     system.send(event)
     new.send(event)
     log = system.home / "logs" / "worker.log"
-    told = "nothing is published"
+    told = "publishing stopped"
     wait_until(lambda: told in log.read_text(), "the alarm is in the log")
     assert "sitemapd rebuild --site demo --adopt" in log.read_text()
     assert shard_files(system) == newer

@@ -411,7 +411,7 @@ def test_what_is_paused_waits_and_is_published_when_it_goes_on(
     watching.goto(page.url)
     page.get_by_role("link", name="Let them go on").click()
     card.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("goes on").first).to_be_visible()
+    expect(page.get_by_text("running").first).to_be_visible()
     expect(watching.get_by_text("Published", exact=True).first).to_be_visible()
     assert loc in console.published()
 

@@ -1,1 +1,1 @@
-"""The console for people at /admin/ (RELIABILITY T26-T30); its actions are in shared/admin."""
+"""The administrators' console at /admin/ (RELIABILITY T26-T30). Its actions are in shared/admin."""

@@ -1,4 +1,6 @@
-"""The console's own files: style, script, icon. Their names hold a hash, so they never change."""
+"""Static files of the console: style, script, icon. Names hold a content hash, so files never
+change.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ class Assets:
                 self._files[name] = content, _TYPES[kind]
 
     def name(self, plain: str) -> str:
-        """The name under which the file `plain` is served."""
+        """Return the name under which the file `plain` is served."""
         return self._names[plain]
 
     def serve(self, name: str) -> Response:
-        """One file; 404 for a name of another version or of nothing."""
+        """Return one file; 404 for an unknown name, such as that of another version."""
         if name not in self._files:
             abort(404)
         content, kind = self._files[name]

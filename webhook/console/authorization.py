@@ -1,8 +1,8 @@
-"""Who may see and do what: every request under /admin passes here before its page.
+"""Authorize every request under /admin before its view runs.
 
 In this order: an unknown Host is 400 (RELIABILITY T29); a wrong method is 405; a POST that is not
-from our own page is 403 (T27); without a session pages lead to the login and all else is 401 (T26);
-a POST without the token of the session is 403, and so is a viewer's.
+from a page of the console is 403 (T27); without a session pages redirect to the login and all other
+requests are 401 (T26); a POST without the token of the session is 403, and so is a viewer's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from webhook.console.page_registry import PageRegistry
 from webhook.responses import headers, note
 
 OPEN = frozenset({"console.asset", "console.login", "console.enter", "console.once"})
-"""Endpoints for everybody."""
+"""Endpoints that need no session."""
 MAX_FORM = 65_536
 LIVE = "X-Live"
-"""The header with which a page asks for itself again."""
+"""Header with which a live page requests itself again."""
 
 _POLICY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -30,7 +30,7 @@ _POLICY = {
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     # Not no-referrer: with it browsers send `Origin: null` with forms (Fetch, append a request
-    # Origin header), by which no forgery could be told from a user.
+    # Origin header), and a forged form could not be distinguished from a user's.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -38,19 +38,21 @@ _POLICY = {
 
 
 class Authorization:
-    """Looks at each request, and gives each answer its headers."""
+    """Authorizes each request, and adds the security headers to each response."""
 
     def __init__(self, frame: PageRegistry) -> None:
         self._frame = frame
         self._console = frame.services.settings.console
 
     def install(self, blueprint: Blueprint) -> None:
-        """For all of /admin, addresses that do not exist included."""
+        """Register for all of /admin, unknown addresses included."""
         blueprint.before_app_request(self.check)
         blueprint.after_app_request(self.mark)
 
     def check(self) -> Response | None:
-        """None to let it pass; HTTPException, or where to log in."""
+        """Return None to pass the request, or a redirect to the login. Raises HTTPException for a
+        refused request, StoreError.
+        """
         if not _concerns():
             return None
         known = csrf.origin(self._console, request.host)
@@ -77,7 +79,9 @@ class Authorization:
         return None
 
     def session(self) -> Session | None:
-        """The session of this request, whose user must still be configured with the same token."""
+        """Return the session of this request, whose user must still be configured with the same
+        token.
+        """
         cookie = request.cookies.get(self.cookie(), "")
         if not cookie:
             return None
@@ -89,12 +93,14 @@ class Authorization:
         return session
 
     def cookie(self) -> str:
-        """The name of the cookie: with a prefix by which browsers refuse it over plain http."""
+        """Return the name of the cookie: over https with a prefix that browsers refuse over plain
+        http.
+        """
         return "__Secure-sitemapd" if self.secure() else "sitemapd"
 
     @staticmethod
     def secure() -> bool:
-        """Whether the console is asked for over https."""
+        """Return True if the console is requested over https."""
         return str(g.origin).startswith("https:")
 
     def _check_post(self, session: Session) -> None:
@@ -117,7 +123,7 @@ class Authorization:
 
     @staticmethod
     def mark(answer: Response) -> Response:
-        """Its headers; a page that asked for itself again is told if nothing has changed."""
+        """Add the security headers; answer 304 to a live page that has not changed."""
         if not _concerns():
             return answer
         answer.headers.update(_POLICY)

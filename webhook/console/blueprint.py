@@ -1,4 +1,4 @@
-"""Where the console is put together."""
+"""Assembly of the console: its pages, actions and error pages in one Flask blueprint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = logs.logger("console")
 
 
 def install(app: Flask, services: Services) -> None:
-    """Serve the console under /admin; without configured users there is none."""
+    """Serve the console under /admin, if users are configured."""
     if not services.settings.console.users:
         return
     blueprint = Blueprint("console", "webhook.console", template_folder="templates")
@@ -49,7 +49,7 @@ def _nothing(_anything: str) -> Response:
 
 
 def _refuse(frame: PageRegistry, error: Exception) -> Response:
-    """Any exception as a page; one that nobody foresaw is a fault, logged with its trace."""
+    """Return the error page for any exception; an unexpected one is logged with its trace."""
     if isinstance(error, StoreError):
         note(reason=f"{type(error).__name__}: {error}")
         values = {
@@ -72,7 +72,7 @@ def _refuse(frame: PageRegistry, error: Exception) -> Response:
             if name in {"Allow", "Retry-After"}:
                 answer.headers[name] = value
         return answer
-    _LOG.error("fault", exc_info=error)
+    _LOG.error("internal error", exc_info=error)
     values = {
         "title": "Something went wrong here",
         "detail": "The log of the web server says what.",

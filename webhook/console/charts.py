@@ -1,6 +1,6 @@
 """Charts as SVG made on the server: no script, no inline style, and a table of the same values.
 
-The drawing is stretched to the width there is; words stay HTML, so that they never shrink with it.
+The drawing is stretched to the available width; its text is HTML, so that it is not scaled.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """What some lines show: their `names`, which are classes of the style, too, and the `unit` of
-    their values, said by `say`.
+    """The lines of a chart: their `names`, which are CSS classes, too, and the `unit` of their
+    values, which `say` formats.
     """
 
     names: Sequence[str]
@@ -41,10 +41,10 @@ class Series(NamedTuple):
 def latency(
     points: Sequence[Point], title: str, ident: str, window: tuple[int, int] | None = None
 ) -> Markup:
-    """The latencies of some minutes in their order as three lines; nothing if there are none.
+    """Return the latencies of some minutes, in order, as three lines; empty without points.
 
-    `ident` is its own on the page. A minute that is missing, as nothing happened, breaks the lines.
-    `window` is from when to when is shown (s since 1970), by default from the first to the last.
+    `ident` is unique on the page. A minute without latencies is missing and interrupts the lines.
+    `window` is the first and last minute shown (s since 1970), by default those of the points.
     """
     return _chart(points, Series(_NAMES, "ms", template_filters.ms), title, ident, window)
 
@@ -53,7 +53,7 @@ def counts(
     points: Sequence[tuple[int, ...]], names: Sequence[str], title: str, ident: str,
     window: tuple[int, int] | None = None,
 ) -> Markup:  # fmt: skip
-    """How often things happened by the minute: as `latency`, with a count for each of `names`."""
+    """Return the counts per minute as a chart like `latency`, with a line for each of `names`."""
     return _chart(points, Series(names, "", lambda value: f"{value:,.4g}"), title, ident, window)
 
 
@@ -91,8 +91,8 @@ def _chart(
 
 @lru_cache(8_192, typed=True)
 def _row(when: float, *values: float) -> Markup:
-    """A row of the table. Kept: a page that asks for itself again has an hour of the same rows for
-    each of its sites, and to format them was most of its cost.
+    """Return a row of the table. Cached: a live page has an hour of the same rows for each of its
+    sites, and formatting them was most of its cost.
     """
     row = Markup("<tr><th scope=row>{}</th>") + Markup("<td>{}</td>") * len(values)
     return row.format(_clock(when), *map(_plain, values)) + Markup("</tr>")
@@ -103,7 +103,7 @@ def _plain(value: float) -> str:
 
 
 def spark(values: Sequence[float], label: str) -> Markup:
-    """A row of small bars, one for each value; `label` says in words what they show."""
+    """Return a row of small bars, one for each value; `label` describes them in words."""
     top = max(values, default=0) or 1
     bars = Markup("").join(
         Markup('<rect x="{}" y="{:.1f}" width="4" height="{:.1f}"/>').format(
@@ -119,7 +119,7 @@ def spark(values: Sequence[float], label: str) -> Markup:
 
 
 def bar(part: float, whole: float, label: str) -> Markup:
-    """How much of the `whole` a `part` is; `label` says it in words."""
+    """Return a bar that shows the share of `part` in `whole`; `label` describes it in words."""
     share = min(max(part / whole, 0), 1) * 100 if whole else 0
     return Markup(
         '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8"'
@@ -129,7 +129,7 @@ def bar(part: float, whole: float, label: str) -> Markup:
 
 
 def nice(value: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20, ... that is not below `value`."""
+    """Return the smallest of 1, 2, 5, 10, 20, ... that is not below `value`."""
     if value <= 1:
         return 1.0
     step: float = 10 ** math.floor(math.log10(value))
@@ -145,7 +145,7 @@ def _path(
         x = (point[0] - first) / span * _WIDTH
         y = _HEIGHT * (1 - point[at] / top)
         joined = before is not None and point[0] - before <= 60
-        # A move alone draws nothing: a minute between two pauses is a dot of no length.
+        # A move alone draws nothing: a minute between two gaps is a line of no length.
         parts.append(f"{'L' if joined else 'M'}{x:.1f} {y:.1f}{'' if joined else 'h0'}")
         before = point[0]
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""What the last check of a site came to, as several pages say it."""
+"""Results of the last check of a site, in the form that several pages show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from webhook.console import template_filters
 GRADES = {ERROR: "bad", WARNING: "warn", OK: "good"}
 
 OF_SOURCE = ("missing", "stale", "extra")
-"""What a comparison finds, which is shown as it stands now: it may be newer than the check."""
+"""Counts of a source diff, which is shown from the latest comparison: it may be newer than the
+check.
+"""
 
 _SOURCE = frozenset({*OF_SOURCE, "source"})
 _ON_DISK = {"missing-file": "not in the web root", "different-file": "other bytes in the web root"}
@@ -36,33 +38,35 @@ _COMMAND = re.compile(r"(?:sitemapd (?:event send|[a-z]+)|curl)(?: [A-Z]+\b| --?
 
 
 class ServedSummary(NamedTuple):
-    """Whether a file is handed out as it was published: a grade, and a few words."""
+    """The result of fetching a file, compared with the published one: a grade, and a few words."""
 
     grade: str
     said: str
 
 
 def of_check(report: CheckReport | None) -> tuple[CheckFinding, ...]:
-    """What the check itself found, the worst first."""
+    """Return the findings of the check itself, without those of a source diff, the worst first."""
     found = (each for each in report.findings if each.check not in _SOURCE) if report else ()
     order = list(GRADES)
     return tuple(sorted(found, key=lambda each: order.index(each.severity)))
 
 
 def wrong(findings: Iterable[CheckFinding], severity: str) -> list[str]:
-    """The names of the checks that found something as bad as `severity`."""
+    """Return the names of the checks with a finding of this `severity`."""
     return [each.check for each in findings if each.severity == severity]
 
 
 def summary(findings: Sequence[CheckFinding]) -> str:
-    """How many errors and warnings, in a few words."""
+    """Return the number of errors and warnings, in a few words."""
     counts = {"error": len(wrong(findings, ERROR)), "warning": len(wrong(findings, WARNING))}
     said = [template_filters.plural(count, what) for what, count in counts.items() if count]
     return ", ".join(said) or "nothing wrong"
 
 
 def differing(compared: ComparisonSummary | None) -> list[tuple[str, int]]:
-    """How many pages are missing, stale and extra by a comparison, if they were not repaired."""
+    """Return the counts of missing, stale and extra pages of a comparison, if they were not
+    repaired.
+    """
     if compared is None or compared.repaired:
         return []
     counts = [(what, int(getattr(compared, what))) for what in OF_SOURCE]
@@ -70,7 +74,7 @@ def differing(compared: ComparisonSummary | None) -> list[tuple[str, int]]:
 
 
 def pieces(todo: str) -> list[tuple[str, bool]]:
-    """`todo` in pieces, and which of them are commands."""
+    """Split `todo` into pieces; the flag marks the pieces that are commands."""
     found, at = list[tuple[str, bool]](), 0
     for each in _COMMAND.finditer(todo):
         found += [(todo[at : each.start()], False), (each[0], True)]
@@ -79,9 +83,9 @@ def pieces(todo: str) -> list[tuple[str, bool]]:
 
 
 def file_of(site: Site, where: str) -> str:
-    """The shard file that a sample names, by its name or its URL; empty if it names something else.
+    """Return the shard file that a sample names by its name or URL; empty if it names none.
 
-    A page of the site may look the same: only sections that are configured count.
+    A page of the site may have a similar URL: only configured sections count.
     """
     name = where.removeprefix(site.base.prefix)
     found = _FILE.fullmatch(name)
@@ -92,9 +96,10 @@ def file_of(site: Site, where: str) -> str:
 def served(
     report: CheckReport | None, seen: Mapping[str, Sequence[str]], rows: Iterable[FileRow]
 ) -> dict[str, ServedSummary]:
-    """Whether each file of `rows` is handed out as published, as the check found; by its name.
+    """Return, by file name, whether each file of `rows` is served as published, according to the
+    check.
 
-    `seen` are the files that it fetched and that were right. Empty if it fetched none.
+    `seen` are the files that the check fetched and found right. Empty if it fetched none.
     """
     if report is None or not report.served:
         return {}
@@ -117,7 +122,7 @@ def served(
 
 
 def _named(report: CheckReport) -> dict[str, ServedSummary]:
-    """What is the matter with each file that the check names, the worst of it."""
+    """Return the worst finding about each file that the check names."""
     found: dict[str, ServedSummary] = {}
     for finding in reversed(of_check(report)):
         for sample in finding.samples if finding.severity != OK else ():

@@ -1,4 +1,4 @@
-"""Is this request meant for the console, and does a POST come from one of its own pages?"""
+"""Request forgery checks: is a Host one of the console, does a POST come from one of its pages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ HOME = "/admin/"
 
 
 def origin(console: Console, host: str) -> str | None:
-    """The origin under which the console is asked for at `host`, None if it is not there.
+    """Return the origin of the console for the Host header `host`, None if it is not the console's.
 
-    The port in `host` is not compared: nginx sends none. It is what a page of another site cannot
-    choose that counts, the name (DNS rebinding, RELIABILITY T29).
+    The port in `host` is not compared: nginx sends none. The name is what a page of another site
+    cannot choose (DNS rebinding, RELIABILITY T29).
     """
     name = _name(host)
     if not console.origin:
@@ -23,10 +23,11 @@ def origin(console: Console, host: str) -> str | None:
 
 
 def ours(headers: Mapping[str, str], known: str) -> bool:
-    """Whether a POST with `headers` (names in lower case) was sent by a page of the origin `known`.
+    """Return True if a POST with `headers` (names in lower case) came from a page of the origin
+    `known`.
 
-    Browsers send Origin with every POST; where something on the way took it out, Sec-Fetch-Site or
-    Referer tell (OWASP, Cross-Site Request Forgery Prevention). Nothing at all is a no.
+    Browsers send Origin with every POST; if a proxy removed it, Sec-Fetch-Site or Referer decides
+    (OWASP, Cross-Site Request Forgery Prevention). Without any of them the result is False.
     """
     if (given := headers.get("origin")) is not None:
         return given == known
@@ -44,7 +45,7 @@ def _name(host: str) -> str:
 
 
 def inside(address: str) -> str:
-    """`address` if it is one of the console's pages, else its first: where a login leads to."""
+    """Return `address`, the target after a login, if it is a page of the console, else HOME."""
     parts = urlsplit(address)
     plain = address.isascii() and address.isprintable() and "\\" not in address
     if plain and not parts.scheme and not parts.netloc and parts.path.startswith(HOME):

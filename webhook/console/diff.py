@@ -1,4 +1,4 @@
-"""Two versions of an XML line with what differs between them marked, word by word."""
+"""Diff of two versions of an XML line, marked word by word."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 MOST_WORDS = 120
-"""Words between the first and the last difference that are compared one by one: that takes a time
-that grows with their square. More are marked as a whole.
+"""Words between the first and the last difference that are compared one by one, in time quadratic
+to their number. More are marked as a whole.
 """
 LONGEST = 10_000
 """Characters of a line that are shown."""
@@ -23,14 +23,14 @@ _MARKS = {"": Markup("{}"), "del": Markup("<del>{}</del>"), "ins": Markup("<ins>
 
 
 class MarkedDiff(NamedTuple):
-    """A line before and after, None where it was not or is no more."""
+    """A line before and after, None where there is none."""
 
     before: Markup | None
     after: Markup | None
 
 
 def marked(before: bytes | None, after: bytes | None) -> MarkedDiff:
-    """Each element on a line of its own; what went in `<del>`, what came in `<ins>`."""
+    """Put each element on a line of its own; removed words in `<del>`, added ones in `<ins>`."""
     old, new = _words(before), _words(after)
     if before is None or after is None:
         return MarkedDiff(
@@ -46,7 +46,7 @@ def marked(before: bytes | None, after: bytes | None) -> MarkedDiff:
 def _parts(
     old: Sequence[str], new: Sequence[str]
 ) -> Iterator[tuple[bool, Sequence[str], Sequence[str]]]:
-    """Runs of words that are in both, or that differ, in their order."""
+    """Yield runs of words that are equal, or that differ, in order."""
     head = _alike(old, new)
     yield True, old[:head], new[:head]
     old, new = old[head:], new[head:]
@@ -61,7 +61,7 @@ def _parts(
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words are the same from the beginning."""
+    """Return the number of equal words from the beginning."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

@@ -1,4 +1,4 @@
-"""What forms say: which site is meant, and how many events whoever sent it had seen before."""
+"""Fields of forms: the site, and the number of events that the form showed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARE = 0.1
 
 
 def site_of(services: Services, form: Mapping[str, str]) -> str:
-    """The site of this form; InvalidError if it is not configured."""
+    """Return the site of this form. Raises InvalidError if it is not configured."""
     name = form.get("site", "")
     if name not in services.sites:
         raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
@@ -21,8 +21,8 @@ def site_of(services: Services, form: Mapping[str, str]) -> str:
 
 
 def expect(form: Mapping[str, str], events: int, *, exactly: bool = False) -> None:
-    """InvalidError if the `events` are many more or less than were shown before this was asked for:
-    by a tenth and by more than 10, or `exactly`.
+    """Raise InvalidError if `events` differs too much from the number that the form showed: by a
+    tenth and by more than 10, or at all if `exactly`.
     """
     given = form.get("events", "")
     seen = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else -1

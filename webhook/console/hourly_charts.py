@@ -1,4 +1,4 @@
-"""The last hour of a site as charts: how fast and how much."""
+"""Charts of the last hour of a site: latency and number of events."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DECIDED = ("changed", "unchanged")
 
 
 def drawn(minutes: Sequence[MinuteCounts], ident: str) -> Mapping[str, Any]:
-    """What the page shows of `minutes`, of which there is at least one.
+    """Return the charts and percentiles of `minutes`, of which there is at least one.
 
-    `latency` and `events` are charts, empty where nothing happened; `waited` the percentiles of all
-    the minutes together (ms), None without a publish. `ident` is its own on the page.
+    `latency` and `events` are charts, empty without data; `waited` the percentiles of all the
+    minutes together (ms), None without a publish. `ident` is unique on the page.
     """
     window = minutes[0].minute * 60, minutes[-1].minute * 60
     points = [

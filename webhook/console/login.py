@@ -1,4 +1,4 @@
-"""Logging in with a token or a one-time link, and out."""
+"""Log in with a token or a one-time link, and log out."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from webhook.console.page_registry import ActionDone, PageRegistry, asked_for
 from webhook.responses import note
 
 TRIES = 10
-"""Logins that may be tried as one user within TRIES_S."""
+"""Login attempts allowed for one user name within TRIES_S (seconds)."""
 
 _NOBODY = "-"
 _STRANGER = secrets.token_bytes(32)
 
 
 class Login:
-    """The pages before the console."""
+    """The pages that need no session."""
 
     def __init__(self, frame: PageRegistry, guard: Authorization) -> None:
         self._frame, self._guard = frame, guard
@@ -32,12 +32,14 @@ class Login:
         self._logins = frame.services.logins
 
     def form(self) -> Response:
-        """Asks for user and token, or has the button of a one-time link: a GET uses up nothing."""
+        """Show the login form, or the button of a one-time link: a GET does not redeem it."""
         values = {"next": inside(asked_for("next")), "once": asked_for("once"), "problem": ""}
         return self._frame.render("login.html", values)
 
     def enter(self) -> Response:
-        """Begin a session for who knows a user's token."""
+        """Begin a session for the holder of a user's token. Raises TooManyRequests after TRIES
+        attempts, StoreError.
+        """
         name, token = request.form.get("user", "").strip(), request.form.get("token", "").strip()
         user = self._console.users.get(name)
         with self._frame.services.gate.passing():
@@ -56,7 +58,7 @@ class Login:
             return self._begin(name, "with a token", request.form.get("next", ""))
 
     def once(self) -> Response:
-        """Begin a session for who has a one-time link."""
+        """Begin a session for the holder of a one-time link. Raises StoreError."""
         with self._frame.services.gate.passing():
             name = self._logins.redeem(request.form.get("once", ""))
             if name is None or name not in self._console.users:
@@ -67,7 +69,7 @@ class Login:
             return self._begin(name, "with a one-time link", "")
 
     def leave(self) -> Response:
-        """End the session."""
+        """End the session. Raises StoreError."""
         with self._frame.services.gate.passing():
             self._frame.told("logout", ActionDone("logged out"))
             self._logins.end(request.cookies.get(self._guard.cookie(), ""))
@@ -79,10 +81,10 @@ class Login:
         return answer
 
     def _limit(self, name: str, *, known: bool) -> None:
-        """Refuse more tries than TRIES; the one-time links of the command line stay a way in.
+        """Refuse more attempts than TRIES; one-time links from the command line still work.
 
-        Names of nobody are counted each on its own, as those of users are: a count that they
-        shared told a stranger which names exist (RELIABILITY T5).
+        Unknown names are counted individually, as those of users are: a shared count would reveal
+        which names exist (RELIABILITY T5).
         """
         tries = self._logins.tries(name)
         if tries <= TRIES:

@@ -1,11 +1,11 @@
-"""The frame around every page, and where pages and actions are registered.
+"""Registry of pages and actions, and the frame around every page.
 
-    def install(frame: Frame) -> None:
+    def install(frame: PageRegistry) -> None:
         frame.page("Events", "/events", lambda: Shown("events.html", {...}), live=True)
         frame.action("replay", "/failed/replay", replay)
 
-A page reads and changes nothing (RELIABILITY T27). An action is a POST of an operator: it is
-recorded, and then a page is shown that begins with what came of it.
+A page reads and changes nothing (RELIABILITY T27). An action is a POST by an operator: it is
+recorded in the audit log, and redirects to a page that begins with its outcome.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ NAVIGATION = (
     "Overview", "Sites", "Events", "Queues", "Failed", "Files", "Page inspector", "Checks",
     "Workers", "Notifications", "Audit",
 )  # fmt: skip
-"""The titles of all pages in their order; those that are registered are shown."""
+"""The titles of all pages in the order of the navigation; those that are registered are shown."""
 
 OUTCOME = "did"
-"""The parameter with the entry of the audit log whose outcome a page begins with."""
+"""Query parameter with the id of the audit log entry whose outcome the page shows."""
 OUTCOME_S = 300
 
 _LONGEST = 4_096
@@ -54,7 +54,7 @@ _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 class ConsolePage(NamedTuple):
     """One entry of the navigation; `per_site` if it shows one site, which can be switched.
 
-    A `live` page is asked for again every few seconds while somebody looks at it.
+    A `live` page is requested again every few seconds while it is visible.
     """
 
     title: str
@@ -65,7 +65,7 @@ class ConsolePage(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page shows: a template, the values for it, a status."""
+    """The response of a page: a template, the values for it, a status."""
 
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -74,9 +74,9 @@ class Shown:
 
 @dataclass(frozen=True)
 class ActionDone:
-    """What an action did to `subject` of `site`, in a sentence.
+    """The outcome of an action on `subject` of `site`, in a sentence.
 
-    `back` is the address of the page that is shown then, by default the one with the form.
+    `back` is the address of the page that is shown next, by default the one with the form.
     """
 
     said: str
@@ -102,7 +102,7 @@ class PageRegistry:
         self, title: str, rule: str, view: Callable[[], Shown], *, per_site: bool = False,
         live: bool = False,
     ) -> None:  # fmt: skip
-        """Show `view` at /admin + `rule`, under a `title` of NAVIGATION."""
+        """Serve `view` at /admin + `rule`, under a `title` of NAVIGATION."""
         name = _endpoint(title)
         page = ConsolePage(title, f"{self._blueprint.name}.{name}", per_site, live)
         self.pages[page.endpoint] = page
@@ -113,7 +113,7 @@ class PageRegistry:
     def part(
         self, of: str, name: str, rule: str, view: Callable[[], Shown], *, live: bool = False
     ) -> None:
-        """Show `view` at /admin + `rule`, a page below the page `of`, which is registered before.
+        """Serve `view` at /admin + `rule`, a page below the page `of`, which is registered before.
 
         `name` is the end of its endpoint.
         """
@@ -132,7 +132,7 @@ class PageRegistry:
     def download(
         self, name: str, rule: str, view: Callable[[], tuple[str, Iterable[bytes]]]
     ) -> None:
-        """Give a file at /admin + `rule`: `view` says its name, and its lines of JSON."""
+        """Serve a file at /admin + `rule`: `view` returns its name and its lines of JSON."""
 
         def answer() -> Response:
             with self.services.gate.passing():
@@ -148,9 +148,9 @@ class PageRegistry:
     def action(
         self, name: str, rule: str, view: Callable[[MultiDict[str, str]], ActionDone]
     ) -> None:
-        """Do `view` with the fields of the form when an operator posts it to /admin + `rule`.
+        """Run `view` with the form fields when an operator posts the form to /admin + `rule`.
 
-        Recorded under `name`, whatever comes of it; its endpoint is the same with _ for spaces.
+        Every outcome is recorded under `name`; the endpoint is the same with _ for spaces.
         """
         endpoint = _endpoint(name)
         self.operators.add(f"{self._blueprint.name}.{endpoint}")
@@ -169,7 +169,9 @@ class PageRegistry:
         self._blueprint.add_url_rule(rule, endpoint, answer, methods=["POST"])
 
     def told(self, action: str, done: ActionDone) -> Response:
-        """Record what was done, and lead to the page that says so."""
+        """Record the outcome in the audit log, and redirect to the page that shows it. Raises
+        StoreError.
+        """
         note(action=action, site=done.site, done=done.done)
         ident = self.services.audit.write(
             g.user, action, done.said, way="console", role=g.role, site=done.site,
@@ -180,12 +182,12 @@ class PageRegistry:
         return make_response(redirect(f"{back}{join}{OUTCOME}={ident}", 303))
 
     def address(self, title: str, **parameters: str) -> str:
-        """The address of the page `title`."""
+        """Return the address of the page `title`."""
         name = _endpoint(title)
         return url_for(f"{self._blueprint.name}.{name}", **parameters)  # type: ignore[arg-type]
 
     def site(self) -> str:
-        """The site that is looked at, by default the first; 404 for one that is not configured."""
+        """Return the requested site, by default the first; 404 for one that is not configured."""
         sites = self.services.sites
         asked = asked_for("site")
         if asked and asked not in sites:
@@ -195,7 +197,7 @@ class PageRegistry:
         return asked or next(iter(sites))
 
     def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
-        """A page in its frame."""
+        """Render a page in its frame."""
         page = (self.pages | self._parts).get(request.endpoint or "")
         user = getattr(g, "user", "")
         switch = bool(user and page and page.per_site and len(self.services.sites) > 1)
@@ -209,7 +211,7 @@ class PageRegistry:
         return make_response(render_template(template, **(around | dict(values))), status)
 
     def _outcome(self) -> object:
-        """What the user's own action came to, if the page is shown because of it."""
+        """Return the outcome of the user's own action, if the page is shown because of it."""
         ident = asked_for(OUTCOME)
         found = self.services.audit.find(ident) if ident and getattr(g, "user", "") else None
         if found and found.who == g.user and time.time() - found.at < OUTCOME_S:
@@ -228,12 +230,12 @@ def _in_parts(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _came_from() -> str:
-    """The address of the page with the form that was posted, without an outcome of before."""
+    """Return the address of the page with the posted form, without an earlier outcome."""
     parts = urlsplit(request.headers.get("Referer", ""))
     query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != OUTCOME])
     return inside(f"{parts.path}?{query}" if query else parts.path)
 
 
 def asked_for(name: str) -> str:
-    """The parameter `name` of the address, empty if there is none."""
+    """Return the query parameter `name`, empty if there is none."""
     return request.args.get(name, "").strip()[:_LONGEST]

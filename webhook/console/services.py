@@ -1,4 +1,4 @@
-"""What the pages of the console are made with, in one object."""
+"""Dependencies of the console's pages, in one object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from webhook.wakeups import Wakeups
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The configuration, and the state behind the gate."""
+    """The configuration, the Redis client with its gate, and the logs of the console."""
 
     settings: Settings
     client: redis.Redis
@@ -36,7 +36,7 @@ class Services:
     def of(
         cls, settings: Settings, client: redis.Redis, tenants: Tenants, gate: Gate, waker: Wakeups
     ) -> Services:  # fmt: skip
-        """With the console's own logs on the same `client`."""
+        """Return the services, with the audit log and the sessions on the same `client`."""
         return cls(settings, client, tenants, gate, AuditLog(client), Sessions(client), waker)
 
     @property
@@ -45,25 +45,25 @@ class Services:
         return self.settings.sites
 
     def idle(self, site: str) -> bool:
-        """Whether no worker is alive that could work for `site`."""
+        """Return True if no live worker could work for `site`. Raises StoreError."""
         return not any(worker.alive for worker in WorkerRegistry(self.client, [site]).list())
 
     def inspector(self, site: str) -> Inspector:
-        """Who answers about a configured site."""
+        """Return the Inspector of a configured site."""
         return Inspector(self.client, site, self.sites[site])
 
     def events(self, site: str) -> EventActions:
-        """The events of a configured site."""
+        """Return the event actions of a configured site."""
         return EventActions(self.client, site, self.settings.inbox_limit)
 
     def timelines(self, site: str) -> Timelines:
-        """Who follows the events of a configured site."""
+        """Return the timelines of the events of a configured site."""
         return Timelines(self.client, site, self.sites[site])
 
     def queues(self, site: str) -> QueueActions:
-        """The queues of a configured site."""
+        """Return the queue actions of a configured site."""
         return QueueActions(self.client, site, tuple(self.sites[site].notify.engines))
 
     def dead(self, site: str) -> DeadLetterActions:
-        """The events of a configured site that failed."""
+        """Return the dead letter actions of a configured site."""
         return DeadLetterActions(self.client, site)

@@ -1,4 +1,4 @@
-"""What happened to events, and what waits, as rows of a table."""
+"""Table rows of past, stored, queued and dead events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from webhook.console import template_filters
 
 
 class TableRow(NamedTuple):
-    """One event, or one request that became none: when (s since 1970), what its own page is asked
-    for (empty: it has none), what it is about, how it stands (grade and word), why, who sent what.
+    """One event, or one refused request: time (s since 1970), id of its own page (empty if it has
+    none), subject, state (grade and word), reason, sender with kind and type.
     """
 
     at: float
@@ -29,7 +29,7 @@ class TableRow(NamedTuple):
 
 
 def of_past(past: LoggedEvent) -> TableRow:
-    """Something that happened."""
+    """Return the row of an entry of the event log."""
     at = past.at_ms / 1000
     if past.kind == DECIDED:
         grade, state = ("good", "changed") if past.changed else ("quiet", "unchanged")
@@ -47,19 +47,19 @@ def of_past(past: LoggedEvent) -> TableRow:
 
 
 def of_letter(letter: DeadLetter) -> TableRow:
-    """An event that failed."""
+    """Return the row of a dead letter."""
     at, about = letter.since_ms / 1000, subject(letter.payload)
     return TableRow(at, letter.event, about, "bad", "failed", letter.error, source(letter.payload))
 
 
 def of_stored(stored: StoredEvent) -> TableRow:
-    """An event that is kept."""
+    """Return the row of a stored event."""
     at, about = template_filters.arrived(stored.id), subject(stored.payload)
     return TableRow(at, stored.id, about, "quiet", "kept", "", source(stored.payload))
 
 
 def of_queued(queued: QueuedEvent) -> TableRow:
-    """An event that is not settled."""
+    """Return the row of an event that waits or is in flight."""
     received = queued.received
     state, why = "waiting", "no worker has taken it yet"
     if queued.consumer:
@@ -72,7 +72,7 @@ def of_queued(queued: QueuedEvent) -> TableRow:
 
 
 def source(payload: bytes) -> str:
-    """Who sent what kind of event."""
+    """Return the sender, the kind and the type of an event."""
     found = members(payload)
     if not found:
         return ""

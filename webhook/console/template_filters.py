@@ -1,4 +1,4 @@
-"""How values are said on a page: numbers, sizes, times, commands."""
+"""Template filters: numbers, sizes, times, commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _SIZES = ("bytes", "KB", "MB", "GB", "TB")
 
 
 def ago(when: float | str | None, now: float | None = None) -> Markup:
-    """How long ago `when` was (s since 1970, or a W3C datetime), exactly in the title."""
+    """Return the time since `when` (s since 1970, or a W3C datetime), with the exact time as title.
+
+    `now` is in seconds since 1970.
+    """
     if when is None or when == "":
         return Markup('<span class="quiet">never</span>')
     try:
@@ -41,24 +44,24 @@ def ago(when: float | str | None, now: float | None = None) -> Markup:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit."""
+    """Return a duration in its largest unit."""
     fitting = (step for step in _STEPS if seconds < step[0])
     _, unit, name = next(fitting, _STEPS[-1])
     return f"{int(seconds // unit):,} {name}"
 
 
 def ms(value: float) -> str:
-    """Milliseconds to three digits, in seconds where they are many."""
+    """Return milliseconds with three digits, in seconds from 1,000 on."""
     return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:,.3g} ms"
 
 
 def number(value: float) -> str:
-    """A count with its thousands apart."""
+    """Return a number with separators between the thousands."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.12g}"
 
 
 def size(count: float) -> str:
-    """Bytes in thousands of thousands."""
+    """Return a number of bytes in decimal units."""
     for name in _SIZES:
         if count < 1000 or name == _SIZES[-1]:
             break
@@ -67,23 +70,23 @@ def size(count: float) -> str:
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """`count` of what is called `one`."""
+    """Return `count` with `one` in singular or plural."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def command(words: Iterable[Any]) -> str:
-    """A command as it is typed into a shell."""
+    """Return a command quoted for a shell."""
     return shlex.join(map(str, words))
 
 
 def arrived(event: str) -> float:
-    """When an event was accepted (s since 1970), by its id."""
+    """Return when an event was accepted (s since 1970), from its id; 0 for an id without a time."""
     ms = event.partition("-")[0]
     return int(ms) / 1000 if ms.isascii() and ms.isdigit() else 0.0
 
 
 def as_json(value: Any) -> str:
-    """What is nested, for reading."""
+    """Return a nested value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 

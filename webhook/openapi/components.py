@@ -1,4 +1,4 @@
-"""What the descriptions of all addresses are made of."""
+"""Schemas and responses shared by the OpenAPI descriptions of all addresses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"
 
 
 def problems(*codes: str) -> Schema:
-    """The responses for these problem codes, one for each status."""
+    """Return the responses for these problem codes, one for each status."""
     by_status: dict[str, list[str]] = {}
     for code in codes:
         by_status.setdefault(str(PROBLEMS[code].status), []).append(code)
@@ -62,7 +62,7 @@ def problems(*codes: str) -> Schema:
 
 
 def metrics() -> Schema:
-    """The address that Prometheus asks, in the two formats that it reads."""
+    """Return the description of `/metrics`, in the two formats that Prometheus reads."""
     formats = ("text/plain", "application/openmetrics-text")
     return {
         "operationId": "metrics",

@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI 3.1 document, made from the tables that the code itself uses."""
+"""The HTTP interface as an OpenAPI 3.1 document, made from the tables that the code itself uses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from webhook.sources import cloudevents, native
 
 _READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
 _NO_DAY = "^[0-9]{4}(-(0[1-9]|1[0-2]))?$"
-_NOTHING = {"type": "null"}  # a member that is null is not there
+_NOTHING = {"type": "null"}  # a member that is null counts as absent
 _RESYNC = {"enum": list(RESYNC_MEMBERS)}
 _LARGEST = 10**MAX_DIGITS - 1
 
@@ -174,7 +174,7 @@ _FAULTS = {"type": "array", "items": _FAULT, "maxItems": MAX_FAULTS}
 
 
 def _warned(found: Schema) -> Schema:
-    """An answer that may carry warnings beside what it always has."""
+    """Return a response schema that may carry `warnings` beside its other members."""
     warnings = {**_FAULTS, "description": "what was taken, but changed, left out or is unwise"}
     return {**found, "properties": {**found["properties"], "warnings": warnings}}
 
@@ -254,7 +254,7 @@ _ENTRY = {
 
 
 def document() -> Schema:
-    """The whole document."""
+    """Return the whole document."""
     asked = ("unauthorized", "method-not-allowed", "store-down")
     status = object_of(status={"const": "ok"})
     api_key = {"type": "apiKey", "in": "header"}

@@ -1,4 +1,4 @@
-"""The address for CMSes as OpenAPI, and CloudEvents."""
+"""The OpenAPI descriptions of the hook addresses and of CloudEvents."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _LARGEST = 2**31 - 1
 
 
 def cloud(event: Schema) -> Schema:
-    """A CloudEvent whose data has the members of an `event`."""
+    """Return the schema of a CloudEvent whose data has the members of an `event`."""
     attribute = {"type": ["string", "boolean", "integer", "null"], "maximum": _LARGEST}
     nested = {"type": "object", "additionalProperties": _VALUES}
     return {

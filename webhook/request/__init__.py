@@ -1,1 +1,1 @@
-"""The body of a request: its length, its bytes, strict JSON; no framework and not what it means."""
+"""The body of a request: its length, its bytes, strict JSON. No framework, no interpretation."""

@@ -1,4 +1,4 @@
-"""The body as it comes over the wire: its announced form, its length, its bytes; no framework."""
+"""Read the body of a request: media type, length, bytes; without a framework."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ JSON = frozenset({"application/json"})
 NDJSON = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 
 CLOUD_HEADER = "ce-specversion"
-"""What every CloudEvent has that is sent in headers (CloudEvents HTTP binding, 3.1)."""
+"""Header of every CloudEvent that is sent in headers (CloudEvents HTTP binding, 3.1)."""
 
-_SPACE = " \t"  # all that may surround a value (RFC 9110, 5.6.3); str.strip takes U+001F, too
+_SPACE = " \t"  # the only whitespace around a value (RFC 9110, 5.6.3); str.strip takes U+001F, too
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CHARSET = re.compile(r'charset *= *"?([^"]*)"?', re.IGNORECASE)
 
 
 class BodyStream(Protocol):
-    """What a body is read from."""
+    """The stream a body is read from."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes, none at the end."""
+        """Return up to `size` bytes, none at the end."""
         ...
 
 
 def media_type(headers: Mapping[str, str], accepted: Collection[str]) -> str:
-    """The announced media type, one of `accepted`; RefusedError for others and for compression.
+    """Return the announced media type, one of `accepted`. Raises RefusedError for others and for
+    compression.
 
-    `headers` have their names in lower case. Compressed bodies are refused unread: a bomb of
-    204 KB holds 200 MiB (RELIABILITY T7). A CloudEvent in headers is JSON unless it says otherwise,
-    as its data would be in the JSON format; the SDK of Python then says nothing.
+    `headers` have their names in lower case. Compressed bodies are refused unread: a bomb of 204 KB
+    holds 200 MiB (RELIABILITY T7). A CloudEvent in headers is JSON unless it says otherwise, as its
+    data would be in the JSON format; the Python SDK sends no content type then.
     """
     said = headers.get("content-type") or ("application/json" if CLOUD_HEADER in headers else "")
     kind, *parameters = (part.strip(_SPACE) for part in said.split(";"))
@@ -51,10 +52,11 @@ def media_type(headers: Mapping[str, str], accepted: Collection[str]) -> str:
 
 
 def read(stream: BodyStream, headers: Mapping[str, str], limit: int) -> bytes:
-    """The whole body, exactly as long as announced and at most `limit` bytes; else RefusedError.
+    """Return the whole body, exactly as long as announced and at most `limit` bytes. Raises
+    RefusedError otherwise.
 
-    A length is asked for because servers differ in what a chunked body becomes: Werkzeug gave the
-    first 64 KiB of one as if that were all (RELIABILITY T6).
+    A Content-Length is required because servers differ in their handling of chunked bodies:
+    Werkzeug returned only the first 64 KiB of one (RELIABILITY T6).
     """
     announced = headers.get("content-length", "")
     if "transfer-encoding" in headers or not _LENGTH.fullmatch(announced):

@@ -1,8 +1,8 @@
 """Strict JSON: bytes in, values or RefusedError out, in time linear to the size.
 
-Stricter than the standard library where that would let two readers see two things, or let a small
-body cost much: no duplicate names, NaN, infinities, lone surrogates or huge numbers, UTF-8 only, at
-most MAX_DEPTH deep (RELIABILITY T8, T9).
+Stricter than the standard library where two parsers could read different values, or a small body
+could cost much: no duplicate names, NaN, infinities, lone surrogates or huge numbers, UTF-8 only,
+at most MAX_DEPTH deep (RELIABILITY T8, T9).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from webhook.problems import RefusedError
 MAX_ITEMS = 1_000
 MAX_DEPTH = 20
 FOREIGN_DEPTH = 100
-"""For what a CMS sends: rich texts nest two levels for each of their own."""
+"""Depth allowed for a CMS: rich texts nest two levels for each of their own."""
 MAX_DIGITS = 20
-"""Of an integer: any of 64 bits, as nanoseconds since 1970 and the ids of some CMSes are."""
+"""Digits of an integer: any of 64 bits, as nanoseconds since 1970 and the ids of some CMSes are."""
 MAX_DECIMAL = 64
 """Characters of a number with a fraction or exponent; a double needs 25."""
 
@@ -28,7 +28,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def batch(body: bytes) -> list[Any]:
-    """The items of a JSON body: those of an array, or the one object; RefusedError otherwise."""
+    """Return the items of a JSON array, or the one object. Raises RefusedError for other bodies."""
     text = _text(body)
     value = _parse(text, "", escapes=_SURROGATE.search(text) is not None)
     if isinstance(value, dict):
@@ -39,16 +39,17 @@ def batch(body: bytes) -> list[Any]:
 
 
 def foreign(body: bytes) -> Any:
-    """The one value of a body in somebody else's format; RefusedError where it is no strict JSON.
+    """Return the value of a body in the format of a CMS. Raises RefusedError if it is no strict
+    JSON.
 
     Up to FOREIGN_DEPTH deep, and with half surrogate pairs: CMSes cut texts in the middle of them.
-    Whatever is kept of it is checked again.
+    The adapters check every value they keep again.
     """
     return _parse(_text(body), "", escapes=False, most=FOREIGN_DEPTH)
 
 
 def lines(body: bytes) -> list[Any]:
-    """The items of an NDJSON body, one on each line that is not blank; RefusedError otherwise."""
+    """Return the items of an NDJSON body, one per line that is not blank. Raises RefusedError."""
     text = _text(body)
     escapes = _SURROGATE.search(text) is not None
     # Not splitlines: that would break lines at U+2028 and other characters JSON allows.
@@ -77,9 +78,9 @@ def _text(body: bytes) -> str:
 
 
 def _check_depth(text: str, where: str, most: int) -> None:
-    """Refuse deep nesting before the parser recurses into it.
+    """Raise RefusedError for deep nesting before the parser recurses into it.
 
-    Each round takes the innermost brackets away, so what is left after `most` rounds was deeper
+    Each round removes the innermost brackets, so what is left after `most` rounds was nested deeper
     or has no partner. An array of 1,000 events takes 2.4 ms, a single event nothing.
     """
     if text.count("[") + text.count("{") <= most:

@@ -1,7 +1,9 @@
-"""What every adapter is: a delivery in, proof of its sender and what it means out. Pure.
+"""The interface of every adapter: a delivery in, proof of its sender and its page changes out.
+Pure.
 
-Intent comes from the event a vendor names, never from fields that lie (WEBHOOKS 1.6, 1.8, 1.9);
-only fields that are named in an adapter are read, so nothing personal gets any further.
+The action is taken from the event that the vendor names, never from fields that are unreliable
+(WEBHOOKS 1.6, 1.8, 1.9). Only fields named in an adapter are read, so no personal data is passed
+on.
 """
 
 from __future__ import annotations
@@ -32,16 +34,16 @@ class Delivery(NamedTuple):
 
 
 class SenderSecrets(NamedTuple):
-    """What a sender may prove itself with: the connection's secrets, and what the site knows."""
+    """The secrets that prove a sender: those of the connection, and the credentials of the site."""
 
     secrets: Sequence[bytes]
     site: Credentials
 
 
 class Proof(NamedTuple):
-    """A verified delivery: its vendor's id for it, and when it was signed (ms since 1970).
+    """A verified delivery: the vendor's id for it, and when it was signed (ms since 1970).
 
-    Both None where the vendor says nothing that can be relied on.
+    Each is None where the vendor gives no reliable value.
     """
 
     delivery: str | None = None
@@ -49,9 +51,10 @@ class Proof(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """One event, as the native interface takes it; `kind` and `locale` make its id unique.
+    """One event in the form of the native interface; `kind` and `locale` make its id unique.
 
-    `moment` is when it happened by the vendor's own clock (ms), None for when it was signed.
+    `moment` is when it happened by the vendor's clock (ms since 1970), None for the time of
+    signing.
     """
 
     item: Mapping[str, object]
@@ -61,15 +64,17 @@ class PageChange(NamedTuple):
 
 
 class IgnoredDelivery(NamedTuple):
-    """Nothing for a sitemap; `reason` is for the administrator, and names no content."""
+    """A delivery, or part of one, without effect on the sitemap; `reason` is for the administrator,
+    and names no content.
+    """
 
     reason: str
 
 
 class ResyncAsked(NamedTuple):
-    """Something changed that the delivery does not name: `scope` has to be compared anew.
+    """A request to compare `scope` with its source: the delivery does not name what changed.
 
-    `scope` is a path below which the pages lie, empty for the whole site.
+    `scope` is the path that contains the pages, empty for the whole site.
     """
 
     scope: str
@@ -80,35 +85,38 @@ Outcome = PageChange | IgnoredDelivery | ResyncAsked
 
 
 class Adapter(Protocol):
-    """One adapter; modules are what implements it."""
+    """Protocol of the adapters, which are modules."""
 
     @property
     def NAME(self) -> str:  # noqa: N802
-        """Its name in addresses and in the configuration."""
+        """Name of the adapter in addresses and in the configuration."""
 
     @property
     def MEDIA_TYPES(self) -> frozenset[str]:  # noqa: N802
-        """The forms in which it sends."""
+        """Media types that the vendor sends."""
 
     @property
     def GUIDE(self) -> Guide:  # noqa: N802
-        """How to connect it."""
+        """Instructions for connecting the vendor."""
 
     def verify(self, hook: Delivery, keys: SenderSecrets, now: float, /) -> Proof:
-        """Who sent it; UnauthorizedError, or RefusedError `stale` where only its time is wrong."""
+        """Verify the sender at `now` (seconds since 1970).
+
+        Raises UnauthorizedError, or RefusedError `stale` if only the signed time is wrong.
+        """
 
     def translate(self, hook: Delivery, config: AdapterContext, /) -> Iterable[Outcome]:
-        """What it means; RefusedError where the body is no strict JSON."""
+        """Yield the outcomes of the delivery. Raises RefusedError if the body is no strict JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentPage:
-    """What an adapter read of a page that is public now.
+    """The fields that an adapter read of a page that is public.
 
-    `kind` is its type as permalinks and sections name it, `fields` what permalinks may use, `loc`
-    its address where the vendor gives one, `default` its permalink where none is configured.
-    `members` are further ones of the event. `owner` is the kind and locale within which its id is
-    unique, where these are not its own.
+    `kind` is its type as permalinks and sections name it, `fields` the values for permalinks, `loc`
+    its address if the vendor sends one, `default` its permalink where none is configured. `members`
+    are further members of the event. `owner` is the kind and locale within which its id is unique,
+    where these differ from `kind` and `locale`. `moment` is as in PageChange.
     """
 
     kind: str
@@ -124,14 +132,18 @@ class SentPage:
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What the site says about a sender."""
+    """The configuration of a sender at one site."""
 
     name: str
     connection: Connection
     rules: EventRules
 
     def page(self, page: SentPage) -> Iterable[Outcome]:
-        """A page that is public: listed at its permalink, else where the vendor says it is."""
+        """Yield the upsert of a public page at its permalink, or at `loc` where no permalink is
+        configured.
+
+        A page whose permalink cannot be filled in is deleted.
+        """
         if page.kind in self.connection.ignore:
             yield IgnoredDelivery(f"{page.kind} is in ignore")
             return
@@ -165,9 +177,10 @@ class AdapterContext:
         moment: int | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Outcome:
-        """A page that is not public (any more), known by its id.
+        """Return the delete by id of a page that is not public (any more).
 
-        `fields` are what it had while it was public: an import knows pages by address alone.
+        `fields` are its values from when it was public: an imported page is known by its address
+        only. `moment` is as in PageChange.
         """
         if kind in self.connection.ignore:
             return IgnoredDelivery(f"{kind} is in ignore")
@@ -180,6 +193,6 @@ class AdapterContext:
         return PageChange(item, *owner, moment)
 
     def url(self, template: str, fields: Mapping[str, object]) -> str:
-        """The address at a permalink; PermalinkError where a field is missing."""
+        """Return the address for a permalink. Raises PermalinkError if a field is missing."""
         made = render(template, {"locale": "", **fields})
         return self.rules.base.origin + made if made.startswith("/") else made

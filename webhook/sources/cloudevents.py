@@ -1,7 +1,7 @@
 """CloudEvents 1.0 over HTTP: structured, batched and binary (WEBHOOKS 3).
 
-Their data is an event of the native interface; its `type` may come from theirs. An id is asked for,
-never made up: without it a repeated delivery could not be told.
+The data is an event of the native interface; its `type` may follow from the CloudEvent's. An id is
+required, never generated: without it a repeated delivery could not be recognized.
 """
 
 from __future__ import annotations
@@ -70,24 +70,24 @@ class Cloud(NamedTuple):
 
 
 def carries(headers: Mapping[str, str]) -> bool:
-    """Whether a request holds CloudEvents, in any of their forms."""
+    """Return True if a request holds CloudEvents, in any of their forms."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind in CLOUD_TYPES or request_body.CLOUD_HEADER in headers
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """As `standard.verify`; an event is known by its source and id where its sender says no id of
-    the delivery, so that a repeated one is told with a token, too.
+    """Verify as `standard.verify` does. Without the sender's delivery id, the source and id of the
+    event become the delivery id, so that repeats are recognized with a token, too.
     """
     proved = standard.verify(hook, keys, now)
     if proved.delivery is None:
-        with suppress(RefusedError):  # `translate` refuses what cannot be read
+        with suppress(RefusedError):  # `translate` refuses unreadable bodies
             return proved._replace(delivery=delivery(read(hook)))
     return proved
 
 
 def read(hook: Delivery) -> list[Cloud]:
-    """The CloudEvents of a request; RefusedError where it holds none."""
+    """Return the CloudEvents of a request. Raises RefusedError if it holds none."""
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in CLOUD_TYPES:
         found = strict_json.batch(hook.body)
@@ -114,7 +114,7 @@ def _data(one: object) -> object:
 
 
 def changes(events: list[Cloud]) -> list[PageChange]:
-    """What they say; InvalidError names every fault of every event."""
+    """Return the page changes of `events`. Raises InvalidError with every fault of every event."""
     faults: list[Fault] = []
     found: list[PageChange] = []
     for position, event in enumerate(events):
@@ -144,7 +144,7 @@ def _faults(event: Cloud) -> Iterable[tuple[str, str]]:
 
 
 def _deletes_its_subject(event: Cloud) -> bool:
-    """Whether no data is needed: the type says what became of the page that the subject names."""
+    """Return True if the event needs no data: its type deletes the page that `subject` names."""
     kind, subject = event.attributes.get("type"), event.attributes.get("subject")
     named = isinstance(subject, str) and subject != ""
     return event.data is None and named and isinstance(kind, str) and _last(kind) in _DELETE
@@ -171,7 +171,9 @@ def _change(event: Cloud) -> PageChange:
 
 
 def delivery(events: list[Cloud]) -> str | None:
-    """What makes a single event unique: its source and id. A batch is known by its sender's id."""
+    """Return the source and id of a single event; None for a batch, which only a sender's id
+    identifies.
+    """
     if len(events) != 1:
         return None
     source, ident = events[0].attributes.get("source"), events[0].attributes.get("id")
@@ -180,7 +182,9 @@ def delivery(events: list[Cloud]) -> str | None:
 
 
 def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
-    """Its events, whatever is wrong with others of the same batch."""
+    """Yield the page changes of all valid events of the delivery; the others are ignored. Raises
+    RefusedError if the body cannot be read.
+    """
     for event in read(hook):
         try:
             yield from map(standard.guarded, changes([event]))

@@ -1,4 +1,4 @@
-"""Contentful: one entry in all its languages, and a tombstone without any when it goes."""
+"""Adapter for Contentful: one entry in all its languages, or a tombstone without any."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ _GONE = frozenset({"unpublish", "delete", "archive"})
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """Hex of HMAC-SHA256 over method, path, the headers it names, and body, each on a line."""
+    """Verify the hex of HMAC-SHA256 over method, path, the headers it names, and body, each on a
+    line. Raises UnauthorizedError, or RefusedError `stale`.
+    """
     given = signatures.hexed(signatures.header(hook.headers, "x-contentful-signature"))
     names = signatures.header(hook.headers, "x-contentful-signed-headers").lower().split(",", 64)
     moment = signatures.moment(signatures.header(hook.headers, "x-contentful-timestamp"))
@@ -69,7 +71,7 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """Each configured language of an entry that was published; all of one that went."""
+    """Yield each configured language of a published entry; delete all of a removed one."""
     topic = hook.headers.get("x-contentful-topic", "")
     scope, _, action = topic.removeprefix("ContentManagement.").partition(".")
     if scope != "Entry" or action not in _GONE | {"publish"}:
@@ -100,7 +102,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
 def _has_no_page(
     found: Fields, fields: Fields, kind: str, locale: str, config: AdapterContext
 ) -> bool:
-    """A language without a slug, where others have one: nothing to report."""
+    """Return True if this language lacks a permalink field, such as the slug, that others have."""
     template = config.connection.template(kind, locale)
     needed = [part.path for part in check(template or "/") if not isinstance(part, str)]
     return any(

@@ -1,4 +1,4 @@
-"""DatoCMS: records, with what they were before (WEBHOOKS 2)."""
+"""Adapter for DatoCMS: records, with their previous state (WEBHOOKS 2)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """HTTP basic: DatoCMS signs nothing. The call's id stands in the body."""
+    """Verify HTTP basic auth: DatoCMS signs nothing. The call's id is in the body."""
     signatures.password(hook.headers, keys.secrets)
     said = document(hook.body)
     number = ident(said, "webhook_call_id")
@@ -66,7 +66,7 @@ def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A record in each of its languages."""
+    """Yield a record in each of its languages."""
     said = document(hook.body)
     event, entity = text(said, "event_type"), mapping(said.get("entity"))
     number = ident(entity, "id")
@@ -77,7 +77,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     fields, before = mapping(entity.get("attributes")), mapping(said.get("previous_entity"))
     slugs = _slugs(fields, config) or dict.fromkeys(config.connection.locales or ("",))
     public = event == "publish" or (
-        # Models without drafts know no `publish`.
+        # Models without drafts send no `publish`.
         event in {"create", "update"} and text(entity, "meta.status") == "published"
     )
     if not public and event not in {"unpublish", "delete"}:
@@ -98,7 +98,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
 
 
 def _model(entity: Fields, related: list[Fields]) -> str:
-    """The API key of the record's model, its id where that is not sent."""
+    """Return the API key of the record's model, or its id if the key is not sent."""
     model = text(entity, "relationships.item_type.data.id")
     for other in related:
         if text(other, "type") == "item_type" and text(other, "id") == model:
@@ -107,7 +107,7 @@ def _model(entity: Fields, related: list[Fields]) -> str:
 
 
 def _slugs(fields: Fields, config: AdapterContext) -> dict[str, object]:
-    """The slug in each language, empty where it has none; one without a name if it has no other."""
+    """Return the slug of each language, empty where it has none; one under `` if not localized."""
     slug = fields.get("slug")
     if isinstance(slug, dict):
         return {**dict.fromkeys(config.connection.locales), **slug}

@@ -1,4 +1,4 @@
-"""Directus: what a flow sends, for its own events name only what changed (WEBHOOKS 1.7)."""
+"""Adapter for Directus flows, whose own events hold only the changed fields (WEBHOOKS 1.7)."""
 
 from __future__ import annotations
 
@@ -84,13 +84,15 @@ _AS_PRINTED = (
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """A header that the administrator sets: Directus signs nothing."""
+    """Verify a header that the administrator sets: Directus signs nothing. Raises
+    UnauthorizedError.
+    """
     signatures.token(hook.headers, keys.secrets)
     return Proof()
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """Each item of an event; its key is a text or a number, whatever was touched how."""
+    """Yield each item of an event; its key is a text or a number, depending on the trigger."""
     sent = document(hook.body)
     said = mapping(sent.get("trigger")) or sent
     event, kind = text(said, "event"), text(said, "collection")
@@ -117,7 +119,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
         elif "status" in row and row["status"] != "published":
             yield config.gone(kind, key)
         elif key not in rows and ("status" not in row or not _suffices(row, kind, config)):
-            # A delta: what is not in it is unknown, and that may be the status.
+            # A delta: absent fields are unknown, and the status may be one of them.
             yield IgnoredDelivery("only what changed was sent: add the step Read Data to the flow")
         else:
             lastmod = date(row, "date_updated") or date(row, "date_created")
@@ -126,7 +128,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
 
 
 def _keys(said: Fields) -> list[str]:
-    """The keys of an event, as texts: `["1"]` of one item, `[2, 3]` of several."""
+    """Return the keys of an event as texts: `["1"]` of one item, `[2, 3]` of several."""
     many = said.get("keys")
     given = [*many] if isinstance(many, list) else []
     given.append(said.get("key"))

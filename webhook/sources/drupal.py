@@ -1,4 +1,4 @@
-"""Drupal, by its module Webhooks: entities as core or JSON:API writes them (WEBHOOKS 1.10)."""
+"""Adapter for Drupal's module Webhooks: entities of core or JSON:API (WEBHOOKS 1.10)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ACTIONS = frozenset({"create", "insert", "update", "delete"})
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`X-Hub-Signature-256`, or `X-Hub-Signature` with the older digest that it names."""
+    """Verify `X-Hub-Signature-256`, or `X-Hub-Signature` with the digest that it names."""
     said = hook.headers.get("x-hub-signature-256") or signatures.header(
         hook.headers, "x-hub-signature"
     )
@@ -61,7 +61,7 @@ def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A node in one language."""
+    """Yield a node or taxonomy term in one language."""
     said = document(hook.body)
     event = _header(hook, "event") or text(said, "event")
     kind, _, action = event.removeprefix("entity:").partition(":")
@@ -87,7 +87,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
 
 
 def _header(hook: Delivery, name: str) -> str:
-    """A header of the module, which called them otherwise before 8.x-1.0-alpha4."""
+    """Return a header of the module, which had other names before 8.x-1.0-alpha4."""
     found = hook.headers.get(f"x-drupal-{name}") or hook.headers.get(f"x-drupal-webhooks-{name}")
     return found or ""
 
@@ -98,7 +98,7 @@ def _first(value: object, name: str) -> str:
 
 
 def _flat(entity: Fields) -> Fields:
-    """The first value of each field: core writes `[{"value": true}]`, JSON:API `true`."""
+    """Return the first value of each field: core writes `[{"value": true}]`, JSON:API `true`."""
     found = dict(mapping(entity.get("attributes")) or entity)
     for name, value in found.items():
         row = mapping(value[0]) if isinstance(value, list) and value else None

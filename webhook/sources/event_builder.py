@@ -1,7 +1,7 @@
-"""From what an adapter understood to events that keep every rule. Pure.
+"""Build valid events from the outcomes of an adapter. Pure.
 
-A CMS cannot mend what it sends, and stops sending to who refuses it: what is wrong with one page
-is left out and reported, and the rest of the delivery is taken.
+A CMS cannot correct its deliveries, and stops sending to an endpoint that refuses them: the faulty
+part of one page is left out and reported, and the rest of the delivery is accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST = 512
 
 
 class BuiltEvents(NamedTuple):
-    """The events of one delivery, why there are no more of them, and why some are resyncs."""
+    """The events of one delivery, the reasons for ignored parts, and the reasons for resyncs."""
 
     events: list[Event]
     ignored: list[str]
@@ -32,10 +32,10 @@ class BuiltEvents(NamedTuple):
 def take(
     name: str, outcomes: Iterable[Outcome], rules: EventRules, moment: int | None, now_ms: int
 ) -> BuiltEvents:
-    """The events of `outcomes` from the sender `name`, which signed them at `moment` (ms).
+    """Return the events of `outcomes` from the sender `name`, signed at `moment` (ms since 1970).
 
-    That is their version, where they have none of their own, but never later than now: whose clock
-    runs ahead must not win for as long as that (WEBHOOKS 5.3).
+    That time is the version of events that have none, capped at `now_ms` (ms since 1970): a sender
+    whose clock runs ahead must not win until that time is reached (WEBHOOKS 5.3).
     """
     taken = BuiltEvents([], [], [])
     for outcome in outcomes:
@@ -57,18 +57,20 @@ def take(
 
 
 def _resync(name: str, scope: str, reason: str, rules: EventRules, taken: BuiltEvents) -> None:
-    """Ask for what lies below the path `scope` to be compared with its source."""
+    """Add a resync event for the pages below the path `scope`."""
     item = {"type": RESYNC} | ({"prefix": rules.base.origin + scope} if scope else {})
     try:
         event = parse(item, rules)
-    except InvalidError:  # a path that no page of this site can have: then the whole site
+    except InvalidError:  # no page of this site can have this path: resync the whole site
         event = parse({"type": RESYNC}, rules)
     taken.events.append(replace(event, source=name))
     taken.resyncs.append(reason)
 
 
 def _plain(text: str) -> str:
-    """Text of a sender that any encoding takes: it may hold half a surrogate pair."""
+    """Return a text cut to _LONGEST characters that any encoding takes: half surrogates are
+    escaped.
+    """
     return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
@@ -87,10 +89,10 @@ def _event(
         if wrong & _NAMED or ("loc" in wrong and item.get("id") is None):
             return None
         if "loc" in wrong:
-            # It cannot be listed where it is now; where it was it is not any more.
+            # Its present URL cannot be listed, and it is no longer at the previous one.
             item = {n: v for n, v in item.items() if n in {"id", "version"}} | {"type": "delete"}
             continue
         if not wrong & item.keys():
-            wrong = {"section"}  # a section for news wants what this page does not have
+            wrong = {"section"}  # a news section requires fields that this page lacks
         item = {name: value for name, value in item.items() if name not in wrong}
     return None

@@ -1,6 +1,6 @@
-"""Ghost 5 and 6 (WEBHOOKS 1.5): what a post has become says it, for 5 names no event anywhere.
+"""Adapter for Ghost 5 and 6 (WEBHOOKS 1.5), by the state of a post: Ghost 5 names no event.
 
-One attempt within 2 s, and a 410 makes Ghost 5 delete the webhook: never answered so.
+Ghost makes one attempt within 2 s; Ghost 5 deletes a webhook that is answered 410.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ _TAKEN_AWAY = (".unpublished", ".deleted")
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """`X-Ghost-Signature: sha256=hex, t=ms`, over the body and the time without a separator."""
+    """Verify `X-Ghost-Signature: sha256=hex, t=ms`, over the body and the time without a separator.
+    Raises UnauthorizedError, or RefusedError `stale`.
+    """
     said = signatures.pairs(signatures.header(hook.headers, "x-ghost-signature"))
     if "t" not in said:
-        # Before 5.87 the time was not signed, and then it could be replayed for ever.
+        # Before 5.87 the time was not signed, so a delivery could be replayed at any time.
         raise UnauthorizedError("timestamp-malformed")
     moment = signatures.moment(said["t"])
     digest = signatures.hexed(said.get("sha256", ""))
@@ -68,7 +70,7 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A post, page or tag as it is now; `site.changed` says nothing of what changed."""
+    """Yield the change of a post, page or tag; `site.changed` names none: yield a resync."""
     said = document(hook.body)
     event = text(said, "event")
     for kind in ("post", "page", "tag"):
@@ -107,14 +109,16 @@ def _changed(
 
 
 def _is_public(now: Fields) -> bool:
-    """Drafts and scheduled posts have a preview address, what was only sent by mail another."""
+    """Return True if the post is published at a public URL: drafts and scheduled posts have a
+    preview address, posts sent only by mail another.
+    """
     path = _path(text(now, "url"))
     hidden = path.startswith(("/p/", "/email/")) or path == "/404/"
     return text(now, "status") == "published" and bool(path) and not hidden
 
 
 def _path(url: str) -> str:
-    """The path of a URL, empty for what is none."""
+    """Return the path of a URL, empty if it is none."""
     try:
         return urlsplit(url).path
     except ValueError:
@@ -122,7 +126,9 @@ def _path(url: str) -> str:
 
 
 def _tag(number: str | int, event: str, now: Fields, config: AdapterContext) -> Iterable[Outcome]:
-    """Only by a permalink: 5 sends a stale address, and neither tells when a tag gets empty."""
+    """Yield a tag, only with a permalink: Ghost 5 sends a stale address, and neither version
+    reports that a tag became empty.
+    """
     if not now or event.endswith(_TAKEN_AWAY):
         yield config.gone("tag", number)
     elif config.connection.template("tag") is None:

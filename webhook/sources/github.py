@@ -1,4 +1,4 @@
-"""GitHub: pushes to the repository whose files are the pages (WEBHOOKS 2)."""
+"""Adapter for GitHub: pushes to the repository whose files are the pages (WEBHOOKS 2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from webhook.sources.payload_fields import Fields, date, document, items, text, 
 NAME = "github"
 MEDIA_TYPES = JSON
 MOST_COMMITS = 2_048
-"""A push lists no more of them."""
+"""Largest number of commits that a push lists."""
 
 GUIDE = Guide(
     title="GitHub (a site made of files)",
@@ -58,7 +58,7 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`X-Hub-Signature-256: sha256=hex` over the body."""
+    """Verify `X-Hub-Signature-256: sha256=hex` over the body. Raises UnauthorizedError."""
     how, _, digest = signatures.header(hook.headers, "x-hub-signature-256").partition("=")
     given = signatures.hexed(digest) if how == "sha256" else None
     signatures.signed(given, hook.body, keys.secrets, "sha256")
@@ -66,7 +66,7 @@ def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """What a push made of each file; who committed it is not read."""
+    """Yield the change of each file in a push; committers are not read."""
     event = hook.headers.get("x-github-event", "")
     if event != "push":
         yield IgnoredDelivery(f"{event[:64] or 'no event'}: not a push")
@@ -90,7 +90,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
 
 
 def _last(commits: list[Fields]) -> dict[str, Fields | None]:
-    """The last commit that changed each file, None where that removed it."""
+    """Return the last commit that changed each file, None if that commit removed it."""
     found: dict[str, Fields | None] = {}
     for commit in commits:
         for path in [*texts(commit.get("added")), *texts(commit.get("modified"))]:

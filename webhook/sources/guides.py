@@ -1,4 +1,4 @@
-"""Guides: how an administrator connects a CMS, and how each claim of that is known."""
+"""Guides: instructions for connecting a CMS, with the evidence for each claim in them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 RUN = "run: make test-cms"
-"""How a claim is known that a real sender has shown."""
+"""Evidence of a claim that a real sender has shown."""
 RUN_ALWAYS = "run: make test"
-"""The same, with every run of the tests."""
+"""Evidence of a claim that every run of the tests shows."""
 
 
 def checked(*packages: str) -> str:
-    """Return how a claim is known that packages of the vendor on npm hold, each with its version.
+    """Return the evidence of a claim checked against the vendor's npm packages, each with its
+    version.
 
-    tests/system/cms has the check.
+    The check is in tests/system/cms.
     """
     return f"checked against npm {', '.join(packages)}: make test-cms"
 
 
 def documented(*pages: str) -> str:
-    """Return how a claim is known that nobody here has seen: by pages of the vendor."""
+    """Return the evidence of a claim that rests on pages of the vendor alone."""
     return f"from documentation, not run: {' '.join(pages)}"
 
 
 class Guide(NamedTuple):
-    """How an administrator connects this CMS.
+    """Instructions for connecting one CMS.
 
-    `{address}`, the `{origin}` and `{site}` that are parts of it, and `{secret}` are filled in.
-    `place` is where the sender has its secret, in the words of its interface. `config` is what goes
-    into sitemapd.toml besides the secret, which the administrator has `chosen`, or gets from the
-    vendor. `evidence` tells of each claim how it is known: RUN, `checked` or `documented`.
+    `{address}`, its parts `{origin}` and `{site}`, and `{secret}` are filled in. `place` is where
+    the sender keeps its secret, in the words of its interface. `config` is added to sitemapd.toml
+    besides the secret; `chosen` is True if the administrator chooses the secret, False if the
+    vendor issues it. `evidence` maps each claim to RUN, RUN_ALWAYS, `checked` or `documented`.
     """
 
     title: str
@@ -45,10 +46,10 @@ class Guide(NamedTuple):
 
     @property
     def unproven(self) -> str:
-        """What is wrong where a delivery is not let in, in the words of the sender."""
+        """The detail of a refused authentication, in the words of the sender's interface."""
         return f"{self.place} is not a secret of this site"
 
 
 def literal(text: str) -> str:
-    """`text` as it is to stand in the steps of a Guide, whose braces are filled in."""
+    """Escape the braces of `text` for the steps of a Guide, which are a format string."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -1,5 +1,5 @@
 """The native format: one event, a JSON array of events, or one event per line (DESIGN 6); and
-CloudEvents whose data these are.
+CloudEvents whose data are such events.
 
 Pure: bytes in; events, RefusedError or InvalidError out.
 """
@@ -21,10 +21,10 @@ MEDIA_TYPES = request_body.JSON | request_body.NDJSON
 
 
 def events(content: bytes, media_type: str, rules: EventRules) -> tuple[list[Event], list[Fault]]:
-    """The events of one request, all of them valid, and what their sender should know.
+    """Return the events of one request, all of them valid, and warnings for their sender.
 
-    InvalidError names the faults of every item, up to MAX_FAULTS (RELIABILITY T10); RefusedError
-    where the body is no strict JSON or holds too many items. Warnings are up to MAX_FAULTS too.
+    Raises InvalidError with the faults of every item, up to MAX_FAULTS (RELIABILITY T10), and
+    RefusedError if the body is no strict JSON or holds too many items. At most MAX_FAULTS warnings.
     """
     items = (
         strict_json.lines(content)
@@ -37,9 +37,10 @@ def events(content: bytes, media_type: str, rules: EventRules) -> tuple[list[Eve
 def clouds(
     hook: Delivery, rules: EventRules, now_ms: int
 ) -> tuple[list[Event], list[Fault], str | None]:
-    """The same for CloudEvents, and what makes a single one unique.
+    """Return the events and warnings of CloudEvents, and the source and id of a single one.
 
-    Their ids are unique within their source; their time is the version of what has none.
+    Their ids are unique within their source; their time is the version of an event that has none,
+    capped at `now_ms` (ms since 1970). Raises InvalidError, RefusedError.
     """
     found = cloudevents.read(hook)
     changes = cloudevents.changes(found)

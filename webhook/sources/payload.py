@@ -1,8 +1,8 @@
-"""Payload 3, by hooks of some 40 lines that go into its collections (WEBHOOKS 1.9).
+"""Adapter for Payload 3, with hooks of some 40 lines for its collections (WEBHOOKS 1.9).
 
-What a hook is given is no state of the page: a draft saved over a published page and a page that is
-unpublished look alike, and a language that was not edited is not there. So the hook reads the
-document again once the transaction is over, in all languages, as a visitor would have it.
+The arguments of a hook do not show the state of the page: a draft saved over a published page and
+an unpublished page look alike, and languages that were not edited are missing. So the hook reads
+the document again after the transaction, in all languages, as a visitor would see it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ GUIDE = Guide(
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A document as it is for visitors, language by language; what is deleted goes in all."""
+    """Yield a document as visitors see it, in each language; or its deletes in all of them."""
     said = document(hook.body)
     operation, doc = text(said, "operation"), mapping(said.get("doc"))
     kind, number = text(said, "collection"), ident(doc, "id")
@@ -113,7 +113,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
         )
         return
     for code in known or ("",):
-        # Where one language is configured at most, a document is one page.
+        # With at most one language configured, a document is one page.
         locale = code if len(known) > 1 else ""
         here = _in(doc, code, known)
         if operation == "delete" or text(here, "_status") not in {"", "published"}:
@@ -130,7 +130,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
 
 
 def _in(doc: Fields, locale: str, known: Sequence[str]) -> Fields:
-    """`doc` in one language: a localized field holds all that it has, by their codes."""
+    """Return `doc` in one language: a localized field holds all its languages by their codes."""
     return {
         name: value.get(locale) if isinstance(value, Mapping) and {*value} <= {*known} else value
         for name, value in doc.items()

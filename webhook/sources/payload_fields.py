@@ -1,4 +1,6 @@
-"""Reading what others send: any value in, a value of the wanted form or nothing out. Pure."""
+"""Read fields of vendors' payloads: any value in, a value of the wanted type or an empty one out.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +18,35 @@ EMPTY: Fields = {}
 
 
 def document(content: bytes) -> Fields:
-    """The object of a JSON body, empty where it is another value; RefusedError if not strict."""
+    """Return the object of a JSON body, empty if it is another value. Raises RefusedError if not
+    strict.
+    """
     return mapping(strict_json.foreign(content))
 
 
 def mapping(value: object) -> Fields:
-    """An object, empty for anything else."""
+    """Return an object, empty for anything else."""
     return value if isinstance(value, dict) else EMPTY
 
 
 def items(value: object) -> list[Fields]:
-    """The objects of an array, none for anything else."""
+    """Return the objects of an array, none for anything else."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def texts(value: object) -> list[str]:
-    """The texts of an array, none for anything else."""
+    """Return the texts of an array, none for anything else."""
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def text(fields: object, path: str) -> str:
-    """The text at a dotted path, empty where there is none."""
+    """Return the text at a dotted path, empty if there is none."""
     found = lookup(fields, path)
     return found if isinstance(found, str) else ""
 
 
 def ident(fields: object, path: str) -> str | int | None:
-    """The id at a dotted path: a text that is not empty, or an integer."""
+    """Return the id at a dotted path: a text that is not empty, or an integer; else None."""
     found = lookup(fields, path)
     if isinstance(found, str):
         return found or None
@@ -50,9 +54,9 @@ def ident(fields: object, path: str) -> str | int | None:
 
 
 def date(fields: object, path: str) -> str | None:
-    """The W3C date or time at a dotted path, in the form in which it is published.
+    """Return the W3C date or time at a dotted path, in the form in which it is published.
 
-    None where there is none; a time without a zone is UTC, as WordPress and Drupal write it.
+    None if there is none; a time without a zone is UTC, as WordPress and Drupal write it.
     """
     given = text(fields, path).replace(" ", "T", 1)
     for form in (given, given + "Z"):
@@ -64,7 +68,7 @@ def date(fields: object, path: str) -> str | None:
 
 
 def moment(fields: object, path: str) -> int | None:
-    """The same in milliseconds since 1970."""
+    """Return the time at a dotted path in milliseconds since 1970, None if there is none."""
     try:
         return w3c_dates.epoch_ms(text(fields, path))
     except DateError:
@@ -72,5 +76,5 @@ def moment(fields: object, path: str) -> int | None:
 
 
 def images(addresses: list[str]) -> list[dict[str, str]]:
-    """The images of a page, as an event takes them."""
+    """Return the images of a page in the form of an event, at most 100."""
     return [{"loc": loc} for loc in dict.fromkeys(addresses) if loc.startswith("http")][:100]

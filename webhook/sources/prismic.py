@@ -1,4 +1,4 @@
-"""Prismic: says that documents changed, but neither how nor what they are called."""
+"""Adapter for Prismic, which reports that documents changed, but not how or at which address."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`secret` in the body."""
+    """Verify `secret` in the body. Raises UnauthorizedError."""
     try:
         given = text(document(hook.body), "secret")
     except RefusedError:
@@ -56,7 +56,7 @@ def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
 
 
 def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
-    """Every update asks for a comparison: a document may have come, changed or gone."""
+    """Yield a resync for every update: a document may have been added, changed or removed."""
     kind = text(document(hook.body), "type")
     if kind == "api-update":
         yield ResyncAsked("", "Prismic names documents, not their addresses or what became of them")

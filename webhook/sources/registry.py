@@ -1,5 +1,5 @@
-"""Every adapter. A new one is a module beside this one, a line here, and its name in
-shared/config/cms_connections.py, which the configuration is checked against.
+"""Registry of all adapters. To add one, add a module beside this one, a line here, and its name to
+shared/config/cms_connections.py, against which the configuration is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sanity: whatever the projection of its webhook says, and the operation in a header."""
+"""Adapter for Sanity: a body shaped by the webhook's projection, and the operation in a header."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """`sanity-webhook-signature: t=ms,v1=base64url`, over the time, a full stop and the body."""
+    """Verify `sanity-webhook-signature: t=ms,v1=base64url`, over time, full stop and body."""
     said = signatures.pairs(signatures.header(hook.headers, "sanity-webhook-signature"))
     moment = signatures.moment(said.get("t", ""))
     content = said["t"].encode() + b"." + hook.body
@@ -68,7 +68,7 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A document that is there, or is not any more: unpublishing deletes it."""
+    """Yield the document, or its delete: unpublishing deletes it."""
     said = document(hook.body)
     operation = hook.headers.get("sanity-operation") or text(said, "operation")
     number = ident(said, "_id") or hook.headers.get("sanity-document-id")
@@ -80,7 +80,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     elif str(number).startswith(("drafts.", "versions.")):
         yield IgnoredDelivery("a draft")
     elif operation == "delete":
-        # Ids are unique in a data set, and what was deleted may have no language any more.
+        # Ids are unique in a data set, and a deleted document may lack its language.
         yield config.gone(kind, number, owner=("document", ""))
     else:
         members = {

@@ -1,4 +1,4 @@
-"""Shopify: products and collections by their handles (WEBHOOKS 2)."""
+"""Adapter for Shopify: products and collections by their handles (WEBHOOKS 2)."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ _KINDS = {"products": "product", "collections": "collection"}
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`X-Shopify-Hmac-Sha256`: base64 over the body.
+    """Verify `X-Shopify-Hmac-Sha256`: base64 of HMAC-SHA256 over the body. Raises
+    UnauthorizedError.
 
-    The time it was triggered is not signed, but lets a repeated delivery lose against a later one;
-    believed to be no later than now, it gives nobody more than the body does.
+    The trigger time is not signed, but lets a repeated delivery lose against a later one; capped at
+    the present, it gives an attacker no more than the body does.
     """
     given = signatures.based(signatures.header(hook.headers, "x-shopify-hmac-sha256"))
     signatures.signed(given, hook.body, keys.secrets, "sha256")
@@ -65,12 +66,12 @@ def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A product or collection that is in the online shop, or is not."""
+    """Yield a product or collection that is in the online shop, or its delete."""
     topic = hook.headers.get("x-shopify-topic", "")
     family, _, action = topic.partition("/")
     kind = _KINDS.get(family)
     if kind is None or action not in {"create", "update", "delete"}:
-        # Orders and customers are not even read.
+        # Orders and customers are not read.
         yield IgnoredDelivery(f"{topic[:64] or 'no topic'}: not about a product or a collection")
         return
     said = document(hook.body)

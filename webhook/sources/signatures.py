@@ -1,6 +1,6 @@
-"""How vendors sign: digests of what they send, tokens, passwords. Pure, and in constant time.
+"""Signature schemes of vendors: digests, tokens, passwords. Pure, compared in constant time.
 
-Whatever cannot be read is a signature that is wrong, never another error (RELIABILITY T1, T5).
+An unreadable signature counts as a wrong one and raises no other error (RELIABILITY T1, T5).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BASIC = re.compile(r"basic +([A-Za-z0-9+/=]+) *", re.IGNORECASE)
 
 
 def signed(given: bytes | None, content: bytes, secrets: Sequence[bytes], how: str) -> None:
-    """UnauthorizedError unless `given` is the digest of `content` by one of the secrets."""
+    """Raise UnauthorizedError unless `given` is the digest of `content` by one of the secrets."""
     if given is None:
         raise UnauthorizedError("signature-malformed")
     if not any_equal([given], [hmac.digest(secret, content, how) for secret in secrets]):
@@ -28,7 +28,7 @@ def signed(given: bytes | None, content: bytes, secrets: Sequence[bytes], how: s
 
 
 def hexed(text: str) -> bytes | None:
-    """The bytes of a text of hex digits."""
+    """Return the bytes of a text of hex digits, None if it is none."""
     try:
         return bytes.fromhex(text) if text and not set(text) & set(" \t") else None
     except ValueError:
@@ -36,7 +36,7 @@ def hexed(text: str) -> bytes | None:
 
 
 def based(text: str) -> bytes | None:
-    """The bytes of base64, of either alphabet, padded or not."""
+    """Return the bytes of base64, of either alphabet, padded or not; None if it is none."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True) if plain else None
@@ -45,21 +45,21 @@ def based(text: str) -> bytes | None:
 
 
 def header(headers: Mapping[str, str], name: str) -> str:
-    """A header that must be there; UnauthorizedError where it is not."""
+    """Return a required header. Raises UnauthorizedError if it is missing."""
     if not headers.get(name):
         raise UnauthorizedError("credentials-missing")
     return headers[name]
 
 
 def moment(text: str) -> int:
-    """A signed time in milliseconds; UnauthorizedError for anything else."""
+    """Return a signed time in ms since 1970. Raises UnauthorizedError for anything else."""
     if not _MOMENT.fullmatch(text):
         raise UnauthorizedError("timestamp-malformed")
     return int(text)
 
 
 def pairs(text: str) -> dict[str, str]:
-    """The members of `a=1, b=2`; the first of equal names."""
+    """Return the members of `a=1, b=2`; of equal names the first."""
     found: dict[str, str] = {}
     for part in text.split(",", 16)[:16]:
         name, _, value = part.strip(" \t").partition("=")
@@ -68,7 +68,7 @@ def pairs(text: str) -> dict[str, str]:
 
 
 def token(headers: Mapping[str, str], secrets: Sequence[bytes]) -> None:
-    """UnauthorizedError unless one of the secrets comes as a Bearer token."""
+    """Raise UnauthorizedError unless one of the secrets is the Bearer token."""
     given = _BEARER.fullmatch(header(headers, "authorization"))
     if given is None:
         raise UnauthorizedError("token-malformed")
@@ -77,7 +77,9 @@ def token(headers: Mapping[str, str], secrets: Sequence[bytes]) -> None:
 
 
 def password(headers: Mapping[str, str], secrets: Sequence[bytes]) -> None:
-    """UnauthorizedError unless one of the secrets, `user:password`, comes as HTTP basic."""
+    """Raise UnauthorizedError unless one of the secrets, `user:password`, is sent as HTTP basic
+    auth.
+    """
     given = _BASIC.fullmatch(header(headers, "authorization"))
     raw = based(given[1]) if given else None
     if raw is None:

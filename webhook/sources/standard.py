@@ -1,6 +1,7 @@
-"""Senders of ours: events as the native interface takes them, signed by Standard Webhooks. Pure.
+"""Events of sitemapd's own clients, in the native format, signed by Standard Webhooks. Pure.
 
-A small client in the CMS knows what is public and where; nothing has to be guessed here.
+A small client in the CMS knows which pages are public and at which URL; this module guesses
+nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _PREVIEW = re.compile(r"[?&](?:p|page_id|preview|preview_id)=|__trashed(?:/|-|$)
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """By the connection's own secrets, the site's, or one of its tokens.
+    """Verify by the connection's own secrets, the site's secrets, or one of its tokens.
 
-    The signed time is that of the attempt, which is no version of anything.
+    The signed time is that of the attempt, so it is not used as a version. Raises
+    UnauthorizedError, RefusedError `stale` or `malformed`.
     """
     own = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
     known = Credentials([*own, *keys.site.keys], keys.site.tokens)
@@ -37,7 +39,9 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
 
 
 def changes(hook: Delivery) -> Iterable[Outcome]:
-    """Its events, with previews and trashed addresses turned into deletes by id."""
+    """Yield the events of a delivery; previews and trashed addresses become deletes by id. Raises
+    RefusedError if the body is no strict JSON.
+    """
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
     for item in (
         strict_json.lines(hook.body)
@@ -51,7 +55,7 @@ def changes(hook: Delivery) -> Iterable[Outcome]:
 
 
 def guarded(change: PageChange) -> Outcome:
-    """A change of a page that may be listed; a delete by id of one that may not."""
+    """Return a change of a public page as it is, of a preview or trashed address a delete by id."""
     item, loc = change.item, change.item.get("loc")
     if item.get("type") != "upsert" or not isinstance(loc, str) or not _PREVIEW.search(loc):
         return change

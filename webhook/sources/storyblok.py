@@ -1,4 +1,4 @@
-"""Storyblok: stories by their full slugs (WEBHOOKS 2)."""
+"""Adapter for Storyblok: stories by their full slugs (WEBHOOKS 2)."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`webhook-signature`: hex of HMAC-SHA1 over the body; it is all that Storyblok has."""
+    """Verify `webhook-signature`: hex of HMAC-SHA1 over the body, Storyblok's only scheme."""
     given = signatures.hexed(signatures.header(hook.headers, "webhook-signature"))
     signatures.signed(given, hook.body, keys.secrets, "sha1")
     return Proof()
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A story that was published or went; the text that names its editor is not read."""
+    """Yield a published or removed story; the text that names its editor is not read."""
     said = document(hook.body)
     action = text(said, "action").removeprefix("story.")
     number = ident(said, "story_id")

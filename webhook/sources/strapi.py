@@ -1,7 +1,7 @@
-"""Strapi 5 (WEBHOOKS 1.6): what counts is the event, for the dates in it lie.
+"""Adapter for Strapi 5 (WEBHOOKS 1.6): judged by the event name, since the dates are unreliable.
 
-Rows change with every publication, so a page is its document and language. A published page gets
-`update` with `publishedAt: null` when its draft is edited, and stays as it is.
+Row ids change with every publication, so a page is identified by document and language. A published
+page gets `update` with `publishedAt: null` when its draft is edited, and remains published.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """A header that the administrator sets: Strapi signs nothing.
+    """Verify a header that the administrator sets: Strapi signs nothing. Raises UnauthorizedError.
 
     It sends five deliveries at a time, which overtake each other; `createdAt` is when each was
-    begun. A clock that is further off than that of a sender who signs says nothing.
+    begun. It is used only within TOLERANCE_S of `now` (seconds since 1970), as the time of a signed
+    delivery.
     """
     signatures.token(hook.headers, keys.secrets)
     begun = moment(document(hook.body), "createdAt")
@@ -66,7 +67,7 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """`publish`, `unpublish` and `delete`; of types without drafts `create` and `update`."""
+    """Yield `publish`, `unpublish` and `delete`; of types without drafts `create` and `update`."""
     said = document(hook.body)
     event, entry = text(said, "event"), mapping(said.get("entry"))
     kind, locale = text(said, "model"), text(entry, "locale")
@@ -83,7 +84,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
         }
         yield from config.page(SentPage(kind, number, entry, locale, members=members))
     elif event in {"entry.unpublish", "entry.delete"}:
-        # The draft's row tells where the page never was.
+        # A draft's row names an address at which the page never was.
         fields = entry if public else None
         yield config.gone(kind, number, (kind, locale), fields=fields)
     else:

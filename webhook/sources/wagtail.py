@@ -1,7 +1,7 @@
-"""Wagtail, by a small signal client that goes into the project (WEBHOOKS 1.8).
+"""Adapter for Wagtail, with a small signal client for the project (WEBHOOKS 1.8).
 
-It alone knows which pages are public and where: `page_published` fires for what is only scheduled,
-and a page that moves takes its descendants along without a signal.
+Only the client knows which pages are public and at which URL: `page_published` is sent for
+scheduled pages as well, and a page that moves takes its descendants along without a signal.
 """
 
 from __future__ import annotations
@@ -92,5 +92,5 @@ GUIDE = Guide(
 
 
 def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
-    """The client's events."""
+    """Yield the client's events."""
     return standard.changes(hook)

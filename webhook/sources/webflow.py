@@ -1,4 +1,4 @@
-"""Webflow: items of collections, by their slugs (WEBHOOKS 2)."""
+"""Adapter for Webflow: items of collections, by their slugs (WEBHOOKS 2)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ GUIDE = Guide(
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
-    """`x-webflow-signature`: hex of HMAC-SHA256 over the time in ms, a colon and the body."""
+    """Verify `x-webflow-signature`: hex of HMAC-SHA256 over the time in ms, a colon, the body."""
     moment = signatures.moment(signatures.header(hook.headers, "x-webflow-timestamp"))
     given = signatures.hexed(signatures.header(hook.headers, "x-webflow-signature"))
     content = hook.headers["x-webflow-timestamp"].encode() + b":" + hook.body
@@ -61,7 +61,7 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """Items that were published or went; what is only created or changed is a draft."""
+    """Yield published and removed items; created or changed items are drafts."""
     said = document(hook.body)
     event, payload = text(said, "triggerType"), mapping(said.get("payload"))
     if event == "site_publish":

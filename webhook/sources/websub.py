@@ -1,7 +1,7 @@
-"""WebSub: a hub sends what changed in a feed that was subscribed to (WEBHOOKS 4).
+"""Adapter for WebSub: a hub sends the changed entries of a subscribed feed (WEBHOOKS 4).
 
-https://www.w3.org/TR/websub/, 7 and 8. Which feed it is about, and what it is signed with, follows
-from the address that is called (shared/config/notify/hubs.py).
+https://www.w3.org/TR/websub/, 7 and 8. The address called determines the feed and its signing key
+(shared/config/notify/hubs.py).
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ UNPROVEN = "not signed by a hub that was asked"
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`X-Hub-Signature: method=hex` over the body, with the hub.secret of the address called."""
+    """Verify `X-Hub-Signature: method=hex` over the body, with the hub.secret of the address
+    called. Raises UnauthorizedError.
+    """
     how, _, digest = signatures.header(hook.headers, "x-hub-signature").partition("=")
     if how not in hubs.METHODS:
         raise UnauthorizedError("signature-malformed")
@@ -69,7 +71,7 @@ def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """The entries as they are now; a feed that cannot be read still says that something changed."""
+    """Yield the present entries; a feed that cannot be parsed asks for a resync."""
     known = config.connection
     topic = hubs.topic_of(hubs.called(hook.query), known.secrets(), known.topics) or ""
     try:
@@ -102,14 +104,14 @@ def _page(topic: str, item: ParsedItem, ident: str, config: AdapterContext) -> O
 
 
 def _gone(topic: str, item: ParsedItem) -> Outcome:
-    """A tombstone (RFC 6721): the id of the entry that was deleted, and when."""
+    """Return the delete for a tombstone (RFC 6721): the id of the deleted entry, and when."""
     if not item.ident:
         return IgnoredDelivery("a deleted entry without its id")
     return PageChange({"type": "delete", "id": item.ident}, topic, moment=_moment(item.updated))
 
 
 def _shared_idents(items: list[ParsedItem]) -> set[str]:
-    """Ids that one delivery gives to several pages: by such an id each would seem to have moved."""
+    """Return ids that one delivery gives to several pages: these would all seem to have moved."""
     links: dict[str, str] = {}
     return {
         item.ident

@@ -1,4 +1,4 @@
-"""WooCommerce: products with their permalinks, built when they are delivered (WEBHOOKS 1.2)."""
+"""Adapter for WooCommerce: products with their permalinks, built on delivery (WEBHOOKS 1.2)."""
 
 from __future__ import annotations
 
@@ -53,24 +53,23 @@ _TOPICS = frozenset({"created", "updated", "restored", "deleted"})
 
 
 def is_ping(hook: Delivery) -> bool:
-    """The unsigned greeting it sends when a webhook is saved, and wants a 200 for.
-
-    It says nothing and changes nothing, so anybody may send it, to any site.
+    """Return True for the unsigned ping on saving a webhook, which needs a 200. It changes nothing,
+    so any client may send it, to any site.
     """
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind == _FORM and _PING.fullmatch(hook.body) is not None
 
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
-    """`X-WC-Webhook-Signature`: base64 of HMAC-SHA256 over the body."""
+    """Verify `X-WC-Webhook-Signature`: base64 of HMAC-SHA256 over the body."""
     given = signatures.based(signatures.header(hook.headers, "x-wc-webhook-signature"))
     signatures.signed(given, hook.body, keys.secrets, "sha256")
-    # The same for all that one webhook delivers within a second: told apart by their bodies.
+    # The same for all deliveries of one webhook within a second: their bodies distinguish them.
     return Proof(hook.headers.get("x-wc-webhook-delivery-id"))
 
 
 def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
-    """A product that is public, or is not; orders and customers are not even read."""
+    """Yield a product that is public, or its delete; orders and customers are not read."""
     topic = hook.headers.get("x-wc-webhook-topic", "")
     family, _, action = topic.partition(".")
     if family != "product" or action not in _TOPICS:

@@ -1,4 +1,4 @@
-"""WordPress, by the plugin of this project: it sends one request for each save (WEBHOOKS 1.1)."""
+"""Adapter for the WordPress plugin of this project: one request for each save (WEBHOOKS 1.1)."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ GUIDE = Guide(
 
 
 def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:
-    """The plugin's events, with addresses that are never public left out."""
+    """Yield the plugin's events; addresses that are never public become deletes by id."""
     return standard.changes(hook)

@@ -1,6 +1,6 @@
-"""The road of a CMS's delivery: the same gates as for events, and then an adapter's understanding.
+"""Take deliveries of CMSes: the checks of event_view, then translation by the CMS's adapter.
 
-Answered 200 with a small JSON body: some senders take nothing else for a success. Never 3xx, which
+Answers 200 with a small JSON body: some senders accept nothing else as success. Never 3xx, which
 turns a POST into a GET, and never 410, for which Ghost 5 deletes the webhook (WEBHOOKS 5.1).
 """
 
@@ -34,7 +34,7 @@ from webhook.wakeups import Wakeups
 
 
 class CmsHookView:
-    """`POST /v1/sites/{site}/hooks/{source}`."""
+    """View of `POST /v1/sites/{site}/hooks/{source}`."""
 
     def __init__(
         self,
@@ -52,7 +52,9 @@ class CmsHookView:
         self._body_limit, self._inbox_limit = body_limit, inbox_limit
 
     def post(self, site: str, source: str) -> Response:
-        """Take one delivery of the CMS `source`."""
+        """Accept one delivery of the CMS `source`. Raises RefusedError (UnauthorizedError for its
+        authentication), InvalidError, StoreError.
+        """
         adapter = REGISTRY.get(source)
         if adapter is None:
             raise RefusedError("not-found", f"there are: {', '.join(sorted(REGISTRY))}")
@@ -70,7 +72,8 @@ class CmsHookView:
         except UnauthorizedError as error:
             if adapter.NAME != websub.NAME:
                 raise UnauthorizedError(error.reason, _unproven(adapter)) from None
-            # A hub is told nothing of what we make of its signature (WebSub, 8), nor anybody else.
+            # The response tells neither a hub nor any other client that the signature is wrong
+            # (WebSub, 8).
             note(code=error.code, reason=error.reason)
             return answer({"accepted": 0, "ignored": websub.UNPROVEN})
 
@@ -108,7 +111,9 @@ class CmsHookView:
         return response
 
     def _record(self, tenant: Tenant, source: str, taken: BuiltEvents) -> None:
-        """Tell the administrator; a store that is down only loses what nobody acts on."""
+        """Record ignored parts for the administrator; if the store is down, only this record is
+        lost.
+        """
         reasons = list(dict.fromkeys(taken.ignored))
         said = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
         if taken.resyncs:
@@ -135,7 +140,7 @@ def _unproven(adapter: Adapter) -> str:
 
 
 def _connection(tenant: Tenant | None, source: str) -> Connection | None:
-    """How `source` is connected to the site; those with the site's own secrets always are."""
+    """Return the connection of `source` to the site; sources in STANDARD need no configuration."""
     if tenant is None:
         return None
     found = tenant.site.sources.get(source)
@@ -143,17 +148,18 @@ def _connection(tenant: Tenant | None, source: str) -> Connection | None:
 
 
 def _keys(connection: Connection | None, credentials: Credentials) -> SenderSecrets:
-    """What the sender must know; what nobody knows for a site or source that is not there."""
+    """Return the secrets that the sender must prove; random ones for an unknown site or source."""
     if connection is None:
         return SenderSecrets(STRANGER.keys, STRANGER)
     return SenderSecrets(connection.secrets() or STRANGER.keys, credentials)
 
 
 def _delivery(source: str, proved: Proof, digest: str) -> str | None:
-    """What this delivery is known by: the vendor's id and the body, for ids are not all unique.
+    """Return the id under which this delivery is remembered: of the vendor's id and the body, since
+    not all vendors' ids are unique.
 
-    No id, no memory: equal bodies may mean that something changed back (WEBHOOKS 5.8). The full
-    stop keeps these ids apart from those of the native interface.
+    None without a vendor's id: equal bodies may mean that a page changed back (WEBHOOKS 5.8). The
+    full stop keeps these ids apart from those of the native interface.
     """
     if not proved.delivery:
         return None

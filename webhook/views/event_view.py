@@ -1,8 +1,7 @@
-"""The road of an event: is it announced right, from whom, is it right, is it stored, then 202.
+"""Accept events: validate, authenticate, parse, store, answer 202.
 
-Method, form, length, signature, time, JSON, schema, URL rules, rate, inbox: in this order, and a
-refusal at any step leaves nothing behind (RELIABILITY 2). Past this module nothing knows of
-requests.
+The order is: method, media type, length, signature, time, JSON, schema, URL rules, rate, inbox. A
+refusal at any step leaves no state (RELIABILITY 2). No later module knows of requests.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from webhook.wakeups import Wakeups
 
 
 class EventView:
-    """`POST /v1/sites/{site}/events`."""
+    """View of `POST /v1/sites/{site}/events`."""
 
     def __init__(
         self, tenants: Tenants, gate: Gate, waker: Wakeups, *, body_limit: int, inbox_limit: int
@@ -35,7 +34,9 @@ class EventView:
         self._body_limit, self._inbox_limit = body_limit, inbox_limit
 
     def post(self, site: str) -> Response:
-        """Take the events of one request, all or none."""
+        """Accept the events of one request, all or none. Raises RefusedError (UnauthorizedError for
+        its authentication), InvalidError, StoreError.
+        """
         given = headers()
         media_type = request_body.media_type(given, native.MEDIA_TYPES | cloudevents.CLOUD_TYPES)
         body = request_body.read(request.environ["wsgi.input"], given, self._body_limit)
@@ -50,7 +51,7 @@ class EventView:
         if cloudevents.carries(given):
             hook = Delivery("POST", request.path, given, body)
             events, warnings, own = native.clouds(hook, tenant.rules, int(now * 1000))
-            # The full stop keeps these apart from ids of deliveries, which have none.
+            # The full stop keeps these ids apart from delivery ids, which have none.
             delivery = delivery or (own and f"{cloudevents.NAME}.{digest_of(own.encode())}")
         else:
             events, warnings = native.events(body, media_type, tenant.rules)
@@ -66,13 +67,13 @@ class EventView:
             )
         response = _answer(accepted, warnings)
         if accepted.slept:
-            # Once the server has the answer: a thread that wakes before takes time from it.
+            # Sent after the response: a wake-up thread that runs earlier delays it.
             response.call_on_close(partial(self._waker.wake, tenant.name))
         return response
 
 
 def digest_of(content: bytes) -> str:
-    """What a body is remembered by."""
+    """Return the digest under which a body is remembered."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

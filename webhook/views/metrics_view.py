@@ -1,4 +1,4 @@
-"""`/metrics`: the declared metrics for Prometheus, as much of them as the asker may see."""
+"""`/metrics`: the declared metrics for Prometheus, limited to those the token gives access to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
 class MetricsView:
-    """`GET /metrics`. The token for metrics shows everything, a site's token that site."""
+    """View of `GET /metrics`. The metrics token shows everything, a site's token that site."""
 
     def __init__(self, settings: Settings, gate: Gate, client: redis.Redis) -> None:
         self._gate, self._client = gate, client
@@ -46,7 +46,9 @@ class MetricsView:
         }
 
     def get(self) -> Response:
-        """All that the Bearer token of this request may see; UnauthorizedError without one."""
+        """Return all metrics that the Bearer token may see. Raises UnauthorizedError without a
+        valid one.
+        """
         given = auth.bearer(headers())
         sites = [name for name, tokens in self._tokens.items() if auth.any_equal([given], tokens)]
         everything = bool(self._token) and auth.any_equal([given], [self._token])
@@ -79,8 +81,8 @@ class _Given(Registry):
 
 
 def _families(samples: list[MetricSample], *, everything: bool) -> list[Metric]:
-    """The samples by metric, in the order of the table; one without samples is named all the same,
-    unless it belongs to no site and only sites are shown.
+    """Return the samples by metric, in the order of METRICS. A metric without samples is declared
+    all the same, unless it belongs to no site and only sites are shown.
     """
     families = {metric.name: _family(metric) for metric in METRICS}
     shown = {sample.metric.name for sample in samples}

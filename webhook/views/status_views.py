@@ -1,4 +1,4 @@
-"""What the webhook tells: counts of a site, where a page is, whether it is alive and ready."""
+"""Read-only views: status of a site, state of a page, OpenAPI document, health and readiness."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ from webhook.tenants import Gate, Tenant, Tenants
 
 
 class StatusViews:
-    """The addresses that only read."""
+    """Views that only read."""
 
     def __init__(self, tenants: Tenants, gate: Gate, client: redis.Redis) -> None:
         self._tenants, self._gate, self._client = tenants, gate, client
         self._openapi = document()
 
     def site(self, site: str) -> Response:
-        """How one site is doing: counts, what waits, what was published when."""
+        """Return the status of a site: counts, waiting events, time of the last publish. Raises
+        UnauthorizedError, StoreError.
+        """
         tenant = self._reader(site)
         with self._gate.passing():
             return answer(tenant.inspector.status())
 
     def entries(self, site: str) -> Response:
-        """Where the page `loc` is listed and since when, or why it is not."""
+        """Return the file that lists the page `loc` and since when, or why it is not listed. Raises
+        UnauthorizedError, InvalidError for an unusable `loc`, StoreError.
+        """
         tenant = self._reader(site)
         try:
             with self._gate.passing():
@@ -41,18 +45,19 @@ class StatusViews:
             raise InvalidError(Fault("loc", f"PROTOCOL {error.rule}", error.detail)) from None
 
     def openapi(self) -> Response:
-        """The description of this interface."""
+        """Return the OpenAPI description of this interface."""
         return answer(self._openapi)
 
     def alive(self) -> Response:
-        """The process answers."""
+        """Return 200: the process answers."""
         return answer({"status": "ok"})
 
     def ready(self) -> Response:
-        """Events can be taken, and what they change is published.
+        """Return 200 if events can be accepted and their changes are published.
 
-        With `?accepting` only the former: what a load balancer asks, since events that wait for
-        the cure of a web root are not lost, and a refused one may be.
+        With `?accepting` only the former: the check for a load balancer, since events that wait for
+        the repair of a web root are not lost, and refused ones may be. Raises RefusedError
+        `not-published`, StoreError.
         """
         with self._gate.passing():
             with answering():
@@ -62,7 +67,8 @@ class StatusViews:
                 return answer({"status": "ok"})
             found = stopped(self._client, self._tenants.names)
         if found:
-            # Whoever asks is unknown: what stands in the way names paths and sites.
+            # The client is not authenticated, and the reasons name paths and sites: they go to the
+            # log only.
             said = f"of {len(found)} of {len(self._tenants.names)} sites nothing is published; "
             said += "sitemapd status says why and what to do; events are still taken"
             reasons = "; ".join(f"{site}: {cause.reason}" for site, cause in found.items())
@@ -71,7 +77,9 @@ class StatusViews:
         return answer({"status": "ok"})
 
     def _reader(self, site: str) -> Tenant:
-        """The site, for who knows one of its tokens; UnauthorizedError for anybody else."""
+        """Return the site if the request carries one of its tokens. Raises UnauthorizedError
+        otherwise.
+        """
         tenant, credentials = self._tenants.find(site, time.time())
         auth.check_token(headers(), credentials)
         if tenant is None:
@@ -85,9 +93,10 @@ def _query() -> str:
 
 
 def _asked(name: str) -> str:
-    """The first member `name` of the query, empty if there is none; InvalidError if not UTF-8.
+    """Return the first query parameter `name`, empty if there is none. Raises InvalidError if not
+    UTF-8.
 
-    Flask's own reading raises UnicodeDecodeError on raw bytes that are none.
+    Flask's own parsing raises UnicodeDecodeError on raw bytes that are not UTF-8.
     """
     query = _query()
     given = parse_qs(query, encoding="latin-1").get(name, [""])[0]

@@ -1,7 +1,7 @@
-"""What WebSub hubs ask before they send, and whether what they send was asked for.
+"""Verify the intent of WebSub hubs, and that a distribution belongs to a subscription.
 
-https://www.w3.org/TR/websub/, 5.2 and 5.3. Whoever calls an address that nobody was given, or asks
-for what was not asked for, gets one answer, 404, whatever was wrong (RELIABILITY T5).
+https://www.w3.org/TR/websub/, 5.2 and 5.3. A request to an unknown address, or for something that
+was not requested, gets the same response, 404, for every cause (RELIABILITY T5).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class _Asked(NamedTuple):
-    """The question of a hub."""
+    """The parameters of a hub's verification request."""
 
     mode: str
     topic: str
@@ -38,14 +38,16 @@ class _Asked(NamedTuple):
 
 
 class WebSubView:
-    """`GET /v1/sites/{site}/hooks/websub`, and the subscriptions behind it."""
+    """View of `GET /v1/sites/{site}/hooks/websub`, and the subscriptions behind it."""
 
     def __init__(self, tenants: Tenants, gate: Gate, client: redis.Redis) -> None:
         self._tenants, self._gate, self._client = tenants, gate, client
 
     def get(self, site: str) -> Response:
-        """Answer a hub: its challenge if it asks for exactly what we asked it for."""
-        if request.method != "GET":  # Flask takes a HEAD for one, and this changes state
+        """Answer a hub with its challenge if it asks for exactly what this site requested. Raises
+        RefusedError `not-found` otherwise, StoreError.
+        """
+        if request.method != "GET":  # Flask routes HEAD to GET, and this changes state
             raise RefusedError("method-not-allowed", headers={"Allow": "GET, POST"})
         tenant, _ = self._tenants.find(site, time.time())
         note(site=tenant and tenant.name, source=NAME)
@@ -63,9 +65,11 @@ class WebSubView:
         return Response(asked.challenge, 200, content_type="text/plain; charset=utf-8")
 
     def wants(self, site: str, connection: Connection, query: str) -> bool:
-        """Whether what is sent to this address is about a feed that is still subscribed to.
+        """Return True if a distribution to this address is about a feed with an active
+        subscription.
 
-        One that is configured and of which nothing is stored is: the store may have been lost.
+        A feed that is configured but not stored counts as subscribed: the store may have been lost.
+        Raises StoreError.
         """
         secrets = connection.secrets()
         found = self._find(site, secrets, query)
@@ -89,7 +93,7 @@ class WebSubView:
 
 
 def _asked(given: MultiDict[str, str]) -> _Asked | None:
-    """The question; None where one of its parts is missing, there twice or no such thing."""
+    """Return the parameters; None if one of them is missing, repeated or malformed."""
     names = ("mode", "topic", "challenge", "lease_seconds", "reason")
     said = {name: given.getlist(f"hub.{name}") for name in names}
     if any(len(values) > 1 for values in said.values()):
@@ -104,5 +108,5 @@ def _asked(given: MultiDict[str, str]) -> _Asked | None:
 
 
 def _shown(reason: str) -> str:
-    """What a hub gives for a reason, for people."""
+    """Return the hub's reason in printable characters, at most 200."""
     return "".join(c if c.isprintable() else " " for c in reason[:200])

@@ -1,3 +1,3 @@
-"""Checks of a site's state, of its files and of what is served, with the repair of state; no
-comparison with a source (worker/reconcile).
+"""Checks of a site's state, files and served files, and the repair of its state. Comparison with a
+source belongs to worker/reconcile.
 """

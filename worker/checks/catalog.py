@@ -1,4 +1,4 @@
-"""What each check is called, how bad what it finds is, and what to do about it."""
+"""Catalog of all checks: name, severity, meaning and remedy of each."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ _COMPARED = {
 
 
 def findings(tally: CheckTally, *, served: bool) -> list[CheckFinding]:
-    """What each check came to, in a fixed order; those of the web server only if it was asked."""
+    """Return the findings of each check, in a fixed order; of served files only if `served`."""
     checks = _CHECKS | (_SERVED if served else {})
     return [
         CheckFinding(
@@ -153,7 +153,7 @@ def findings(tally: CheckTally, *, served: bool) -> list[CheckFinding]:
 
 
 def of_source(compared: ComparisonSummary | None, *, configured: bool) -> list[CheckFinding]:
-    """What the last comparison with the source came to; what to do, if there never was one."""
+    """Return the findings of the last comparison with the source; a remedy if there was none."""
     if compared is None:
         means = "Whether pages are missing is not known: they were never compared with a source."
         todo = (

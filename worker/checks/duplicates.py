@@ -1,8 +1,8 @@
-"""Pages that are listed in more than one place (PROTOCOL L10), found in bounded memory.
+"""Pages listed in more than one place (PROTOCOL L10), found in bounded memory.
 
-Each page leaves 12 bytes in a temporary file: the hash of its loc, and in which shard it is. The
-hashes are dealt out into parts by their last bits; one part after the other is looked through for
-what is in it twice. What is said to be twice is then read again, and compared loc by loc.
+Each page adds 12 bytes to a temporary file: the hash of its loc, and its shard. The hashes are
+split into parts by their last bits, and each part is searched for duplicates. The shards of
+duplicate hashes are then read again, and compared loc by loc.
 """
 
 from __future__ import annotations
@@ -21,21 +21,25 @@ from worker.checks.consistency.join_spool import no_room
 from worker.checks.progress import Step
 
 PARTS = 256
-"""Of 10,000,000 pages, one holds 39,000: 4 MB while it is looked through."""
+"""Number of parts; with 10,000,000 pages one holds 39,000, 4 MB while it is searched."""
 
 _FLUSH = 2_048
 _STEP = 2_000
 MOST_PAIRS = 200
 MOST_HASHES = 100_000
-"""Pairs of shards that are read again, and pages looked for there; what is beyond is only counted.
+"""Limits on pairs of shards that are read again, and on pages compared there; more are only
+counted.
 """
 
 
 class DuplicatePages:
-    """Notes every page of a site, and names those that were noted twice."""
+    """Collects every page of a site, and finds those collected twice."""
 
     def __init__(self, flush: int = _FLUSH) -> None:
-        """`flush` is how many hashes of a part are kept in memory."""
+        """Open the temporary file; `flush` hashes of a part are kept in memory.
+
+        Raises CheckError if the file cannot be opened.
+        """
         self._flush = flush
         self._hashes = [array("q") for _ in range(PARTS)]
         self._shards = [array("i") for _ in range(PARTS)]
@@ -47,11 +51,14 @@ class DuplicatePages:
             raise no_room(error) from error
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the temporary file."""
         self._file.close()
 
     def note(self, shard: Shard, locs: Iterable[str]) -> None:
-        """`shard` lists these; all pages of a shard follow one another."""
+        """Add pages that `shard` lists; all pages of a shard must follow one another.
+
+        Raises CheckError if there is no room.
+        """
         if not self._names or self._names[-1] != shard:
             self._names.append(shard)
         number, hashes, shards = len(self._names) - 1, self._hashes, self._shards
@@ -64,9 +71,10 @@ class DuplicatePages:
                 self._spill(part)
 
     def found(self, listing: PageScan, step: Step) -> Iterator[tuple[str, int, Sequence[Shard]]]:
-        """Each page listed twice, how often too many it is, and the shards that list it.
+        """Yield each duplicate page, the number of surplus lines, and the shards that list it.
 
-        Beyond MOST_PAIRS and MOST_HASHES, pages come without name and in one sum.
+        Beyond MOST_PAIRS and MOST_HASHES, pages come without a loc and in one sum. Raises
+        StoreError, CheckError.
         """
         pairs: dict[tuple[int, int], set[int]] = {}
         kept = beyond = 0
@@ -85,7 +93,7 @@ class DuplicatePages:
             yield "", beyond, ()
 
     def _doubles(self, step: Step) -> Iterator[tuple[tuple[int, int], int]]:
-        """Each hash that is there again, and the shards it was first and is now noted for."""
+        """Yield each repeated hash, with the shards of its first and of its repeated occurrence."""
         for part in range(PARTS):
             first: dict[int, int] = {}
             for at, (hashed, number) in enumerate(self._read(part)):
@@ -118,8 +126,9 @@ class DuplicatePages:
 def _listed(
     listing: PageScan, shards: Sequence[Shard], hashes: Container[int], step: Step
 ) -> Counter[str]:
-    """How often these shards list each page that has one of `hashes`, at one instant: a page that
-    moved while the others were looked at is listed once.
+    """Count how often these shards list each page with one of `hashes`, at one instant.
+
+    A page that moved between shards during the check is therefore counted once.
     """
     found: Counter[str] = Counter()
     for blocks in listing.published(shards):

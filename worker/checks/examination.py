@@ -1,4 +1,4 @@
-"""One check of a whole site: every page, every file, its last comparison, what is served."""
+"""Check of a whole site: pages, state, files, last comparison with the source, served files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from worker.checks.verify import Difference, Verification
 from worker.publishing.web_root import WebRoot
 
 TELL_S = 0.5
-"""Seconds between two words about how far it is."""
+"""Seconds between two progress reports."""
 
 AGAIN_S = 0.3
 _ROUNDS = 3
@@ -33,14 +33,15 @@ _NAMES = {"missing": "missing-file", "differs": "different-file", "unexpected": 
 
 
 class Examination:
-    """Checks one site, as `owner`. It changes nothing but what is known of it."""
+    """One check of one site, by the worker `owner`. It changes only the stored check results."""
 
     def __init__(
         self, client: redis.Redis, name: str, site: Site, owner: str,
         breathe: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """`breathe` is called after every few milliseconds of work: it may wait, and raises
-        CheckError to give the check up.
+        """Prepare the check; `breathe` is called after every few milliseconds of work.
+
+        It may wait, and raises CheckError to abort the check.
         """
         self._client, self._name, self._site, self._owner = client, name, site, owner
         self._breathe = breathe
@@ -50,10 +51,10 @@ class Examination:
     def run(
         self, *, by: str = "", served: bool = True, seen: Callable[[int], None] = lambda _: None
     ) -> CheckReport:
-        """Check everything, and keep what was found; `served` if by the web server, too.
+        """Check everything and store the findings; with `served`, fetch the served files as well.
 
-        `seen` is told of pages looked at. Raises CheckBusyError if somebody is at it, CheckError if
-        it was given up, StoreError.
+        `seen` is called with numbers of examined pages. Raises CheckBusyError if a check of the
+        site is running, CheckError if this one was aborted, StoreError.
         """
         run = self._checks.begin(self._owner, by)
         try:
@@ -62,7 +63,7 @@ class Examination:
             run.end()
 
     def pages(self) -> int:
-        """How many pages there are to look at."""
+        """Return the number of pages to examine."""
         return sum(file.urls for file in self._files().values())
 
     def _run(self, run: CheckRun, served: bool, seen: Callable[[int], None]) -> CheckReport:
@@ -98,7 +99,9 @@ class Examination:
         return self._state.pages(self._site.index_shards) if self._site.index else []
 
     def _barriers(self, serving: ServedFilesCheck | None, going: _Going) -> list[RobotsCheck]:
-        """robots.txt as it lies in the web root, if that is the host's, and as it is served."""
+        """Return robots.txt of the web root, if it is that of the host, and robots.txt as
+        served.
+        """
         found: dict[bytes, str] = {}
         if self._site.base.path == "/":
             found[self._own_robots()] = "robots.txt"
@@ -110,15 +113,16 @@ class Examination:
         try:
             root = WebRoot(self._site.web_root)
         except PublishError:
-            return b""  # the files' own check says so
+            return b""  # the check of the files reports it
         try:
             return root.read_own("robots.txt") or b""
         finally:
             root.close()
 
     def _audit(self, tally: CheckTally, going: _Going) -> None:
-        """Every file against the state. Different is what is so more than once: what was published
-        while it was compared is no fault.
+        """Compare every file with the state.
+
+        Only a difference found in every round counts: others come from files published meanwhile.
         """
         audit = Verification(self._client, self._name, self._site, self._owner)
         wrong: set[Difference] | None = None
@@ -143,7 +147,7 @@ class Examination:
 
 
 class _Going:
-    """How far a check is, told to whoever wants to know."""
+    """Progress of a check, stored at intervals."""
 
     def __init__(
         self, run: CheckRun, of: int, breathe: Callable[[], None], seen: Callable[[int], None]
@@ -153,12 +157,12 @@ class _Going:
         self.done = 0
 
     def at(self, what: str) -> None:
-        """What comes next."""
+        """Start the stage `what`."""
         self._what = what
         self.tell()
 
     def step(self, pages: int) -> None:
-        """So many pages more were looked at."""
+        """Count so many more examined pages."""
         self.done += pages
         if pages:
             self._seen(pages)
@@ -167,13 +171,13 @@ class _Going:
         self._breathe()
 
     def wait(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Wait for so many seconds."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(0.02)
             self.step(0)
 
     def tell(self) -> None:
-        """Say how far it is now."""
+        """Store the progress now."""
         self._told_at = time.monotonic()
         self._run.advance(self._what, self.done, self._of)

@@ -1,8 +1,8 @@
-"""The checks of a worker: when somebody asks for one, and every `checks_hours`.
+"""Background checks of a worker: requested ones, and one every `checks_hours`.
 
-In a thread of its own, in steps of a millisecond: after each it lets the other threads of the
-process work for as long, and while one of them is at an event or a publish it waits for that, up to
-BUSY_S. So a publish never waits for a check, and under full load a check still gets on.
+A check runs in a thread of its own, in steps of a millisecond. After each it sleeps as long as the
+step took, and while another thread applies events or publishes, it waits up to BUSY_S. So a publish
+pass never waits for a check, and under full load a check still makes progress.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from worker.loops import Loop
 
 LOOK_S = 2.0
 FIRST_S = 600.0
-"""How long after its start a worker begins the checks that are due by the clock."""
+"""Seconds after the start of a worker at which its periodic checks begin."""
 
 FAILED_S = 300.0
-"""How long a site is left alone when a check of it has failed."""
+"""Seconds for which a site is not checked after a failed check."""
 
 BUSY_S = 0.02
 _SHORTEST_S = 0.0005
@@ -36,17 +36,19 @@ _log = logger("check")
 
 
 class _StoppedError(CheckError):
-    """The worker stops: the check is given up, and begun again by the next one."""
+    """The worker stops: the check is aborted, and the next worker starts it again."""
 
 
 class Examiner:
-    """Checks the sites of one worker, whose name is `owner`."""
+    """Checks of the configured sites, run by the worker `owner`."""
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str, busy: Callable[[], bool],
         *, first_s: float = FIRST_S,
     ) -> None:  # fmt: skip
-        """`busy` says whether this process is at an event or a publish this moment."""
+        """Prepare the checks; `busy` returns True while this process applies events or
+        publishes.
+        """
         self._client, self._owner, self._busy = client, owner, busy
         self._sites, self._every_ms = settings.sites, settings.checks_hours * 3_600_000
         self._checks = {name: CheckStore(client, name) for name in settings.sites}
@@ -56,16 +58,16 @@ class Examiner:
         self._worked_since = time.perf_counter()
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the loop."""
         self.loop.start(self.look, LOOK_S, first_s=LOOK_S)
 
     def stop(self) -> None:
-        """Begin nothing more, and give up the check that is under way."""
+        """Start no further check, and abort the running one."""
         self._stopping.set()
         self.loop.stop()
 
     def look(self) -> None:
-        """Do the checks that somebody asked for, or that are due, of every site."""
+        """Run the checks of every site that are requested or due."""
         for name, site in self._sites.items():
             if self._stopping.is_set():
                 return
@@ -75,7 +77,7 @@ class Examiner:
                         self._check(name, site)
 
     def _wanted(self, name: str) -> bool:
-        """Whether somebody asked, or it is due by the clock."""
+        """Return True if a check is requested or due."""
         if self._checks[name].asked():
             return True
         if not self._every_ms or time.monotonic() < self._by_the_clock:
@@ -91,7 +93,7 @@ class Examiner:
         say("checked", site=name, by=report.by, pages=report.pages, seconds=took, wrong=wrong)
 
     def _breathe(self) -> None:
-        """Give the other threads as much time as was taken; more, while they need it."""
+        """Yield to other threads for as long as the last step took; longer while they are busy."""
         took = time.perf_counter() - self._worked_since
         time.sleep(max(_SHORTEST_S, min(took, BUSY_S)))
         until = time.perf_counter() + BUSY_S

@@ -1,7 +1,7 @@
 """Find files that were deleted or edited by hand, and have them published again (RELIABILITY F23).
 
-Each round looks at every file's size and times, reads those that have changed since they were
-right, and then a few more in turn, for what changed without a trace. A difference only makes a
+Each round compares every file's size and times, reads the files that have changed since they were
+last right, and then a few more in turn, for changes without a trace. A difference only marks a
 shard dirty: the publisher compares, and writes what differs.
 """
 
@@ -28,10 +28,10 @@ from worker.publishing.shard_merge import render, unpatched
 from worker.publishing.web_root import FileState, Piece, WebRoot
 
 ROUND_BYTES = 8 * 1024 * 1024
-"""What a round reads of the files, and the rest of one file at most."""
+"""Bytes of files that a round reads; the last file is read to its end."""
 
 STALE_S = 30.0
-"""Longer than a publisher leaves an unfinished file alone: it writes, syncs and renames at once."""
+"""Age in seconds of an abandoned staged file: a publisher writes, syncs and renames at once."""
 
 SOON_S = 2.0
 MOST_NAMED = 100
@@ -41,9 +41,9 @@ _log = logger("check")
 
 
 class FileMonitorResult(NamedTuple):
-    """What one round found: files that are `wrong`, and how many it read.
+    """Outcome of one round: `wrong` files with the fault, number of files `read`.
 
-    `more` if it has to look again soon.
+    `more` if another round should follow soon.
     """
 
     wrong: Mapping[str, str]
@@ -52,7 +52,7 @@ class FileMonitorResult(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """A file to check: that of a shard, the index file `page`, or another of ours."""
+    """A file to check: of a shard, the index file `page`, or another file of sitemapd."""
 
     shard: Shard | None = None
     page: int | None = None
@@ -60,7 +60,7 @@ class _Target(NamedTuple):
 
 
 class FileMonitor:
-    """Checks the files of one site."""
+    """Checks of the files of one site."""
 
     def __init__(
         self, state: PublishState, name: str, site: Site, *, round_bytes: int = ROUND_BYTES
@@ -73,7 +73,7 @@ class FileMonitor:
         self._due, self._review_due = 0.0, 0.0
 
     def tick(self) -> None:
-        """Do what is due. Raises StoreError, or PublishError if files could not be compared."""
+        """Run what is due. Raises StoreError, or PublishError if files could not be compared."""
         now = time.monotonic()
         if now >= self._review_due:
             self._review_due = now + REVIEW_S
@@ -84,7 +84,10 @@ class FileMonitor:
                 self._due = now + min(SOON_S, self._site.check_interval)
 
     def review(self) -> None:
-        """Have shards judged again that the shrink guard holds only for a peak that has passed."""
+        """Publish again the shards on shrink hold only because of a peak that has passed.
+
+        Raises StoreError.
+        """
         held = self._state.shrink.held()
         files = self._state.files({shard.section for shard in held})
         now = int(time.time())
@@ -95,10 +98,10 @@ class FileMonitor:
                     self._state.soil([shard])
 
     def round(self) -> FileMonitorResult:
-        """Look at every file, read some, have put right what is wrong.
+        """Check every file, read some of them, and mark wrong ones for publishing.
 
-        Wrong is what was so in two rounds: what a publisher is about to record is no fault.
-        Raises StoreError, or PublishError if the files are not of this state.
+        A fault counts if two rounds find it: a publisher may be about to record the change. Raises
+        StoreError, PublishError; ForeignStateError if the files are not of this state.
         """
         files = self._state.files(self._state.sections())
         if not files:
@@ -150,9 +153,9 @@ class FileMonitor:
         return FileMonitorResult(wrong, read, more)
 
     def _unchanged(self, target: _Target, name: str, look: FileState | None) -> bool:
-        """Whether the file is as it was when it was right, or as the publisher has just left it."""
+        """Return True if the file is as when last right, or as the publisher has just left it."""
         if look is None:
-            # None is right for some, robots.txt for one, and costs nothing to find out.
+            # None is right for some files, such as robots.txt, and is cheap to check.
             return False
         before, file = self._right.get(name), target.file
         if before is not None and before == (look, file):
@@ -166,7 +169,7 @@ class FileMonitor:
         return False
 
     def _in_turn(self, targets: Collection[str], changed: Collection[str]) -> Iterator[str]:
-        """All others, from where the last round stopped."""
+        """Yield all other names, from where the last round stopped."""
         names = sorted(name for name in targets if name not in changed)
         yield from (name for name in names if name > self._cursor)
         yield from (name for name in names if name <= self._cursor)
@@ -183,7 +186,7 @@ class FileMonitor:
         try:
             pieces = self._pieces(target)
         except ShardError as error:
-            _log.error("not checked", site=self._name, file=name, reason=str(error))
+            _log.error("file check failed", site=self._name, file=name, reason=str(error))
             return None
         content, at = memoryview(root.read_own(name) or b""), 0
         for piece in pieces:
@@ -193,7 +196,9 @@ class FileMonitor:
         return None if at == len(content) else "differs"
 
     def _pieces(self, target: _Target) -> list[Piece]:
-        """What the file has to hold: what was published last, whatever waits or is held."""
+        """Return the expected content: as last published, without waiting patches and shrink
+        holds.
+        """
         if target.shard is not None:
             (taken,), _ = self._state.load([target.shard], [ShardState(0, 0, 0, 0)])
             return render(unpatched(taken), self._site)
@@ -205,7 +210,7 @@ class FileMonitor:
     def _have_put_right(
         self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]
     ) -> None:
-        """Make a shard dirty for each: its own, one of that index, or any."""
+        """Mark a shard dirty for each file: its own, one of that index, or any."""
         by_path = {path_of(shard, self._site.form): shard for shard in files}
         states = self._state.shards({shard.section for shard in files})
         of_index = {
@@ -214,9 +219,9 @@ class FileMonitor:
             if shard in states
         }
         for name, what in islice(wrong.items(), MOST_NAMED):
-            _log.warning("changed by hand: put right", site=self._name, file=name, what=what)
+            _log.warning("file changed by hand restored", site=self._name, file=name, what=what)
         if len(wrong) > MOST_NAMED:
             more = len(wrong) - MOST_NAMED
-            _log.warning("more were changed by hand: put right", site=self._name, files=more)
+            _log.warning("further files changed by hand restored", site=self._name, files=more)
         anyone = next(iter(files))
         self._state.soil({by_path.get(name) or of_index.get(name) or anyone for name in wrong})

@@ -1,7 +1,7 @@
-"""What can be wrong with a page as it is listed, looked at block by block.
+"""Checks of the listed pages, block by block.
 
-What holds for all pages of a block is asked once for the block, and only where it does not hold
-page by page.
+A condition that holds for all pages of a block is tested once for the block, and page by page only
+where it does not hold.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from worker.checks.progress import CheckTally, Step
 from worker.checks.robots_check import RobotsCheck
 
 LATE_MS = 5 * 60_000
-"""How long after its hour an entry is overdue: the sweep takes it out within seconds."""
+"""Milliseconds after its expiry time at which an entry is overdue: the sweep removes it within
+seconds.
+"""
 
 _ENTRY = re.compile(
     rb"<url><loc>([^<]+)</loc>"
@@ -42,7 +44,7 @@ _ASKED_AT_ONCE = 100
 
 
 class PageChecks:
-    """Looks at every page of one site; what it finds goes to `tally`."""
+    """Checks of every page of one site; the findings go to `tally`."""
 
     def __init__(self, site: Site, tally: CheckTally, barriers: Sequence[RobotsCheck]) -> None:
         self._site, self._tally = site, tally
@@ -59,7 +61,7 @@ class PageChecks:
         listing: PageScan,
         step: Step,
     ) -> None:
-        """Look at every page of `files`, and whether crawlers may fetch these and the `indexes`.
+        """Check every page of `files`, and whether crawlers may fetch these and the `indexes`.
 
         Raises StoreError, CheckError.
         """
@@ -115,7 +117,7 @@ class PageChecks:
             twice.note(shard, locs)
 
     def _shape(self, name: str, raw: bytes, found: int) -> None:
-        """Whether the block is `found` entries, well-formed (PROTOCOL F4, M1)."""
+        """Check that the block is `found` well-formed entries (PROTOCOL F4, M1)."""
         pieces = raw.count(fragments.END)
         if found != pieces:
             detail = f"{pieces - found} of {pieces} entries are none that we write"

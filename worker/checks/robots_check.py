@@ -1,7 +1,7 @@
-"""Which pages a robots.txt forbids to the crawlers that matter (PROTOCOL R10).
+"""Check of pages and files against the Disallow rules of a robots.txt for AGENTS (PROTOCOL R10).
 
-Protego decides. A pattern made of the rules that these crawlers read says before that which pages
-it has to be asked about at all: on a site whose robots.txt forbids none of its pages that is none.
+Protego decides. A regular expression built from the Disallow rules selects the pages to ask Protego
+about: on a site whose robots.txt disallows none of its pages there are none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class RobotsCheck:
-    """One robots.txt, as crawlers read it; `source` says where it is from."""
+    """One robots.txt, as crawlers read it; `source` describes its origin."""
 
     def __init__(self, content: bytes, source: str) -> None:
         text = content[:MAX_BYTES].decode("utf-8-sig", errors="replace")
@@ -36,25 +36,25 @@ class RobotsCheck:
 
     @property
     def forbids_nothing(self) -> bool:
-        """Whether it has no rule that could forbid a page to any of AGENTS."""
+        """True if no rule can disallow a page to any of AGENTS."""
         return self._suspect is None
 
     def suspects(self, locs: Iterable[str], start: int) -> list[str]:
-        """Those of `locs` that may be forbidden; the path of each begins at `start`."""
+        """Return those of `locs` that may be disallowed; the path of each begins at `start`."""
         if self._suspect is None:
             return []
         match = self._suspect.match
         return [loc for loc in locs if match(loc if "%" not in loc else unquote(loc), start)]
 
     def barred(self, loc: str) -> tuple[str, ...]:
-        """Those of AGENTS that may not fetch the page `loc`."""
+        """Return those of AGENTS that may not fetch the page `loc`."""
         return tuple(agent for agent in AGENTS if not self._robots.can_fetch(loc, agent))
 
 
 def _forbidding(text: str) -> Iterator[str]:
-    """The values of all Disallow rules in groups that may be meant for one of AGENTS.
+    """Yield the values of all Disallow rules in groups that may apply to one of AGENTS.
 
-    Where readers may disagree about what a line belongs to, it is taken to be meant.
+    A line that parsers may assign to different groups is taken to apply.
     """
     meant = after_rule = False
     for raw in text.splitlines():
@@ -74,10 +74,10 @@ def _may_be_meant(agent: str) -> bool:
 
 
 def _pattern(rule: str) -> str:
-    """What matches every path that the rule does, and few others.
+    """Return a regular expression that matches every path the rule does, and few others.
 
-    With all escapes read, on both sides: crawlers compare after some of that. What follows a `*` is
-    looked for once, where it comes first, so the time it takes grows with the URL alone.
+    All escapes are decoded on both sides: crawlers compare after decoding some. The text after a
+    `*` is matched at its first occurrence only, so the time grows linearly with the URL.
     """
     if rule.startswith(("http://", "https://")):
         rule = f"/{rule}"  # as protego reads it

@@ -1,7 +1,7 @@
-"""Whether the web server hands out what was published: the same bytes, and as what they are.
+"""Check that the web server serves the published bytes, with the right type.
 
-Crawlers read what is served: a web server with another root, a cache that holds on to an old file,
-a redirect (RELIABILITY T31) or a wrong type undo what is right on the disk.
+Crawlers read the served files: a web server with another root, a cache that keeps an old file, a
+redirect (RELIABILITY T31) or a wrong type makes correct files on disk useless.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from worker.publishing.ownership import path_of
 from worker.publishing.web_root import WebRoot
 
 NEWEST = 20
-"""Shard files that are fetched, those written last."""
+"""Number of shard files that are fetched, the newest ones."""
 
 TOTAL_S = 60.0
 GIVEN_UP = 3
-"""Files in a row without an answer, after which no more are asked for."""
+"""Number of files in a row without an answer, after which no more are fetched."""
 
 _TRIES = 3
 _XML = frozenset({"application/xml", "text/xml"})
@@ -40,29 +40,31 @@ _TYPES = {
 
 
 class _File(NamedTuple):
-    """A file as it is listed under `name`, and where it lies."""
+    """A file: its listed `name`, and its `path` on disk."""
 
     name: str
     path: str
 
     @property
     def packed(self) -> bool:
-        """Whether it lies there compressed, and is served with a Content-Encoding."""
+        """True if it is compressed on disk, and served with a Content-Encoding."""
         return self.name != self.path
 
 
 class ServedFilesCheck:
-    """Fetches the files of one site; what is wrong goes to `tally`."""
+    """Check of the served files of one site; the findings go to `tally`."""
 
     def __init__(self, site: Site, tally: CheckTally, seen: Mapping[str, Sequence[str]]) -> None:
-        """`seen` are the validators and checksums of the last time, as `validators` gave them."""
+        """Prepare the check; `seen` are the `validators` of the last check: ETag, Last-Modified,
+        checksum.
+        """
         self._site, self._tally, self._before = site, tally, seen
         self.validators: dict[str, list[str]] = {}
 
     def look(self, pages: Sequence[int], files: Mapping[Shard, PublishedFile], step: Step) -> None:
         """Fetch the index files `pages`, robots.txt and the newest of `files`.
 
-        Raises CheckError from `step`.
+        Raises PublishError, and CheckError from `step`.
         """
         root, deadline, silent = WebRoot(self._site.web_root), time.monotonic() + TOTAL_S, 0
         try:
@@ -76,8 +78,9 @@ class ServedFilesCheck:
             root.close()
 
     def robots(self, step: Step) -> bytes | None:
-        """robots.txt as crawlers get it: that of the host. Empty if there is none; None if nobody
-        knows.
+        """Return robots.txt of the host as served; empty if there is none, None if unknown.
+
+        Raises CheckError from `step`.
         """
         try:
             answer = fetch(self._site.base.origin + "/robots.txt", MAX_BYTES, lambda: step(0))
@@ -100,14 +103,14 @@ class ServedFilesCheck:
             yield _File(name, path_of(shard, self._site.form))
 
     def _compare(self, root: WebRoot, file: _File, step: Step) -> bool:
-        """Hold what is served against the disk; whether there was an answer.
+        """Compare a served file with the disk; return True if there was an answer.
 
-        What is published meanwhile is fetched again.
+        A file published meanwhile is fetched again.
         """
         url, content = self._site.base.url(file.name), _content(root, file)
         for _ in range(_TRIES):
             if content is None:
-                return True  # missing on the disk: that is another check's
+                return True  # missing on disk: another check reports it
             try:
                 answer = fetch(url, len(content), lambda: step(0), gzip=file.packed)
             except NoAnswerError as error:
@@ -155,9 +158,9 @@ class ServedFilesCheck:
 
 
 def _moved(before: Sequence[str] | None, now: Sequence[str]) -> bool:
-    """Whether a crawler that asks with the validators of `before` gets what is served now.
+    """Return True if a crawler that sends the validators of `before` gets the current bytes.
 
-    It sends both, and the ETag is the one that counts (RFC 9110, 13.1.3).
+    It sends both, and the ETag takes precedence (RFC 9110, 13.1.3).
     """
     if before is None or before[2] == now[2]:
         return True
@@ -165,11 +168,11 @@ def _moved(before: Sequence[str] | None, now: Sequence[str]) -> bool:
 
 
 def _content(root: WebRoot, file: _File) -> bytes | None:
-    """What the file holds, decoded; None if it is not there."""
+    """Return the content of the file, decoded; None if it does not exist."""
     found = root.read_own(file.path)
     if found is None or not file.packed:
         return found
     try:
         return gzip.decompress(found)
     except (OSError, EOFError, zlib.error):
-        return None  # damaged on the disk: that is another check's
+        return None  # damaged on disk: another check reports it

@@ -1,4 +1,4 @@
-"""Hold the published files of a site against its state, and write them anew from it."""
+"""Verify the published files of a site against its state, and rebuild them from it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from worker.publishing.web_root import WebRoot
 BUSY_S = 30
 
 _T = TypeVar("_T")
-_log = logger("audit")
+_log = logger("verify")
 _OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml(?:\.gz)?|txt)")
 
 
 class Difference(NamedTuple):
-    """One file that is not what the state says: `missing`, `differs`, or `unexpected`."""
+    """One file that differs from the state: `missing`, `differs`, or `unexpected`."""
 
     name: str
     what: str
 
 
 class Verification:
-    """The published files of one site against its state."""
+    """Verification and rebuild of the published files of one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self.publisher = Publisher(client, name, site, consumer)
@@ -53,13 +53,14 @@ class Verification:
 
     @property
     def _sections(self) -> list[str]:
-        """All there ever were: pages of one that is configured no more are still listed."""
+        """All sections that ever existed: a section no longer configured may still list pages."""
         return sorted({*self._site.limits, *self._state.sections()})
 
     def verify(self, seen: Callable[[int], None] = lambda _: None) -> Iterator[Difference]:
-        """Every difference, byte for byte; `seen` is told of each file compared.
+        """Yield every difference, byte for byte; `seen` is called after each compared file.
 
-        The state is what was published last: patches that still wait are not in it.
+        The state is what was published last, without waiting patches. Raises StoreError,
+        PublishError.
         """
         root = WebRoot(self._site.web_root)
         try:
@@ -81,18 +82,18 @@ class Verification:
             root.close()
 
     def files(self) -> int:
-        """How many files `verify` compares."""
+        """Return the number of files that `verify` compares."""
         pages = self._state.pages(self._site.index_shards)
         return len(self._state.files(self._sections)) + len(pages) * self._site.index
 
     def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
-        """Repair the state where its parts disagree (`repaired` says what); then write every file
-        that differs from it, pending patches included, each beside the old one and swapped; remove
-        what is no longer named. The names of what was touched.
+        """Repair the state (`repaired` is the outcome), then write every file that differs from it.
 
-        What the shrink guard holds is written as it was published before, and stays held.
-        PublishError if another publisher keeps the site busy; or, when all others are done, if some
-        shards cannot be written as they are stored.
+        Waiting patches are included. Each file is staged and renamed into place; files no longer
+        named are removed. Returns the names of all files touched. Shards of a shrink hold are
+        written as last published, and stay on hold. Raises StoreError, and PublishError if another
+        publisher holds the lease for BUSY_S, or, after all others are written, if some shards
+        cannot be.
         """
         touched = []
         self.repaired = self._repair.run(lambda _: seen(0))
@@ -106,18 +107,18 @@ class Verification:
                 done = {*published.shards, *published.held, *published.damaged}
                 seen(len(done))
                 chunk = [shard for shard in chunk if shard not in done]
-        # A file that was placed and not yet committed is named by nothing either.
+        # A file that was placed and not committed is not named either.
         touched += self._exclusively(self._remove_stray)
         raise_damaged(self.publisher.damaged)
         return touched
 
     def _renew(self) -> None:
-        """Follow settings that changed, and put every index line where it is by these."""
+        """Apply changed settings, and move every index line to its place under them."""
         self._reshaper.renew()
         self._state.repage(self._site.index_shards)
 
     def _exclusively(self, work: Callable[[], _T]) -> _T:
-        """Do `work` while nobody publishes."""
+        """Run `work` under the lease; PublishError if another publisher holds it for BUSY_S."""
         deadline = time.monotonic() + BUSY_S
         while not self._state.take(self._token):
             if time.monotonic() > deadline:
@@ -149,7 +150,7 @@ class Verification:
             (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
             content = render(unpatched(taken), self._site)
             yield path_of(shard, self._site.form), b"".join(content)
-        # By the settings of today, and not as it was recorded: these may have changed since.
+        # Under the current settings: the recorded ones may differ.
         for page, lines in self._reshaper.lines().items() if self._site.index else ():
             listed = (lines[n] for n in sorted(lines))
             yield (
@@ -165,7 +166,7 @@ class Verification:
         if found is None:
             return False
         if name == shards.index_name(0):
-            # Somebody else's may lie there from before us.
+            # It may predate sitemapd.
             content = root.read_own(name) or b""
             return any(content.startswith(index_start(styled=styled)) for styled in (True, False))
         ours = {"sitemap", *self._sections}
@@ -192,7 +193,7 @@ class Verification:
 
 
 def raise_damaged(damaged: Mapping[Shard, str]) -> None:
-    """PublishError with the reasons, if there are shards that cannot be written."""
+    """Raise PublishError with the reasons if some shards cannot be written."""
     if damaged:
         named = "; ".join(f"{shard}: {reason}" for shard, reason in damaged.items())
         raise PublishError(

@@ -1,1 +1,3 @@
-"""Outgoing HTTP requests, with bounds on address, time and size; not what their answers mean."""
+"""Outgoing HTTP requests, with bounds on address, time and size. The meaning of answers belongs to
+the callers.
+"""

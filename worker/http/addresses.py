@@ -1,4 +1,4 @@
-"""Which network addresses a request may go to (RELIABILITY T22)."""
+"""Network addresses to which requests may go (RELIABILITY T22)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NETWORKS: Final = tuple(map(ipaddress.ip_network, (
     "64:ff9b::/96", "64:ff9b:1::/48",  # NAT64: an IPv4 address of any kind behind it
     "2002::/16", "2001::/32",  # 6to4, Teredo: the same
-    "::ffff:0:0/96", "::/96",  # IPv4 in disguise
+    "::ffff:0:0/96", "::/96",  # IPv4-mapped and -compatible
     "fec0::/10", "192.88.99.0/24",
 )))  # fmt: skip
-"""What `is_global` takes for global, or does on some versions (measured)."""
+"""Networks that `is_global` takes for global, or does on some versions (measured)."""
 
 
 def is_open(address: Address) -> bool:
-    """Whether it is an address of the open internet."""
+    """Return True for an address of the open internet."""
     return (
         address.is_global
         and not address.is_multicast
@@ -27,9 +27,9 @@ def is_open(address: Address) -> bool:
 
 
 def is_private(address: Address) -> bool:
-    """Whether it is one of this machine or of a private network.
+    """Return True for an address of this machine or of a private network.
 
-    Link-local ones are not: that is where clouds give away credentials.
+    False for link-local ones: there cloud providers serve credentials.
     """
     return address.is_loopback or (
         address.is_private

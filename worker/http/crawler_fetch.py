@@ -1,8 +1,8 @@
-"""GET one file of a site as a crawler does, bounded in time and size (RELIABILITY T22, T31).
+"""GET of one file of a site as a crawler does it, bounded in time and size (RELIABILITY T22, T31).
 
-The address is the configured `base_url` and nothing else; no redirect is followed, no proxy or
-other setting of the environment is used. The whole of it takes SECONDS at most, and is given up
-within LOOK_S when the check is.
+The host is that of the configured `base_url`; no redirect is followed, no proxy or other setting of
+the environment is used. All of it takes SECONDS at most, and ends within LOOK_S of the abort of a
+check.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _CHUNK = 65_536
 
 
 class NoAnswerError(Exception):
-    """There was no whole answer; the message says why, for people."""
+    """No complete answer; the message gives the reason, for display."""
 
 
 class FetchedFile(NamedTuple):
     """One answer: `headers` by name in lower case; `body` decoded, `coding` as it was sent.
 
-    `body` is cut off behind the size that was asked for.
+    `body` is cut one byte beyond the requested size.
     """
 
     status: int
@@ -40,10 +40,9 @@ class FetchedFile(NamedTuple):
 
 
 def fetch(url: str, most: int, go_on: Callable[[], None], *, gzip: bool = False) -> FetchedFile:
-    """What `url` gives: `most` bytes and one more, if there are more; with `gzip` as a crawler that
-    reads that.
+    """Return the answer at `url`, with at most `most` + 1 bytes of body; with `gzip`, accept gzip.
 
-    `go_on` is called again and again, and ends the wait by raising. Raises NoAnswerError.
+    `go_on` is called repeatedly, and aborts the request by raising. Raises NoAnswerError.
     """
     headers = {
         "User-Agent": "sitemapd-check", "Connection": "close",
@@ -74,7 +73,7 @@ def fetch(url: str, most: int, go_on: Callable[[], None], *, gzip: bool = False)
 
 @lru_cache
 def _trusted() -> ssl.SSLContext:
-    """The authorities of the system; reading them takes 20 ms."""
+    """Return the system's certificate authorities; reading them takes 20 ms."""
     return ssl.create_default_context()
 
 
@@ -96,7 +95,7 @@ def _decoded(chunks: Iterable[bytes], coding: str, most: int) -> bytes:
 
 
 class _Patient(httpcore.NetworkBackend):
-    """Connects within the time that is left."""
+    """Network backend that connects within the remaining time."""
 
     def __init__(self, deadline: float, go_on: Callable[[], None]) -> None:
         self._deadline, self._go_on = deadline, go_on
@@ -117,7 +116,9 @@ class _Patient(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that ends at the deadline, however an answer drips, or when `go_on` says so."""
+    """A connection that ends at the deadline, at any speed of the answer, or when `go_on`
+    raises.
+    """
 
     def __init__(
         self, stream: httpcore.NetworkStream, deadline: float, go_on: Callable[[], None]

@@ -1,4 +1,4 @@
-"""One opened document, of a file or an answer, and the bounds within which it is read."""
+"""Opened document, from a file or an HTTP answer, and the bounds for reading it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 CHUNK = 64 * 1024
 # PROTOCOL F7 allows 52,428,800 bytes; a fifth more is read, so that a slightly oversize file is
-# imported with a note, while a bomb ends after 60 MiB.
+# imported with a note, while a decompression bomb ends after 60 MiB.
 EXPANSION_LIMIT = 60 * 1024 * 1024
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Document(AbstractContextManager["Document"]):
-    """One opened source: `name` for reports, `file` at its first byte, `place` it was found at.
+    """One opened source: `name` for reports, `file` at its first byte, `place` where it was found.
 
-    `headers` are those of the answer it came in, if it was one; names in lower case.
+    `headers` are those of an HTTP answer, with names in lower case; empty for a file.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""An HTTP request, its answer, and where it may go."""
+"""An outgoing HTTP request, its answer, and its allowed hosts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class OutboundRequest(NamedTuple):
-    """What is sent; `shown` is the address without secrets, for people and logs.
+    """A request; `shown` is the address without secrets, for display and logs.
 
-    `partly`: of an answer that is too long the beginning is wanted, by default it is an error.
+    With `partly` a too long answer is cut; by default it is an error.
     """
 
     method: str
@@ -21,8 +21,8 @@ class OutboundRequest(NamedTuple):
 
 
 class OutboundAnswer(NamedTuple):
-    """What came back: names of headers in lower case, several of one name joined by commas, at most
-    64 KiB of body.
+    """An answer: header names in lower case, repeated ones joined by commas, at most 64 KiB of
+    body.
     """
 
     status: int
@@ -31,7 +31,7 @@ class OutboundAnswer(NamedTuple):
 
 
 class AllowedHosts(NamedTuple):
-    """Where requests may go: `hosts`; `http` without TLS; `private` to networks of one's own."""
+    """Allowed destinations: `hosts`; `http` without TLS; `private` networks."""
 
     hosts: frozenset[str]
     private: bool = False
@@ -39,11 +39,13 @@ class AllowedHosts(NamedTuple):
 
 
 Outbound = Callable[[OutboundRequest, AllowedHosts], OutboundAnswer]
-"""Sends a request; raises OutboundError, of which BarredError if it is not allowed to leave."""
+"""Sends a request; raises OutboundError, and BarredError if it may not be sent."""
 
 
 def excerpt(said: object) -> str:
-    """The beginning of what an engine said, on one line, for people; empty if it is no text."""
+    """Return the beginning of an engine's text, on one line, for display; empty if it is not
+    text.
+    """
     if not isinstance(said, bytes | str):
         return ""
     text = said[:1000].decode("utf-8", "replace") if isinstance(said, bytes) else said[:1000]

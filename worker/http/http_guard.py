@@ -1,8 +1,8 @@
-"""Requests to search engines: few addresses, checked and then kept to, small and short answers.
+"""HTTP client for search engines: allowed hosts only, checked addresses, small and short answers.
 
-RELIABILITY T22. What connects is the address that was checked, not the name once more. No redirect
-is followed, no proxy or other setting of the environment is used, every request has a connection of
-its own. The whole of it, the name's resolution included, takes DEADLINE_S at most.
+RELIABILITY T22. The connection uses the checked address and does not resolve the name again. No
+redirect is followed, no proxy or other setting of the environment is used, every request has a
+connection of its own. All of it, name resolution included, takes DEADLINE_S at most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from worker.http.exchange import AllowedHosts, OutboundAnswer, OutboundRequest, 
 
 DEADLINE_S = 5.0
 LARGEST = 64 * 1024
-"""Bytes of an answer."""
+"""Maximum size of an answer in bytes."""
 
 _HEADERS = {"User-Agent": "sitemapd-notify", "Accept-Encoding": "identity", "Connection": "close"}
 
@@ -33,7 +33,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of `host`, as the system says; OSError if it has none."""
+    """Return the addresses of `host` by the system resolver; OSError if it has none."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(at[0]) for *_, at in found]
 
@@ -46,7 +46,10 @@ def ask(
     tls: ssl.SSLContext | None = None,
     seconds: float = DEADLINE_S,
 ) -> OutboundAnswer:
-    """Send one request. Raises BarredError if it may not leave, OutboundError without an answer."""
+    """Send one request within `seconds`.
+
+    Raises BarredError if it may not be sent, OutboundError without an answer.
+    """
     deadline = time.monotonic() + seconds
     parts = urlsplit(request.url)
     if (parts.hostname or "") not in allowed.hosts:
@@ -75,7 +78,7 @@ def ask(
 
 @lru_cache
 def _trusted() -> ssl.SSLContext:
-    """The authorities of the system; reading them takes 20 ms."""
+    """Return the system's certificate authorities; reading them takes 20 ms."""
     return ssl.create_default_context()
 
 
@@ -83,13 +86,14 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (httpcore.TimeoutException, TimeoutError)):
         return f"nothing complete within {DEADLINE_S:.0f} s"
     if isinstance(error, (httpcore.LocalProtocolError, ValueError)):
-        # What cannot be sent may hold a secret, and the message quotes it (RELIABILITY T30).
+        # A header that cannot be sent may hold a secret, and the message quotes it (RELIABILITY
+        # T30).
         return "the request is none that HTTP can carry; is there a line break in a secret?"
     return excerpt(str(error)) or type(error).__name__
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by name; several of one name mean the same as one list (RFC 9110, 5.3)."""
+    """Return headers by name; repeated ones mean the same as one list (RFC 9110, 5.3)."""
     found: dict[str, str] = {}
     for raw, value in headers:
         name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
@@ -109,7 +113,7 @@ def _bounded(chunks: Iterable[bytes], *, partly: bool) -> bytes:
 
 
 class _Checked(httpcore.NetworkBackend):
-    """Connects to addresses that were looked at, and to none else."""
+    """Network backend that connects to checked addresses only."""
 
     def __init__(
         self, allowed: AllowedHosts, plain: bool, deadline: float, resolve: Resolve
@@ -138,7 +142,7 @@ class _Checked(httpcore.NetworkBackend):
         raise failed
 
     def _addresses(self, host: str, port: int) -> list[Address]:
-        """All addresses of `host`, each of which is allowed: one that is not bars the name."""
+        """Return all addresses of `host`; one that is not allowed bars the name (BarredError)."""
         found = [*map(ipaddress.ip_address, _in_time(self._resolve, host, port, self._deadline))]
         for address in found:
             if not self._may(address):
@@ -152,7 +156,9 @@ class _Checked(httpcore.NetworkBackend):
 
 
 class _Timed(httpcore.NetworkStream):
-    """A connection whose every step ends at the deadline: an answer that drips comes to nothing."""
+    """A connection whose every step ends at the deadline, so that a slow answer cannot extend
+    it.
+    """
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: float) -> None:
         self._stream, self._deadline = stream, deadline
@@ -161,7 +167,7 @@ class _Timed(httpcore.NetworkStream):
         return self._stream.read(max_bytes, _left(self._deadline))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        # A reader that takes a byte now and then would hold up a write of the library's for ever.
+        # A peer that reads a byte now and then would block a write of the library without end.
         connection: socket.socket = self._stream.get_extra_info("socket")
         rest = memoryview(buffer)
         while rest:
@@ -192,7 +198,7 @@ def _left(deadline: float) -> float:
 
 
 def _in_time(resolve: Resolve, host: str, port: int, deadline: float) -> Sequence[str]:
-    """What `resolve` says, if it does in time: the system's resolver cannot be told how long."""
+    """Return the result of `resolve` if it comes in time: the system resolver has no timeout."""
     said: list[Sequence[str] | Exception] = []
 
     def run() -> None:

@@ -1,7 +1,8 @@
-"""Fetching a sitemap over HTTP: bounded in time, size and redirects, spooled before it is read.
+"""Fetch of one source document over HTTP: bounded in time, size and redirects, spooled before
+reading.
 
-Spooled, because pages are consumed as slowly as the store takes them, and a server that grows
-tired of a slow reader cuts the answer: what is read is a whole body or an error.
+Spooled, because pages are read at the speed of the store, and a server may cut the answer of a slow
+client: a reader gets a whole body or an error.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 def client() -> httpx.Client:
-    """An HTTP client that reads no proxy settings (RELIABILITY T22) and follows nothing itself."""
-    import httpx  # here, since every worker loads this module and few ever fetch a source
+    """Return an HTTP client that reads no proxy settings (RELIABILITY T22) and follows no
+    redirects.
+    """
+    import httpx  # late, since every worker loads this module and few ever fetch a source
 
-    # identity: a body is uncompressed by Body within its bounds, never by the HTTP library.
+    # identity: SourceBody decompresses within its bounds, never the HTTP library.
     headers = {"Accept-Encoding": "identity", "User-Agent": "sitemapd-import"}
     return httpx.Client(
         timeout=STEP_TIMEOUT, trust_env=False, follow_redirects=False, headers=headers
@@ -37,15 +40,15 @@ def client() -> httpx.Client:
 
 
 def public_name(url: str) -> str:
-    """The URL for reports and logs: without user name, password and fragment."""
+    """Return the URL for reports and logs: without user name, password and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
 
 
 def same_site(one: str, other: str) -> bool:
-    """Whether both URLs are http(s) on one host and port (PROTOCOL N2).
+    """Return True if both URLs are http(s) on one host and port (PROTOCOL N2).
 
-    A leading `www.` makes no difference, nor does http or https on their own ports.
+    A leading `www.` makes no difference, nor do http and https on their default ports.
     """
     return _site(one) == _site(other) is not None
 
@@ -59,7 +62,7 @@ def _site(url: str) -> tuple[str, int] | None:
 
 
 def name_without_query(url: str) -> str:
-    """The URL for reports and logs where its query holds a key (RELIABILITY T30)."""
+    """Return the URL for reports and logs where its query holds a key (RELIABILITY T30)."""
     return public_name(url).partition("?")[0]
 
 
@@ -71,9 +74,10 @@ def fetch(
 ) -> Document:
     """GET one document, following at most MAX_REDIRECTS redirects on its own site.
 
-    With `within` the document must be on the site of that URL (PROTOCOL N2). So neither an index
-    nor a redirect can send the reader to other machines (RELIABILITY T22). `name` makes of a URL
-    what may be reported of it. Raises SourceError for anything but a complete 200.
+    With `within` the document must be on the site of that URL (PROTOCOL N2), so neither an index
+    nor a redirect can send the reader to other machines (RELIABILITY T22). `name` returns the form
+    of a URL for reports. Raises SourceError for anything but a complete 200; UnusableSourceError
+    for another site.
     """
     import httpx
 

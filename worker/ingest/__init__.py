@@ -1,3 +1,3 @@
-"""The step from the inbox to the records of pages: consume, decide and apply events; no files are
-written here (worker/publishing).
+"""Inbox consumer and event processor: from the inbox to page records and patches. Writing files
+belongs to worker/publishing.
 """

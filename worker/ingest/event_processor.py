@@ -1,4 +1,6 @@
-"""Settle the events of one site: decide each, apply a batch at once, bury what keeps failing."""
+"""Process the events of one site: decide each, apply a batch at once, dead-letter those that keep
+failing.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,23 @@ from shared.tracing import Trail
 
 MAX_TRIES = 5
 SET_ASIDE_MS = 3_600_000
-"""How long an entry is left alone that cannot be taken out at its hour."""
+"""Milliseconds until an entry whose expiry failed is tried again."""
 
 LOST_AFTER = 20
-"""How often a line that is being published is looked for: a commit takes milliseconds."""
+"""Attempts to find a line that is being published (a commit takes milliseconds)."""
 LOOK_AGAIN_S = 0.01
 CONTENDED_S = 30.0
-"""How long a batch is decided again because others were faster; then each event by itself."""
+"""Seconds for which a batch is decided again after other workers' writes; then each event is
+processed alone.
+"""
 
-_log = logger("pump")
+_log = logger("ingest")
 
 
 class EventProcessor:
-    """Decides and applies events; nothing of it is published.
+    """Decides and applies events; publishes nothing.
 
-    `events` is how many it has settled. One thread at a time.
+    `events` counts the processed ones. Not thread-safe.
     """
 
     def __init__(
@@ -53,9 +57,10 @@ class EventProcessor:
         now_ms: Callable[[], int] = now_ms,
         on_resync: Callable[[str], None] = lambda _site: None,
     ) -> None:
-        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970.
+        """Create a processor; `now_ms` is the clock of news and video expiry (ms since 1970).
 
-        `on_resync` is told the name of the site when a resync was recorded; it raises nothing.
+        `on_resync` is called with the name of the site when a resync request was recorded; it must
+        not raise.
         """
         self._name, self._site, self._consumer, self._trail = name, site, consumer, trail
         self._tells = bool(site.notify.engines)
@@ -66,10 +71,11 @@ class EventProcessor:
         self.events = 0
 
     def settle(self, batch: Sequence[InboxEntry], errand: PipelinedScript | None = None) -> bool:
-        """Apply a batch, and do `errand` behind it; if that fails, event by event, so that one
-        cannot hold up the others. False if some failed: they are still held. Raises StoreDownError.
+        """Apply a batch, with `errand` in the same round trip; False if some events failed.
 
-        Entries that no accepted event can be are dead letters at once (RELIABILITY T35).
+        If the batch fails, its events are applied one by one, so that one cannot delay the others.
+        Failed events stay with this consumer. Entries that cannot be an accepted event become dead
+        letters at once (RELIABILITY T35). Raises StoreDownError.
         """
         events, whole = [], True
         for received in batch:
@@ -80,7 +86,7 @@ class EventProcessor:
         return self._settle(events, errand) and whole
 
     def _load(self, received: InboxEntry) -> Event:
-        """The event of an entry; SchemaError if it is none that this site can have accepted."""
+        """Return the event of an entry; SchemaError if this site cannot have accepted it."""
         if not received.payload:
             raise SchemaError("the entry holds no event")
         event = Event.load(received.payload)
@@ -107,7 +113,7 @@ class EventProcessor:
             half = len(batch) // 2
             first = self._settle(batch[:half], None)
             return self._settle(batch[half:], errand) and first
-        except Exception as error:  # noqa: BLE001  # whatever an event does, the others go on
+        except Exception as error:  # noqa: BLE001  # the other events continue
             if len(batch) == 1:
                 self._failed(batch[0][0], error)
                 return False
@@ -145,7 +151,7 @@ class EventProcessor:
         asked: Sequence[tuple[InboxEntry, Scope]],
         errand: PipelinedScript | None,
     ) -> Sequence[tuple[str, str, str, bool]]:
-        """Read, decide and apply once: what was decided; nothing if it has to be done again."""
+        """Read, decide and apply once; return the decisions, empty if it must be repeated."""
         read = self.pages.know([event for _, event in events if event.type != RESYNC])
         try:
             decisions = self._decide(events, read.known)
@@ -180,9 +186,10 @@ class EventProcessor:
         return decisions
 
     def expire(self) -> int:
-        """Take out the news and videos whose time is over; how many were looked at.
+        """Remove expired news and videos; return the number of entries examined.
 
-        An entry of which that fails is looked at again an hour later, and stops no other.
+        An entry that fails is tried again an hour later and does not stop others. Raises
+        StoreError.
         """
         looked_at = 0
         while (keys := self.pages.expiring(self._now_ms())) and (some := self._expire(keys)):
@@ -190,7 +197,7 @@ class EventProcessor:
         return looked_at
 
     def _expire(self, keys: Sequence[bytes]) -> int:
-        """How many of `keys` were looked at; 0 if all of them are being published this moment."""
+        """Return how many of `keys` were examined; 0 if all are being published right now."""
         try:
             while (batch := self.pages.due(keys, self._now_ms())).known.expiry:
                 left = [(key, "expired", True) for key in sorted(batch.known.expired)]
@@ -199,19 +206,19 @@ class EventProcessor:
                     break
         except StoreDownError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever is stored there
+        except Exception as error:  # noqa: BLE001  # any error of the stored bytes
             if len(keys) > 1:
                 return sum(self._expire([key]) for key in keys)
             self.pages.expect({keys[0]: self._now_ms() + SET_ASIDE_MS})
             _log.error(
-                "not expired", site=self._name, entry=keys[0].decode(errors="backslashreplace"),
+                "expiry failed", site=self._name, entry=keys[0].decode(errors="backslashreplace"),
                 reason=f"{type(error).__name__}: {error}", again_s=SET_ASIDE_MS // 1000,
             )  # fmt: skip
             return 1
         return len(batch.known.expiry)
 
     def _failed(self, received: InboxEntry, error: Exception) -> bool:
-        """Note why an event failed; whether it is a dead letter now: it is in nobody's way."""
+        """Log the failure of an event; return True if it is a dead letter now."""
         tries = self._inbox.tries(self._consumer).get(received.id, 1)
         _log.error(
             "event failed", site=self._name, id=received.id, tries=tries,
@@ -225,6 +232,8 @@ class EventProcessor:
         except StoreDownError:
             raise
         except StoreError as refused:
-            _log.error("not buried", site=self._name, id=received.id, reason=str(refused))
+            _log.error(
+                "dead letter not stored", site=self._name, id=received.id, reason=str(refused)
+            )
             return False
         return True

@@ -1,7 +1,7 @@
-"""Drain one site's inbox: read, decide, apply, publish, until nothing is left to do.
+"""Drain the inbox of one site: read, process, publish, until nothing is left.
 
-Publishing has a leading edge: the first change is published at once. Under load it happens once
-per publish interval, and events that come in between are drained every `linger` seconds.
+The first change is published at once. Under load a publish pass follows once per publish interval,
+and events that arrive in between are drained every `linger` seconds.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from worker.publishing.web_root import cause_of
 BATCH = 500
 AWAKE_EVERY_S = 2.0
 NOBODY = "given-back"
-"""Holds, in each inbox, events that a quiet worker gave back. It has no heartbeat, so whoever works
-takes them over like those of a dead worker.
+"""Consumer that holds, in each inbox, the events that a quiet worker gave back. It has no
+heartbeat, so that working workers adopt them like those of a dead worker.
 """
 LOOK_S = 0.5
-"""How long a pause may go unseen."""
+"""Seconds for which a pause may go unnoticed."""
 
-_log = logger("pump")
+_log = logger("ingest")
 
 
 class InboxConsumer:
@@ -51,9 +51,10 @@ class InboxConsumer:
         now_ms: Callable[[], int] = now_ms,
         on_resync: Callable[[str], None] = lambda _site: None,
     ) -> None:
-        """`now_ms` is the clock by which news and videos expire: milliseconds since 1970.
+        """Create a consumer; `now_ms` is the clock of news and video expiry (ms since 1970).
 
-        `on_resync` is told the name of the site when a resync was recorded; it raises nothing.
+        `on_resync` is called with the name of the site when a resync request was recorded; it must
+        not raise.
         """
         site = settings.sites[name]
         self.name = name
@@ -73,15 +74,15 @@ class InboxConsumer:
         self._left = True
 
     def run(self, most_s: float = math.inf) -> bool:
-        """Work until nothing is left; at once back if this process is at it already.
+        """Work until nothing is left; return at once if this process is already running it.
 
-        After `most_s` seconds it stops all the same: True then, there may be more to do. Raises
-        StoreError; whatever was not finished stays where it was and the sweep finds it.
+        Stops after `most_s` seconds and returns True then: there may be more to do. Raises
+        StoreError; unfinished work stays in the store, where the sweep finds it.
         """
         if not self._running.acquire(blocking=False):
             return False
         asleep, until = False, time.monotonic() + most_s
-        # Accepting an event has just said that somebody is awake; once more would cost a flush.
+        # Accepting an event has just marked the site awake; once more would cost a flush.
         self._awake_at = time.monotonic()
         try:
             self._look()
@@ -89,7 +90,7 @@ class InboxConsumer:
             asleep = self._drain(until)
         except PublishError as error:
             self._tally.add(self.name, f"publish_failed:{cause_of(error)}")
-            _log.error("not published", site=self.name, reason=str(error))
+            _log.error("publish failed", site=self.name, reason=str(error))
             return False
         except BaseException:
             self._left = True
@@ -101,7 +102,7 @@ class InboxConsumer:
         return time.monotonic() >= until
 
     def forgotten(self, since_s: float) -> bool:
-        """Whether events wait for that long and nobody works on them."""
+        """Return True if events have waited `since_s` seconds unprocessed. Raises StoreError."""
         waiting = self._queues.waiting()
         if waiting.oldest_ms is None or waiting.in_flight or self._running.locked():
             return False
@@ -110,11 +111,11 @@ class InboxConsumer:
 
     @property
     def running(self) -> bool:
-        """Whether it is at work this moment."""
+        """True while `run` is at work."""
         return self._running.locked()
 
     def stop(self) -> None:
-        """Let `run` come back after the batch it is at."""
+        """Let `run` return after the current batch."""
         self._stopping.set()
 
     def resume(self) -> None:
@@ -122,9 +123,9 @@ class InboxConsumer:
         self._stopping.clear()
 
     def give_back(self) -> int:
-        """Leave what this worker holds, and has not settled, to the others; how many events.
+        """Give the unprocessed events of this worker to the others; return their number.
 
-        Once what is at hand is finished. Raises StoreError.
+        Waits until the current `run` has ended. Raises StoreError.
         """
         given = 0
         if self._consumer in self.inbox.holders():
@@ -134,25 +135,28 @@ class InboxConsumer:
         return given
 
     def adopt(self, dead: Sequence[str]) -> int:
-        """Take over the events of the consumers `dead`; `run` settles them. How many."""
+        """Adopt the events of the consumers `dead`, which `run` processes; return their number.
+
+        Raises StoreError.
+        """
         taken = self.inbox.adopt(self._consumer, dead)
         if taken:
             self._left = True
         return taken
 
     def look_again(self) -> None:
-        """Have `run` settle what this consumer holds, whoever gave it that."""
+        """Let the next `run` process the events this consumer already holds."""
         self._left = True
 
     def apply_all(self) -> None:
-        """Apply every event that waits, and publish nothing. Raises StoreError."""
+        """Apply every waiting event and publish nothing. Raises StoreError."""
         with self._running:
             while batch := self.inbox.read(self._consumer, BATCH):
                 self._settle(batch)
 
     def _read_again(self) -> None:
-        """Settle what this consumer was given and never settled: adopted, failed, or in its former
-        life, for its name is the same.
+        """Process the events this consumer holds: adopted, failed, or left from before a
+        restart.
         """
         if not self._left or EVENTS in self._paused:
             return
@@ -162,14 +166,14 @@ class InboxConsumer:
             after = batch[-1].id
 
     def _drain(self, until: float) -> bool:
-        """Read, apply and publish; whether the site could be laid to rest."""
+        """Read, apply and publish; return True if the site was marked idle."""
         looked_again = False
         while not self._stopping.is_set() and time.monotonic() < until:
             self._stay_awake()
             self._look()
             waits = EVENTS not in self._paused
             batch = self.inbox.read(self._consumer, BATCH) if waits else []
-            # What publishing begins with goes along with the last thing before it.
+            # The publish pass begins in the round trip of the last batch before it.
             errand = self.publisher.errand() if batch and self._due() <= 0 else None
             if batch:
                 looked_again = False
@@ -192,12 +196,12 @@ class InboxConsumer:
         return False
 
     def _give_up(self) -> None:
-        """Let the next event wake somebody, although there is work left."""
+        """Let the next event send a wake-up, although work is left."""
         with contextlib.suppress(StoreError):
             self.inbox.sleep()
 
     def _due(self) -> float:
-        """In how many seconds the next publish may be; infinity while publishing is paused."""
+        """Return the seconds until the next publish pass; infinity while publishing is paused."""
         if PUBLISH in self._paused:
             return math.inf
         return self._published_at + self._site.publish_interval - time.monotonic()
@@ -217,7 +221,7 @@ class InboxConsumer:
         return bool(published.shards or published.held)
 
     def _look(self) -> None:
-        """See what an administrator has paused."""
+        """Read which queues an administrator has paused."""
         now = time.monotonic()
         if now - self._looked_at > LOOK_S:
             self._looked_at, self._paused = now, self._queues.paused()
@@ -230,14 +234,17 @@ class InboxConsumer:
 
     @property
     def events(self) -> int:
-        """How many events this process has settled; `files` is how many files it has written."""
+        """Number of events this process has processed; `files` counts the written files."""
         return self._settler.events
 
     def expire(self) -> int:
-        """Take out the news and videos whose time is over; how many were looked at."""
+        """Remove expired news and videos; return the number of entries examined. Raises
+        StoreError.
+        """
         return self._settler.expire()
 
     def _settle(self, batch: Sequence[InboxEntry], errand: PipelinedScript | None = None) -> None:
-        # Not `|=`: it reads before it settles, and would undo what `adopt` said meanwhile.
+        # Not `|=`: it reads `_left` before processing, and would undo a change by `adopt`
+        # meanwhile.
         if not self._settler.settle(batch, errand):
             self._left = True

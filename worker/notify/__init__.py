@@ -1,3 +1,3 @@
-"""Notification of search engines about published changes, and subscription to WebSub hubs; not the
-HTTP client (worker/http).
+"""Notification of search engines about published changes, and subscription to WebSub hubs. The HTTP
+client belongs to worker/http.
 """

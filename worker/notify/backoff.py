@@ -1,4 +1,4 @@
-"""How long an endpoint is left alone after what it answered, and when pages are given up."""
+"""Back-off of an endpoint after an answer, and the limits of retries."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from worker.notify.engine import AnswerVerdict, NotificationOutcome
 FIRST_S = 60.0
 LONGEST_S = 4 * 3600.0
 MOST_TRIES = 10
-"""For one page: about twelve hours of an engine that fails."""
+"""Maximum attempts for one page: about twelve hours of a failing engine."""
 
 MOST_REFUSALS = 3
-"""In a row: what is refused each time is wrong on our side, and is not repeated with new pages."""
+"""Refusals in a row after which the endpoint is paused: the fault is on this side."""
 
 HELD_S = 600.0
 
 
 class Backoff(NamedTuple):
-    """`breaker` of the endpoint, None if it works; `bury` the pages, else try them `at` (ms)."""
+    """The `breaker` of the endpoint, None if it works; `bury` discards the pages as dead
+    notifications, else they are retried `at` (ms since 1970).
+    """
 
     breaker: Breaker | None
     bury: bool = False
@@ -29,10 +31,10 @@ class Backoff(NamedTuple):
 def rest_after(
     outcome: NotificationOutcome, before: Breaker | None, now: int, jitter: float
 ) -> Backoff:
-    """What follows from an `outcome` that is not `told`.
+    """Return the back-off after an `outcome` that is not `told`.
 
-    `jitter` in 0..1 spreads what failed together; `before` is what the endpoint had on record. Of a
-    paused endpoint `until` is when it may be looked at whether the reason is gone.
+    `before` is the endpoint's breaker, `now` in milliseconds since 1970; `jitter` in 0..1 spreads
+    simultaneous failures. `until` of a paused endpoint is when its cause may be checked again.
     """
     failures, refusals = (before.failures, before.refusals) if before else (0, 0)
     why, jitter = outcome.detail, 1 + jitter / 2

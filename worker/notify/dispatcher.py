@@ -1,4 +1,4 @@
-"""The engines of one site: what is due goes out, and what comes of it is written down."""
+"""Notification of the engines of one site: send what is due and record the outcome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _log = logger("notify")
 
 
 class Dispatcher:
-    """Tells the engines of the site `name`; `owner` is who does so, for the others."""
+    """Notifies the engines of the site `name`; `owner` names the worker in the delivery lease.
+
+    `clock` gives milliseconds since 1970; `jitter` numbers in 0..1.
+    """
 
     def __init__(
         self,
@@ -52,14 +55,14 @@ class Dispatcher:
         self.tellers = tellers(site, outbound, lambda: named(state, site))
 
     def due(self) -> list[str]:
-        """The engines that are to be told of something."""
+        """Return the engines with due notifications. Raises StoreError."""
         return self.notices.due(list(self.tellers), self._clock())
 
     def tell(self, engine: str, progress: Callable[[], None] = lambda: None) -> bool:
-        """Tell `engine` of one batch of what is due; whether there may be more.
+        """Notify `engine` of one batch of due pages; return True if there may be more.
 
-        What is known of a page may be damaged: it is given up, and the others are told. `progress`
-        is called before each request.
+        A page with a damaged record becomes a dead notification, and the others are sent.
+        `progress` is called before each request. Raises StoreError.
         """
         teller, now = self.tellers[engine], self._clock()
         endpoint = self._endpoint(engine, teller, now)
@@ -73,7 +76,9 @@ class Dispatcher:
             locs = mine.take(now, most, self._debounce(engine), whole=teller.whole)
             pages, damaged = self._pages(locs)
             for why, some in damaged.items():
-                _log.error("not told", site=self.name, engine=engine, pages=some, reason=why)
+                _log.error(
+                    "notification failed", site=self.name, engine=engine, pages=some, reason=why
+                )
                 mine.bury(some, now, why)
             wanted = [page for page in pages if teller.wants(page)]
             mine.drop({page.loc for page in pages} - {page.loc for page in wanted})
@@ -82,8 +87,8 @@ class Dispatcher:
         return True
 
     def _pages(self, locs: Sequence[str]) -> tuple[list[NotifiedPage], dict[str, list[str]]]:
-        """What is known of `locs` now: this, and not what was when they changed, is told. And those
-        of which nothing can be known, by the reason.
+        """Return the current state of `locs`, not that at the time of their change, and the locs
+        with damaged records, by reason.
         """
         found, damaged = [], dict[str, list[str]]()
         for start in range(0, len(locs), CHUNK):
@@ -93,7 +98,7 @@ class Dispatcher:
                     found.append(self._page(loc, stored))
                 except StoreDownError:
                     raise
-                except Exception as error:  # noqa: BLE001  # whatever is stored there
+                except Exception as error:  # noqa: BLE001  # any error of the stored bytes
                     damaged.setdefault(f"its record is damaged: {error}", []).append(loc)
         return found, damaged
 
@@ -108,7 +113,9 @@ class Dispatcher:
         return int(self._site.notify.engines[engine].debounce_minutes * 60_000)
 
     def _endpoint(self, engine: str, teller: Engine, now: int) -> str | None:
-        """The first that may be asked; a pause ends where what was missing is there by now."""
+        """Return the first endpoint without an open breaker; a pause ends once its cause is
+        gone.
+        """
         breakers = self.notices.breakers()
         for endpoint in teller.endpoints:
             breaker = breakers.get((engine, endpoint))
@@ -116,7 +123,7 @@ class Dispatcher:
                 return endpoint
         for endpoint in teller.endpoints:
             breaker = breakers[engine, endpoint]
-            forbidden = breaker.paused and not breaker.refusals  # which is about the key
+            forbidden = breaker.paused and not breaker.refusals  # which concerns the key
             if isinstance(teller, IndexNow) and forbidden and now >= breaker.until:
                 seen = self.prepared(teller) or teller.check()
                 if seen.told:
@@ -127,7 +134,7 @@ class Dispatcher:
         return None
 
     def prepared(self, teller: Engine) -> NotificationOutcome | None:
-        """None if all that the engine looks for is in place, as far as we can put it there."""
+        """Return None if the files that the engine looks for are in place, after writing ours."""
         try:
             if isinstance(teller, IndexNow):
                 indexnow_key.ensure(self._site)
@@ -165,7 +172,7 @@ class Dispatcher:
         )  # fmt: skip
         self._record(fate)
         if outcome.verdict is AnswerVerdict.PENDING and (seen := teller.check()) and not seen.told:
-            # 202 is no yes: without its file the key is found to be none.
+            # 202 is not final: without its file the key turns out invalid.
             self._record(
                 fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail)
             )
@@ -179,7 +186,7 @@ class Dispatcher:
         outcome: NotificationOutcome,
         now: int,
     ) -> int:
-        """Write down what becomes of `locs`; when they are tried again (ms), 0 if they are not."""
+        """Record the outcome for `locs`; return when they are retried (ms since 1970), 0 if not."""
         before = self.notices.breakers().get((engine, endpoint))
         teller = self.tellers[engine]
         if outcome.told:
@@ -215,6 +222,6 @@ class Dispatcher:
             "pages": fate.pages, "status": fate.status, "outcome": fate.outcome, "ms": fate.ms,
         }  # fmt: skip
         if fate.outcome in {AnswerVerdict.DONE, AnswerVerdict.PENDING}:
-            _log.info("told", **said)
+            _log.info("notified", **said)
         else:
-            _log.warning("not told", **said, reason=fate.detail)
+            _log.warning("notification failed", **said, reason=fate.detail)

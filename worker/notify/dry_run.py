@@ -1,4 +1,4 @@
-"""Try an engine by hand: what it would be sent, and what it answers to something harmless."""
+"""Manual trial of an engine: show its requests, and send a harmless one."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from worker.notify.engines.indexnow import IndexNow
 
 
 def drafts(teller: Engine, home: str) -> Sequence[OutboundRequest]:
-    """What is sent for the page `home`, without credentials."""
+    """Return the requests for the page `home`, without credentials."""
     page = NotifiedPage(home, live=True, section=next(iter(getattr(teller, "sections", ())), ""))
     return teller.requests([page], teller.endpoints[0])
 
 
 def send(telling: Dispatcher, engine: str, home: str, now: int) -> list[NotificationOutcome]:
-    """Tell `engine` of the page `home`, after looking at its key; one that takes it is no longer
-    left alone.
+    """Check the key of `engine` and notify it of the page `home`; a success closes its breaker.
 
-    Google's Indexing API is for some pages only, so only its credentials are tried.
+    Google's Indexing API is for some pages only, so only its credentials are tried. `now` in
+    milliseconds since 1970. Raises StoreError.
     """
     teller = telling.tellers[engine]
     endpoint, found = teller.endpoints[0], list[NotificationOutcome]()

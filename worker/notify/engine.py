@@ -1,4 +1,4 @@
-"""What an engine is given, what it may answer, and what each answer means (PROTOCOL U5)."""
+"""Interface of a search engine: requests, answers and the meaning of answers (PROTOCOL U5)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from shared.logs import logger
 from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest, excerpt
 
 LONGEST_WAIT_S = 24 * 3600
-"""However long an engine asks us to wait."""
+"""Longest wait in seconds that an engine may ask for."""
 
 SHORTEST_SECRET = 8
-"""Characters: what is shorter may be part of any answer."""
+"""Minimum characters of a secret that is masked: a shorter text may be part of any answer."""
 
 _log = logger("notify")
 
 
 class NotifiedPage(NamedTuple):
-    """A page whose content changed: whether it is listed now, and in which section it is or was."""
+    """A changed page; `live` if it is listed, with its current or last section."""
 
     loc: str
     live: bool
@@ -35,26 +35,26 @@ class NotifiedPage(NamedTuple):
 
 
 class AnswerVerdict(StrEnum):
-    """What an answer means for the pages it is about."""
+    """Meaning of an answer for the pages of its request."""
 
     DONE = "done"
     PENDING = "pending"
-    """Taken; the engine has not looked at our key yet."""
+    """Accepted; the engine has not verified the key yet."""
     BUSY = "too many"
     FAILED = "failed"
-    """No answer, or one that says to come again: tried again, and these two alone."""
+    """No answer, or a temporary error. Only BUSY and FAILED are retried."""
     REFUSED = "refused"
-    """Wrong, and wrong again if it is repeated."""
+    """Invalid request, which is not repeated."""
     FORBIDDEN = "forbidden"
-    """Nothing is taken from us until somebody has seen to it."""
+    """The engine accepts nothing until an administrator intervenes."""
     HELD = "held back"
-    """Not sent: something is missing on our side."""
+    """Not sent: something is missing on this side."""
 
 
 class NotificationOutcome(NamedTuple):
-    """The meaning of one answer; `wait` in seconds, None if the engine did not say.
+    """Meaning of one answer; `wait` in seconds, None if the engine did not say.
 
-    `rejected` are single pages that the engine did not want, each as it named them.
+    `rejected` are single pages that the engine refused, each as it named them.
     """
 
     verdict: AnswerVerdict
@@ -65,21 +65,21 @@ class NotificationOutcome(NamedTuple):
 
     @property
     def told(self) -> bool:
-        """Whether the engine has it."""
+        """True if the engine has accepted the notification."""
         return self.verdict in {AnswerVerdict.DONE, AnswerVerdict.PENDING}
 
 
 def _at_once() -> None:
-    """Before a request nothing needs to be done."""
+    """Do nothing before a request."""
 
 
 class Engine(ABC):
-    """One engine of one site."""
+    """One search engine of one site."""
 
     most: ClassVar[int] = 1
-    """Pages of one request."""
+    """Maximum number of pages in one request."""
     whole: ClassVar[bool] = False
-    """Told of the site's sitemaps or feeds, whichever pages changed."""
+    """True if the engine is notified of the site's sitemaps or feeds instead of pages."""
 
     def __init__(self, allowed: AllowedHosts, outbound: Outbound) -> None:
         self._allowed, self._outbound = allowed, outbound
@@ -88,34 +88,39 @@ class Engine(ABC):
     @property
     @abstractmethod
     def endpoints(self) -> Sequence[str]:
-        """Where it is told: at the first, at the next while that one fails."""
+        """Endpoints: the first is notified, the next while that one fails."""
 
     @abstractmethod
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
-        """What is sent of `pages`, all of which it `wants`, without what `sign` adds."""
+        """Return the requests for `pages`, all accepted by `wants`, without the credentials of
+        `sign`.
+        """
 
     def wants(self, page: NotifiedPage) -> bool:  # noqa: ARG002  # most take all
-        """Whether it is to be told of `page`."""
+        """Return True if the engine is to be notified of `page`."""
         return True
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
-        """What `answer` means."""
+        """Return the meaning of `answer`."""
         return by_status(answer)
 
     def sign(self, request: OutboundRequest) -> OutboundRequest:
-        """The request with what proves who we are; UnprovenError if there is no getting it."""
+        """Return the request with credentials; UnprovenError if they cannot be had.
+
+        Raises CredentialError, OutboundError.
+        """
         return request
 
     def check(self) -> NotificationOutcome | None:
-        """Whether what it needs of us is in place; None if that cannot be seen."""
+        """Return the state of what the engine needs of this site; None if it cannot be checked."""
         return None
 
     def tell(
         self, pages: Sequence[NotifiedPage], endpoint: str, before: Callable[[], None] = _at_once
     ) -> NotificationOutcome:
-        """Tell it of `pages`; nothing is raised but by `before`, called before each request.
+        """Notify the engine of `pages`; `before` is called before each request.
 
-        That may raise StoreError.
+        Only `before` may raise, StoreError for example.
         """
 
         def send() -> NotificationOutcome:
@@ -130,7 +135,9 @@ class Engine(ABC):
         return self.heard(send)
 
     def heard(self, send: Callable[[], NotificationOutcome]) -> NotificationOutcome:
-        """What `send` comes to, with the errors of this package as outcomes and no secret in it."""
+        """Return the outcome of `send`, with errors as outcomes and secrets masked. Raises
+        StoreError.
+        """
         try:
             outcome = send()
         except UnprovenError as error:
@@ -141,8 +148,8 @@ class Engine(ABC):
             outcome = NotificationOutcome(AnswerVerdict.FAILED, str(error))
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # left alone like one that fails, not asked on
-            _log.exception("an engine was not understood", engine=type(self).__name__)
+        except Exception as error:  # noqa: BLE001  # backs off like a failing engine, not asked on
+            _log.exception("answer of an engine not understood", engine=type(self).__name__)
             outcome = NotificationOutcome(
                 AnswerVerdict.FAILED, f"not understood: {type(error).__name__}"
             )
@@ -152,7 +159,10 @@ class Engine(ABC):
         return outcome._replace(detail=detail)
 
     def ask(self, request: OutboundRequest) -> OutboundAnswer:
-        """Send `request`; what comes back repeats no secret, whole or cut short (T30)."""
+        """Send `request`; secrets in the answer are masked, whole or cut short (T30).
+
+        Raises OutboundError; BarredError if the request may not be sent.
+        """
         answer = self._outbound(request, self._allowed)
         body = answer.body
         for secret in self._secrets:
@@ -161,14 +171,17 @@ class Engine(ABC):
         return answer._replace(body=body)
 
     def secret(self, given: SecretStr) -> str:
-        """The secret that is meant, which from now on is taken out of what the engine says."""
+        """Return the configured secret, which is masked in answers from now on.
+
+        Raises CredentialError.
+        """
         found = secret_of(given)
         self._secrets.add(found)
         return found
 
 
 class UnprovenError(Exception):
-    """Whoever says who we are did not."""
+    """The identity provider issued no credentials."""
 
     def __init__(self, outcome: NotificationOutcome) -> None:
         super().__init__(outcome.detail)
@@ -188,9 +201,9 @@ _WRONG = {400, 413, 422}
 
 
 def by_status(answer: OutboundAnswer) -> NotificationOutcome:
-    """What an answer means by its status alone (PROTOCOL U5).
+    """Return the meaning of an answer by its status alone (PROTOCOL U5).
 
-    Anything unknown pauses the engine: to repeat it would not be polite.
+    An unknown status pauses the engine: repeating the request would not be polite.
     """
     status, text = answer.status, excerpt(answer.body)
     said = _REMEDY.get(status, f"it answered {status}") + (f": {text}" if text else "")
@@ -214,7 +227,7 @@ def by_status(answer: OutboundAnswer) -> NotificationOutcome:
 
 
 def retry_after(answer: OutboundAnswer, now: datetime | None = None) -> float | None:
-    """Seconds that `Retry-After` asks for, within a day; None if it does not, or not in earnest."""
+    """Return the seconds of `Retry-After`, at most a day; None if it is missing or invalid."""
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         seconds = float(text[:9])
@@ -229,7 +242,7 @@ def retry_after(answer: OutboundAnswer, now: datetime | None = None) -> float | 
 
 
 def fields(body: bytes) -> dict[str, Any] | None:
-    """The members of the JSON object that `body` is; None if it is none."""
+    """Return the members of the JSON object in `body`; None if it is not one."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

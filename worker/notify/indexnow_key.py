@@ -1,4 +1,4 @@
-"""The file in the web root by which IndexNow knows that we speak for the host (PROTOCOL U4)."""
+"""Key file in the web root, by which IndexNow verifies the host (PROTOCOL U4)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from worker.publishing.web_root import WebRoot
 
 
 def ensure(site: Site) -> None:
-    """Write the key's file if it is not there.
+    """Write the key file if it does not exist.
 
-    Raises PublishError if it cannot be written, or a file of that name says something else: that
-    is somebody else's, and stays. What is served elsewhere (`key_location`) is not ours to write.
+    Raises PublishError if it cannot be written, or a file of that name has other content, which
+    stays. A file served elsewhere (`key_location`) is left to the administrator.
     """
     config = site.notify.indexnow
     if config is None or config.key_location is not None:

@@ -1,7 +1,8 @@
-"""Tell search engines of what was published, in threads of their own: no publish waits for them.
+"""Notify search engines of published changes, in threads of their own: no publish pass waits for
+them.
 
-Messages may be lost, so it looks by itself, too. A request that was under way when the worker died
-is sent again by whoever has the next turn.
+Messages may be lost, so the notifier also polls. The worker with the next delivery lease repeats a
+request that was in progress when its worker died.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from worker.notify.dispatcher import Dispatcher
 
 LOOK_S = 10.0
 AT_ONCE = 4
-"""Engines told at once: one that hangs takes five seconds of one thread, then is left alone."""
+"""Engines notified at once: one that hangs blocks one thread for five seconds, then backs off."""
 
 PATIENCE_S = 2.0
-"""How long the others wait for an engine that answers slowly, before they are told again."""
+"""Seconds that the others wait for a slow engine before they are notified again."""
 
 
 class Notifier:
-    """The engines of all sites, told by one worker, whose name is `owner`."""
+    """Notifications of all sites, sent by the worker `owner`."""
 
     def __init__(
         self,
@@ -43,8 +44,10 @@ class Notifier:
         outbound: Outbound = ask,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """While `quiet` says so nothing is begun; `clock` in ms since 1970; `jitter` gives numbers
-        in 0..1.
+        """Prepare the dispatchers of all sites with engines.
+
+        While `quiet` returns True no notification is started; `clock` gives milliseconds since
+        1970, `jitter` numbers in 0..1.
         """
         self._quiet = quiet
         self._sites = {
@@ -59,24 +62,24 @@ class Notifier:
         self._under_way: dict[tuple[str, str], Future[bool]] = {}
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the loop."""
         if self._sites:
             self.loop.start(self.look, LOOK_S)
 
     def stop(self) -> None:
-        """Begin nothing more; a request that is under way ends by itself, soon."""
+        """Start no further notification; a request in progress ends by its deadline."""
         self._stopping.set()
         self.loop.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def ask(self) -> None:
-        """Something was published: look now."""
+        """Look for due notifications now."""
         self.loop.ask()
 
     def look(self) -> bool:
-        """Tell every engine that is due of one batch; whether one of them may have more.
+        """Notify every due engine of one batch; return True if one of them may have more.
 
-        It waits for them, for those that take long not longer than PATIENCE_S.
+        Waits for the engines, for slow ones at most PATIENCE_S seconds.
         """
         for name, site in self._sites.items():
             with self.loop.at(name):

@@ -1,8 +1,9 @@
-"""Asking hubs for the feeds that a site is connected to, and again before a lease ends (WebSub).
+"""Subscription at WebSub hubs to the feeds that a site is connected to, and renewal before a lease
+ends.
 
-https://www.w3.org/TR/websub/, 4 and 5.1. What is asked goes by the rules of all outgoing requests
-(RELIABILITY T22): a feed only at the address that the administrator named, a hub only at a host
-that is known or named, whatever a feed says.
+https://www.w3.org/TR/websub/, 4 and 5.1. The rules of all outgoing requests apply (RELIABILITY
+T22): a feed is fetched only at the address that the administrator configured, a hub only at a known
+or configured host, whatever a feed says.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from worker.notify.engine import AnswerVerdict, NotificationOutcome, by_status
 NAME = "websub"
 LOOK_S = 10.0
 REFUSED_MS = 24 * 3600_000
-"""When a hub is asked again that did not want the request, or may not be asked."""
+"""Milliseconds until a hub is asked again that refused the request, or may not be asked."""
 
 _LINK = re.compile(r'<([^<>]*)>((?:[^,"]|"[^"]*")*)')
 _RELATION = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
@@ -42,7 +43,7 @@ _log = logger("websub")
 
 
 def linked(header: str) -> dict[str, list[str]]:
-    """The addresses in a `Link` header by relation (RFC 8288)."""
+    """Return the addresses in a `Link` header by relation (RFC 8288)."""
     found: dict[str, list[str]] = {}
     for address, parameters in _LINK.findall(header):
         named = _RELATION.search(parameters)
@@ -52,21 +53,21 @@ def linked(header: str) -> dict[str, list[str]]:
 
 
 class SiteHubs:
-    """The hubs of one site that has the source `websub`."""
+    """Subscriptions of one site that has the source `websub`."""
 
     def __init__(
         self, client: redis.Redis, name: str, site: Site, *,
         clock: Callable[[], int] = now_ms, outbound: Outbound = ask,
     ) -> None:  # fmt: skip
-        """`clock` in ms since 1970."""
+        """Prepare the requests of one site; `clock` gives milliseconds since 1970."""
         self.name, self._site, self._clock, self._outbound = name, site, clock, outbound
         self.connection: Connection = site.sources[NAME]
         self.subscriptions = Subscriptions(client, name)
 
     def due(self) -> list[str]:
-        """The feeds whose hub is to be asked now.
+        """Return the feeds whose hub is to be asked now. Raises StoreError.
 
-        One that is not configured any more is unsubscribed from; then nothing is kept of it.
+        A feed that is no longer configured is unsubscribed from; its record is then deleted.
         """
         now, topics = self._clock(), self.connection.topics
         known = {one.topic: one for one in self.subscriptions.all()}
@@ -81,12 +82,14 @@ class SiteHubs:
         return [one.topic for one in self.subscriptions.all() if 0 < one.due <= now]
 
     def want(self, topic: str, mode: str) -> Subscription | None:
-        """Subscribe or unsubscribe when the hub is asked next, which is now."""
+        """Request to subscribe or unsubscribe, which is due at once. Raises StoreError."""
         now = self._clock()
         return self.subscriptions.change(topic, lambda one: one.wanted(mode, now))
 
     def ask(self, topic: str) -> NotificationOutcome | None:
-        """Ask the hub of `topic`, if that is due; None if it is not, or somebody else does it."""
+        """Ask the hub of `topic`; None if that is not due, or another worker does it. Raises
+        StoreError.
+        """
         now = self._clock()
         begun = self.subscriptions.change(
             topic, lambda one: one.begun(now) if 0 < one.due <= now else None
@@ -97,7 +100,7 @@ class SiteHubs:
         if not outcome.told:
             self._failed(begun, outcome)
         said = {"site": self.name, "topic": topic, "mode": begun.mode, "outcome": outcome.verdict}
-        _log.info("hub asked", **said, status=outcome.status, detail=outcome.detail)
+        _log.info("subscription requested", **said, status=outcome.status, detail=outcome.detail)
         return outcome
 
     def _asked(self, begun: Subscription) -> NotificationOutcome:
@@ -106,7 +109,7 @@ class SiteHubs:
         key = hubs.key(secret, name).decode()
         try:
             hub, feed = self._hub_of(begun)
-            # Known before the hub is: it may ask back before it answers.
+            # Stored before the request: the hub may verify before it answers.
             self.subscriptions.change(begun.topic, lambda one: one._replace(hub=hub, feed=feed))
             callback = hubs.callback(self._origin, self.name, name)
             form = {"hub.callback": callback, "hub.mode": begun.mode, "hub.topic": feed}
@@ -130,9 +133,9 @@ class SiteHubs:
         return AllowedHosts(frozenset(hosts), self.connection.allow_private)
 
     def _hub_of(self, one: Subscription) -> tuple[str, str]:
-        """The hub of a feed, and the feed's own name for itself.
+        """Return the hub of a feed, and the feed's own name for itself.
 
-        As it was when it was subscribed to, if that is to end.
+        For an unsubscription they are those of the subscription.
         """
         if one.mode == hubs.UNSUBSCRIBE and one.hub:
             return one.hub, one.feed
@@ -152,7 +155,7 @@ class SiteHubs:
         return may[0], _joined(one.topic, links.get("self", [""])[0])
 
     def _failed(self, begun: Subscription, outcome: NotificationOutcome) -> None:
-        """Ask again as `begun` says, or when the hub says, or tomorrow if it is no use before."""
+        """Schedule the retry: as in `begun`, when the hub says, or tomorrow after a refusal."""
         now, due = self._clock(), begun.due
         if outcome.verdict not in {AnswerVerdict.FAILED, AnswerVerdict.BUSY}:
             due = now + REFUSED_MS
@@ -160,7 +163,7 @@ class SiteHubs:
             due = max(due, now + int(outcome.wait * 1000))
         self.subscriptions.change(
             begun.topic,
-            # Not if it was verified all the same, or is asked anew by now.
+            # Not if it was verified meanwhile, or requested again.
             lambda one: (
                 one.failed(outcome.detail, due)
                 if (one.state, one.asked) == (begun.state, begun.asked)
@@ -172,7 +175,7 @@ class SiteHubs:
 def _joined(topic: str, link: str) -> str:
     try:
         return urljoin(topic, link)
-    except ValueError:  # a bracket in the host, say
+    except ValueError:  # a bracket in the host, for example
         raise OutboundError("a link in the head of the feed is no address") from None
 
 
@@ -191,13 +194,16 @@ def _no_hub(named: list[str]) -> str:
 
 
 class WebSubSubscriber:
-    """The hubs of all sites, asked by one worker from a thread of its own."""
+    """Subscriptions of all sites, made by one worker in a thread of its own."""
 
     def __init__(
         self, settings: Settings, client: redis.Redis, quiet: Callable[[], bool] = lambda: False,
         *, clock: Callable[[], int] = now_ms, outbound: Outbound = ask,
     ) -> None:  # fmt: skip
-        """`quiet` tells whether nothing new is to be begun; `clock` in ms since 1970."""
+        """Prepare the subscriptions; while `quiet` returns True none is started.
+
+        `clock` gives milliseconds since 1970.
+        """
         self._sites = [
             SiteHubs(client, name, site, clock=clock, outbound=outbound)
             for name, site in settings.sites.items()
@@ -207,12 +213,12 @@ class WebSubSubscriber:
         self.loop = Loop("websub")
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the loop."""
         if self._sites:
             self.loop.start(self.look, LOOK_S)
 
     def stop(self) -> None:
-        """Begin nothing more; a request that is under way ends by itself, soon."""
+        """Start no further request; one in progress ends by its deadline."""
         self._stopping.set()
         self.loop.stop()
 

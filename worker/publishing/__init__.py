@@ -1,3 +1,3 @@
-"""The files of a site: merge, write and keep them in its web root; not the decision which pages
-they list (shared/domain).
+"""Published files of a site: merge, write and keep them in its web root. Decisions about the listed
+pages belong to shared/domain.
 """

@@ -1,6 +1,8 @@
-"""The two feed files of a site: written with the pass that publishes a change, put right, removed.
+"""The two feed files of a site: write them in the pass that publishes a change, repair or remove
+them.
 
-A feed only says what is new (PROTOCOL F11): no index names it, and the sitemap never waits for it.
+A feed lists only recent changes (PROTOCOL F11): no index names it, and the sitemap never waits for
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ _log = logger("publisher")
 
 
 def contents(state: PublishState, site: Site) -> dict[str, bytes]:
-    """What the files are to hold by now, by name; none while there is nothing to list."""
+    """Return the expected content of the feed files by name; empty while there is nothing to list.
+
+    Raises StoreError.
+    """
     if not site.feed:
         return {}
     listed = feed_writer.newest(state.feed(), site.feed_entries)
@@ -31,10 +36,11 @@ def contents(state: PublishState, site: Site) -> dict[str, bytes]:
 
 
 def fault(root: WebRoot, state: PublishState, site: Site, name: str) -> str | None:
-    """Whether the feed `name` is `missing`, `differs` or is `unwanted`; None if all is right.
+    """Return `missing`, `differs` or `unwanted` for the feed `name`; None if it is right.
 
-    None, too, where it is left alone on purpose, and while changes wait: these are in the state and
-    not in the file, and whatever publishes them looks at the file itself.
+    Also None where it is left alone on purpose, and while patches wait: those are in the state but
+    not in the file, and the publish pass that takes them compares the file itself. Raises
+    StoreError.
     """
     if site.feed and state.dirty(1):
         return None
@@ -51,42 +57,46 @@ def fault(root: WebRoot, state: PublishState, site: Site, name: str) -> str | No
 
 
 class FeedFiles:
-    """Writes the feeds of one site."""
+    """Writer of the feeds of one site."""
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
         self._wanted, self._tidied = False, False
 
     def stage(self, root: WebRoot) -> Iterator[StagedFile]:
-        """Write beside them the files that hold something else by now."""
+        """Stage the feed files whose content has changed. Raises StoreError, PublishError."""
         found = contents(self._state, self._site)
         self._wanted = bool(found)
         for name, content in found.items():
             try:
                 same = root.read(name) == content
             except PublishError as error:
-                # A link or a directory, say: only an administrator knows what for.
-                _log.error("feed left alone", site=self._name, reason=str(error))
+                # A link or a directory, for example: only an administrator knows its purpose.
+                _log.error("feed not replaced", site=self._name, reason=str(error))
                 continue
             if not same:
                 yield root.stage(name, [content])
 
     def place(self, root: WebRoot, feeds: Iterable[StagedFile]) -> list[str]:
-        """Replace the feeds that changed; which. No sitemap waits for one that cannot be."""
+        """Replace the changed feeds; return their names. A refused one does not delay the sitemap.
+
+        Raises PublishError unless only that file is refused.
+        """
         written = []
         for feed in feeds:
             try:
                 root.place(feed)
                 written.append(feed.name)
             except UnwritableError as error:
-                _log.error("feed left alone", site=self._name, reason=str(error))
+                _log.error("feed not replaced", site=self._name, reason=str(error))
         return written
 
     def tidy(self, root: WebRoot, *, again: bool) -> list[str]:
-        """Remove the files where there is nothing to list, and where feeds are switched off what
-        was kept for them; which.
+        """Remove feed files that list nothing or are switched off, and the stored feed of the
+        latter.
 
-        Then once, and `again` when files are compared. A file that is not ours stays.
+        Returns the removed names. Runs once, and with `again`, when files are compared. Files that
+        sitemapd did not write stay. Raises StoreError, PublishError.
         """
         if self._wanted or (self._tidied and not again and not self._site.feed):
             return []

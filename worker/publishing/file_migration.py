@@ -1,8 +1,8 @@
-"""Files of earlier settings: written anew by those of today, and removed when nobody asks for them.
+"""Migration of published files to changed settings, and removal of the files of earlier settings.
 
 The settings that decide names and bytes are recorded in the state. When they change, every shard
-that they concern is published again, as many in a pass as ever; old names stay for `retire_hours`,
-for crawlers that have read the old index.
+concerned is published again, at the usual number per pass; old names stay for `retire_hours`, for
+crawlers that have read the old index.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from worker.publishing.ownership import path_of
 from worker.publishing.web_root import WebRoot
 
 AGAIN_S = 60.0
-"""When a file that could not be removed is tried again."""
+"""Seconds until the removal of a file is tried again."""
 
 MOST_NAMED = 100
 
@@ -35,7 +35,7 @@ _log = logger("publisher")
 
 
 def shape_of(site: Site) -> dict[str, str]:
-    """The settings of `site` that decide the names and bytes of its files."""
+    """Return the settings of `site` that decide the names and bytes of its files."""
     rest = [
         site.robots, site.feed, site.feed_entries, site.feed_title, site.hub,
         sorted(name for name, section in site.sections.items() if section.keep_empty),
@@ -51,7 +51,7 @@ def shape_of(site: Site) -> dict[str, str]:
 
 
 class FileMigration:
-    """Brings the files of one site to the settings of today."""
+    """Migrates the files of one site to its current settings."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._state, self._shapes = PublishState(client, name), FileShapes(client, name)
@@ -60,12 +60,18 @@ class FileMigration:
         self._renewed, self._shadows = False, set[str]()
 
     def due(self) -> bool:
-        """Whether the files were written by other settings, or that is not known."""
+        """Return True if the files were written with other settings, or the settings are unknown.
+
+        Raises StoreError.
+        """
         self._renewed = self._renewed or self._shapes.read() == self._shape
         return not self._renewed
 
     def renew_once(self) -> bool:
-        """`renew` if this process has not looked yet; whether something is written anew."""
+        """Run `renew` unless this process has done so; return True if files are written again.
+
+        Raises StoreError.
+        """
         if self._renewed:
             return False
         soiled = self.renew() if self.due() else []
@@ -73,7 +79,9 @@ class FileMigration:
         return bool(soiled)
 
     def shadows(self, written: Iterable[Shard]) -> list[str]:
-        """Plain files that a web server would send in place of the encoded ones `written`."""
+        """Return the plain files that a web server would send instead of the encoded files
+        `written`.
+        """
         if not self._shadows:
             return []
         names = {shards.file_name(shard, self._site.form) for shard in written} & self._shadows
@@ -81,9 +89,10 @@ class FileMigration:
         return sorted(names)
 
     def renew(self) -> list[Shard]:
-        """Have published again what other settings wrote; which. For whoever holds the lease.
+        """Mark the shards written with other settings for publishing; return them.
 
-        Done once more after a crash, it comes to the same.
+        The caller holds the lease. Repeating it after a crash has the same effect. Raises
+        StoreError.
         """
         before = self._shapes.read()
         changed = [name for name in self._shape if before and before.get(name) != self._shape[name]]
@@ -98,7 +107,7 @@ class FileMigration:
             soiled = list(files) if of_all else [next(iter(files))]
             self._state.soil(soiled)
             _log.warning(
-                "settings changed: files written anew", site=self._name, settings=changed,
+                "files rewritten after a change of settings", site=self._name, settings=changed,
                 files=len(soiled),
             )  # fmt: skip
         else:
@@ -113,7 +122,7 @@ class FileMigration:
         return soiled
 
     def lines(self) -> dict[int, dict[int, bytes]]:
-        """The lines of every index file as the settings of today want them."""
+        """Return the lines of every index file under the current settings. Raises StoreError."""
         sections, found = self._state.sections(), dict[int, dict[int, bytes]]()
         states = self._state.shards(sections)
         for shard, file in self._state.files(sections).items():
@@ -126,14 +135,16 @@ class FileMigration:
     def _retire(self, before: dict[str, str]) -> None:
         now = {*self._names(self._shape)}
         old = {*self._names({**self._shape, **before})} - now
-        # The plain file of an address that is encoded now would be sent in its place.
+        # A web server would send the plain file instead of the encoded one.
         hides = {name for name in old if f"{name}.gz" in now and self._site.form == "encoded"}
         self._shapes.retire(hides, 0)
         self._shapes.retire(old - hides, time.time() + self._site.retire_hours * 3600)
         self._shapes.keep(now)
 
     def _names(self, shape: dict[str, str]) -> Iterator[str]:
-        """The files of pages and the indexes that these settings make of what is published."""
+        """Yield the names of shard files and indexes of the published shards under these
+        settings.
+        """
         sections = self._state.sections()
         states, form = self._state.shards(sections), shape["form"]
         for shard in self._state.files(sections):
@@ -142,11 +153,14 @@ class FileMigration:
                 yield shards.index_name(states[shard].ordinal // int(shape["index_shards"]))
 
     def waiting(self) -> dict[str, float]:
-        """The files that are to go, and when (s since 1970)."""
+        """Return the files to be removed, with the time of removal (s since 1970)."""
         return self._shapes.retired()
 
     def remove_due(self, root: WebRoot) -> list[str]:
-        """Remove the files whose time has come and that no index names; which."""
+        """Remove the files that are due and that no index names; return them.
+
+        Raises StoreError, PublishError.
+        """
         now = time.time()
         due = [name for name, when in self._shapes.retired().items() if when <= now]
         if not due:
@@ -161,7 +175,10 @@ class FileMigration:
         return removed
 
     def remove(self, root: WebRoot, names: Iterable[str]) -> list[str]:
-        """Remove files that no index names any more; which. What is refused is tried again."""
+        """Remove files that no index names; return them. Refused ones are tried again.
+
+        Raises StoreError, and PublishError if the web root cannot be synced.
+        """
         removed = []
         for name in names:
             try:
@@ -169,15 +186,15 @@ class FileMigration:
                     removed.append(name)
             except PublishError as error:
                 self._shapes.retire([name], time.time() + AGAIN_S)
-                _log.error("not removed", site=self._name, reason=str(error))
+                _log.error("file not removed", site=self._name, reason=str(error))
         if removed:
             root.sync()
         return removed
 
     def _named(self) -> Iterator[str]:
-        """The files on disk that published indexes can name, and these."""
+        """Yield the names on disk that published indexes can contain, and those of the indexes."""
         sections, form = self._state.sections(), self._site.form
-        # What is still to be written by the settings of today has the name of before.
+        # A shard not yet written with the current settings still has its old name.
         dirty = {
             name
             for shard in self._state.dirty()

@@ -1,4 +1,4 @@
-"""The index files of a site and its lines in robots.txt, rewritten only where they change."""
+"""Index files of a site and its lines in robots.txt, rewritten only when they change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logger("publisher")
 
 
 class IndexChange(NamedTuple):
-    """One index file: its lines by ordinal as they were, and as they are to be."""
+    """Lines of one index file by ordinal, before and after."""
 
     page: int
     before: Mapping[int, bytes]
@@ -27,16 +27,16 @@ class IndexChange(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Name of the index file."""
         return shards.index_name(self.page)
 
 
 def named(
     state: PublishState, site: Site, lines: Mapping[int, Mapping[int, bytes]] = MappingProxyType({})
 ) -> list[str]:
-    """The URLs that robots.txt names: of the index files, or of all shards where there are none.
+    """Return the URLs that robots.txt names: of the index files, or of all shards without an index.
 
-    `lines` are those of index files that are about to change.
+    `lines` are those of index files about to change. Raises StoreError.
     """
     pages = {*state.pages(site.index_shards), *(page for page, after in lines.items() if after)}
     listed = sorted(page for page in pages if lines.get(page, True))
@@ -50,10 +50,9 @@ def named(
 
 
 def robots_fault(root: WebRoot, site: Site, urls: Sequence[str]) -> str | None:
-    """Whether our lines in robots.txt are `missing`, or it `differs`; None if they are right.
+    """Return `missing` or `differs` for the sitemapd lines in robots.txt; None if they are right.
 
-    None, too, where it is left alone on purpose: with an alarm in the log whenever a line should
-    change.
+    Also None where the file is left alone on purpose; a change of lines then logs an alarm.
     """
     if not site.keeps_robots:
         return None
@@ -67,20 +66,22 @@ def robots_fault(root: WebRoot, site: Site, urls: Sequence[str]) -> str | None:
 
 
 class Indexes:
-    """Writes the index files of one site."""
+    """Writer of the index files of one site."""
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
         self._robots_checked = False
 
     def pages(self, states: Iterable[ShardState]) -> list[int]:
-        """The index files that list shards of these `states`."""
+        """Return the index files that list the shards of these `states`."""
         return sorted({state.ordinal // self._site.index_shards for state in states})
 
     def changes(
         self, done: Sequence[PublishedShard], lines: Mapping[int, Mapping[int, bytes]]
     ) -> list[IndexChange]:
-        """What publishing `done` means for the index files that list them, by now of `lines`."""
+        """Return the changes of the index files, with current `lines`, that list the `done`
+        shards.
+        """
         changes = []
         for page, before in lines.items():
             after = dict(before)
@@ -95,7 +96,10 @@ class Indexes:
     def stage(
         self, root: WebRoot, changes: Sequence[IndexChange], *, again: bool
     ) -> Iterator[StagedFile]:
-        """Write beside them the index files whose lines changed (`again`: whose file differs)."""
+        """Stage the index files whose lines changed; with `again`, those whose file differs.
+
+        Raises PublishError.
+        """
         for change in changes if self._site.index else ():
             if change.after and (again or change.after != change.before):
                 lines = (change.after[n] for n in sorted(change.after))
@@ -104,12 +108,13 @@ class Indexes:
                     yield root.stage(change.name, [content])
 
     def follow(self, root: WebRoot, changes: Sequence[IndexChange], *, again: bool) -> list[str]:
-        """After the index files: robots.txt, then drop index files that list nothing; the names
-        of what was written.
+        """Update robots.txt after the index files, remove those without lines; return the names
+        written.
 
         An index without a line is invalid (PROTOCOL F12) and none may list another (N1), so
-        sitemap.xml goes as well once each of its first shards is empty, though others are left:
-        robots.txt names those. By default that takes the end of the first 10,000,000 pages.
+        sitemap.xml is removed as well once each of its first shards is empty, though others are
+        left: robots.txt names those. By default that takes the end of the first 10,000,000 pages.
+        Raises StoreError, PublishError.
         """
         written = []
         gone = [change for change in changes if not change.after]
@@ -124,7 +129,7 @@ class Indexes:
             try:
                 root.remove(change.name)
             except PublishError as error:
-                _log.error("not removed", site=self._name, reason=str(error))
+                _log.error("file not removed", site=self._name, reason=str(error))
         return written
 
     def _write_robots(self, root: WebRoot, changes: Sequence[IndexChange]) -> list[str]:
@@ -137,14 +142,14 @@ class Indexes:
                 return []
             after = robots.edit(before, urls)
         except (RobotsError, PublishError) as error:
-            # A link, say (RELIABILITY T18). The sitemap itself must not wait for it.
-            _log.error("robots.txt left alone", site=self._name, reason=str(error))
+            # A link, for example (RELIABILITY T18). The sitemap itself must not wait for it.
+            _log.error("robots.txt not edited", site=self._name, reason=str(error))
             return []
         if after == (before or b""):
             return []
         try:
             root.place(root.stage("robots.txt", [after]))
         except UnwritableError as error:
-            _log.error("robots.txt left alone", site=self._name, reason=str(error))
+            _log.error("robots.txt not edited", site=self._name, reason=str(error))
             return []
         return ["robots.txt"]

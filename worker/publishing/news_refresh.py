@@ -1,7 +1,6 @@
-"""Look at every news entry again, whatever is known of when it leaves (PROTOCOL W4).
+"""Check every news entry again, independent of its stored expiry time (PROTOCOL W4).
 
-News leaves by the clock, and the times are kept beside the entries; this is for the day on which
-they are not: after a restore, or by a fault.
+News expires by stored times; this check is for times that are missing, after a restore or a fault.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from shared.store.publishing.publish_state import PublishState
 def refresh(
     pages: PageRepository, state: PublishState, seen_one: Callable[[], None] = lambda: None
 ) -> int:  # fmt: skip
-    """Enter the hour of every published news entry again, and of those to come; how many of the
-    former there are.
+    """Store the expiry time of every published news entry, and the time of each scheduled one;
+    return the number of published ones.
 
-    `seen_one` is called after each shard. One that is damaged does not stop the others: ShardError
-    for the first such, after them.
+    `seen_one` is called after each shard. A damaged shard does not stop the others: the first one
+    raises ShardError after them. Raises StoreError.
     """
     seen, damaged = 0, None
     sections = [name for name in pages.sections.numbers() if pages.limits_of(name).reuse]
@@ -34,7 +33,7 @@ def refresh(
             due = _due(state, shard, counted)
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever is stored there
+        except Exception as error:  # noqa: BLE001  # any error of the stored bytes
             damaged = damaged or ShardError(f"{shard} is damaged: {type(error).__name__}: {error}")
             continue
         pages.expect(due)
@@ -50,7 +49,7 @@ def refresh(
 
 
 def _due(state: PublishState, shard: Shard, counted: ShardState) -> dict[str, int]:
-    """When each news entry of a shard leaves (ms)."""
+    """Return the expiry time of each news entry of a shard (ms since 1970)."""
     (taken,), _ = state.load([shard], [counted])
     due = {}
     for block in taken.blocks.values():

@@ -1,4 +1,4 @@
-"""The web root of one site, as its own state left it: swept, marked, and put back where lost."""
+"""Ownership of a web root: sweep it, check and write its run marker, restore lost files."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _log = logger("publisher")
 
 
 def path_of(shard: Shard, form: str) -> str:
-    """The name of a shard's file on disk."""
+    """Return the name of a shard's file on disk."""
     return shards.on_disk(shards.file_name(shard, form), form)
 
 
 def belongs(root: WebRoot, state: PublishState, name: str, site: Site, run: PublishRun) -> bool:
-    """Whether the marker says that the files in `root` are those of `run`.
+    """Return True if the run marker says that the files in `root` are those of `run`.
 
-    False if no marker does, and nothing that lies there contradicts it. ForeignStateError if the
-    files are of another state or of a newer one; or if there is no marker and a sitemap that this
-    state never published, whoever made it (RELIABILITY F22, F31). Only then are names and indexes
-    read, never the files of pages.
+    False without a marker, if no file there contradicts it. Raises ForeignStateError if the files
+    are of another state or of a newer one; also if there is no marker but a sitemap, of any origin,
+    that this state never published (RELIABILITY F22, F31). Only then are names and indexes read,
+    never shard files. Raises StoreError, PublishError.
     """
     if run_marker.belongs(root, run, name):
         return True
@@ -73,7 +73,7 @@ def _unknown(root: WebRoot, name: str, found: Collection[str]) -> ForeignStateEr
 
 
 def _known(state: PublishState, sections: Collection[str]) -> dict[str, Shard]:
-    """Every file that a shard of this state can have had, in any form."""
+    """Return the files that shards of this state can have had, in any form, with the shard."""
     return {
         path_of(shard, form): shard for shard in state.shards(sections) for form in shards.FORMS
     }
@@ -82,9 +82,9 @@ def _known(state: PublishState, sections: Collection[str]) -> dict[str, Shard]:
 def _newer(
     root: WebRoot, state: PublishState, known: Mapping[str, Shard], indexes: Iterator[str]
 ) -> bool:
-    """Whether an index on the disk dates a file later than this state does.
+    """Return True if an index on disk dates a file later than this state does.
 
-    A publisher that died may have put its files there before they were recorded: they are dirty.
+    Dirty shards do not count: a publisher that died may have placed their files before the commit.
     """
     files, dirty = state.files({shard.section for shard in known.values()}), set(state.dirty())
     for index in indexes:
@@ -101,7 +101,7 @@ def _newer(
 
 
 class Ownership:
-    """Opens the web root and sees that what lies there is of this state."""
+    """Opens the web root and checks that its files are of this state."""
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
@@ -109,9 +109,9 @@ class Ownership:
         self._readable = False
 
     def open(self) -> WebRoot:
-        """The web root; at first swept."""
+        """Return the web root, swept when first opened. Raises PublishError."""
         if self._root is not None and not self._root.stands():
-            self._root.close()  # a deployment has put another directory in its place
+            self._root.close()  # a deployment has replaced the directory
             self._root = None
         if self._root is None:
             root = WebRoot(self._site.web_root)
@@ -120,8 +120,10 @@ class Ownership:
         return self._root
 
     def check(self, root: WebRoot, run: PublishRun, keep_lease: Callable[[], None]) -> bool:
-        """Whether files were lost and are put back; ForeignStateError if they are not of this
-        state: nothing is written then.
+        """Restore lost files; return True if there were any.
+
+        Raises ForeignStateError, before any write, if the files are not of this state. Raises
+        StoreError, PublishError.
         """
         lost = False
         if not belongs(root, self._state, self._name, self._site, run):
@@ -135,13 +137,13 @@ class Ownership:
         return lost
 
     def _restore(self, root: WebRoot, keep_lease: Callable[[], None]) -> None:
-        """Put back every shard file that was published, before an index can name it again.
+        """Restore every published shard file, before an index can name it again.
 
-        Not over one that is as new as was recorded, or newer: a power cut can take the marker and
-        leave files that were placed and not recorded yet, and no reader may see these go back.
+        A file as new as recorded, or newer, stays: a power cut can take the marker and leave files
+        that were placed and not yet recorded, and a reader must not see these revert.
         """
         published = self._state.files(self._state.sections())
-        _log.warning("web root not ours or emptied: files put back", site=self._name)
+        _log.warning("files of the web root restored", site=self._name)
         for shard, file in published.items():
             path = path_of(shard, self._site.form)
             if root.mtime(path) >= file.lastmod:
@@ -149,16 +151,16 @@ class Ownership:
             (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
             content = render(unpatched(taken), self._site)
             if root.read_own(path) != b"".join(content):
-                with contextlib.suppress(UnwritableError):  # set aside by the pass to come
+                with contextlib.suppress(UnwritableError):  # set aside by the next pass
                     root.place(root.stage(path, content, since=file.lastmod))
             keep_lease()
-        # The passes to come compare every file, each index with its lines, and robots.txt.
+        # The next passes compare every file, each index with its lines, and robots.txt.
         self._state.soil(published)
 
     def adopt(self) -> None:
-        """Let this state take over a web root that another one wrote, or another program.
+        """Take over a web root that another state, or another program, wrote.
 
-        Every file is compared with this state by the passes to come.
+        The next passes compare every file with this state. Raises StoreError, PublishError.
         """
         root = self.open()
         run_marker.write(root, self._state.run(secrets.token_hex(8)), durable=True)

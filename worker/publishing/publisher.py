@@ -1,8 +1,8 @@
-"""Write what changed, and only that: shards, then index, feeds, robots.txt; then commit.
+"""Write the changed files, and only those: shards, index, feeds, robots.txt; then commit.
 
-A reader sees old files or new ones, and an index whose files all exist: files that appear are
-written before they are named, files that vanish are named no more before they go. A crash at any
-point leaves the patches where they were, and the next pass writes the same bytes.
+A reader sees old files or new ones, and an index whose files all exist: new files are written
+before an index names them, and files are removed after no index names them. A crash at any point
+leaves the patches in place, and the next publish pass writes the same bytes.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from worker.publishing.web_root import StagedFile, WebRoot
 
 PASS_SHARDS = 16
 PASS_BYTES = 64 * 1024 * 1024
-"""What one pass takes at most, so that it ends well within its lease."""
+"""Maximum size of one publish pass in bytes, so that it ends well within its lease."""
 
 _log = logger("publisher")
 
 
 class PublishResult(NamedTuple):
-    """What one pass did: shards brought up to date, files written and files removed.
+    """Outcome of one publish pass: shards brought up to date, files written and removed.
 
-    Besides the shards that the shrink guard held, and why others cannot be written.
+    `held` are the shards of a shrink hold, `damaged` those not written, with the reason.
     """
 
     shards: list[Shard]
@@ -61,7 +61,7 @@ class PublishResult(NamedTuple):
 
 
 class Publisher:
-    """Publishes one site. One at a time does so, by a lease; any process may be that one."""
+    """Publisher of one site. A lease admits one publisher at a time, in any process."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self.state = PublishState(client, name)
@@ -79,24 +79,24 @@ class Publisher:
         self._engines = tuple(site.notify.engines)
 
     def errand(self, again: Sequence[Shard] = ()) -> PipelinedScript:
-        """What `publish` begins with: may be sent along with what comes before it."""
+        """Return the pipelined script that begins a publish pass."""
         self._held_at = self._began = time.monotonic()
         aside = self._aside.skipped()
         return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS, aside)
 
     @property
     def damaged(self) -> dict[Shard, str]:
-        """The shards that could not be written when last tried, and why."""
+        """Shards that could not be written at the last attempt, with the reason."""
         return self._aside.reasons
 
     def publish(
         self, again: Sequence[Shard] = (), errand: PipelinedScript | None = None
     ) -> PublishResult | None:
-        """One pass over the shards that wait longest: what it did; None if nothing could be.
+        """Run one publish pass over the shards that wait longest; None if none was possible.
 
-        `again` are shards to compare with their files and write where these differ, whether
-        patches wait or not. Raises StoreError, or PublishError: the old files are in place then
-        and the work is still queued.
+        `again` are shards to compare with their files and write where these differ, with or without
+        patches. Raises StoreError, or PublishError: then the old files are in place and the work
+        stays queued.
         """
         begun = self.state.begun(errand or self.errand(again))
         if isinstance(begun, str):
@@ -112,9 +112,8 @@ class Publisher:
             raise
 
     def _held_by(self, holder: str) -> None:
-        """Take the lease from a publisher that died: our own former life, or one that is stuck.
-
-        Judged by our own monotonic clock: expiry in Redis follows the wall clock (F12).
+        """Take over the lease of a dead publisher: this consumer before a restart, or a stuck one.
+        Measured on the local monotonic clock: expiry in Redis follows the wall clock (F12).
         """
         if self._holder[0] != holder:
             self._holder = (holder, time.monotonic())
@@ -136,8 +135,8 @@ class Publisher:
             self._aside.add(shard, error)
         merged = list(self._merge(taken))
         self._guard.tell(merged)
-        # Dirty without patches: a publisher that had lost its lease may have put older bytes there,
-        # or somebody has changed a file by hand.
+        # Dirty without patches: an older publisher may have written after it lost its lease, or a
+        # file was changed by hand.
         again = again or lost or not all(each.edited for each in merged)
         staged: dict[Shard, StagedFile] = {}
         indexes: list[StagedFile] = []
@@ -147,7 +146,7 @@ class Publisher:
             if again:
                 static_pages.place(root, self._site)
             for feed in self._feeds.stage(root):
-                # One by one: the next may fail, and all that were written are discarded then.
+                # One by one: the next may fail, and all written ones are then discarded.
                 feeds.append(feed)  # noqa: PERF402
             placed = self._place_all(root, sound, staged, indexes, feeds, lines, again=again)
             if placed is None:
@@ -180,7 +179,7 @@ class Publisher:
         *,
         again: bool,
     ) -> Iterator[MergedShard]:
-        """Stage the files of `merged`; those that may be published."""
+        """Stage the files of `merged`; yield those that may be published."""
         for each in merged:
             shard = each.taken.shard
             try:
@@ -197,7 +196,7 @@ class Publisher:
             self._keep_lease()
 
     def _remove(self, root: WebRoot, done: Sequence[PublishedShard], *, sync: bool) -> list[str]:
-        """Remove the files of shards that are empty now: no index on the disk may name them."""
+        """Remove the files of empty shards: no index on disk names them any more."""
         vanished = self._reshaper.shadows(each.shard for each in done if each.file)
         vanished += [self._stager.path(each.shard) for each in done if each.file is None]
         if sync or vanished:
@@ -209,10 +208,9 @@ class Publisher:
         indexes: list[StagedFile], feeds: Sequence[StagedFile],
         lines: Mapping[int, Mapping[int, bytes]], *, again: bool,
     ) -> tuple[list[PublishedShard], list[IndexChange]] | None:  # fmt: skip
-        """Let files and indexes take their names: what that comes to; None, and nothing has
-        changed, without the lease.
-
-        Whose name the system refuses is set aside, and named by no index.
+        """Rename files and indexes into place; return the shards and index changes. None, with
+        nothing changed, without the lease. A shard whose rename is refused is set aside, and no
+        index names it.
         """
         placed: set[Shard] = set()
         while True:
@@ -221,7 +219,7 @@ class Publisher:
             for index in self._indexes.stage(root, changes, again=again):
                 indexes.append(index)  # noqa: PERF402
             for file in (*staged.values(), *indexes, *feeds):
-                root.flush(file)  # so that nothing slow follows the look at the lease
+                root.flush(file)  # no slow step follows the lease check
                 self._keep_lease()
             refused = self._place(root, staged, indexes, placed)
             if refused is None:
@@ -237,8 +235,8 @@ class Publisher:
         self, root: WebRoot, staged: Mapping[Shard, StagedFile], indexes: Collection[StagedFile],
         placed: set[Shard],
     ) -> list[Shard] | None:  # fmt: skip
-        """Let what is not `placed` yet take its name; which shards are refused theirs: no index is
-        placed then. None without the lease.
+        """Rename the staged files that are not `placed`; return the refused shards. If there are
+        any, no index is placed. None without the lease.
         """
         if not self.state.holds(self._token):
             _log.warning("lease lost before publishing", site=self._name)
@@ -263,7 +261,7 @@ class Publisher:
         return refused
 
     def _keep_lease(self) -> None:
-        """Writing may take long on a slow disk."""
+        """Renew the lease: writing may take long on a slow disk."""
         if time.monotonic() - self._held_at > LEASE_MS / 4000:
             self._held_at = time.monotonic()
             self.state.hold(self._token)
@@ -296,5 +294,5 @@ class Publisher:
         return published
 
     def adopt(self) -> None:
-        """Let this state take over a web root that another one wrote."""
+        """Take over a web root that another state wrote. Raises StoreError, PublishError."""
         self._ownership.adopt()

@@ -1,4 +1,4 @@
-"""Shards that cannot be written: each is set aside, so that it stops no other, and tried again."""
+"""Quarantine of damaged shards: each is skipped, so that it stops no other, and retried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from shared.store.counting.counter_buffer import CounterBuffer
 from shared.store.publishing.quarantine import Quarantine
 
 FIRST_S, LONGEST_S = 1.0, 60.0
-"""How long a shard is skipped after its first failure; twice as long after each further one."""
+"""Seconds for which a shard is skipped after its first failure; doubled after each further one up
+to LONGEST_S.
+"""
 
 _MEND_ROOT = "see that the web root can be written and has room; it is tried again"
 
@@ -34,7 +36,7 @@ class _Failed(NamedTuple):
 
 
 class DamagedShards:
-    """The shards of one site that this process could not write when last tried."""
+    """Shards of one site that this process could not write at the last attempt."""
 
     def __init__(self, quarantine: Quarantine, name: str, tally: CounterBuffer) -> None:
         self._quarantine, self._name, self._tally = quarantine, name, tally
@@ -42,16 +44,16 @@ class DamagedShards:
 
     @property
     def reasons(self) -> dict[Shard, str]:
-        """Each shard that is set aside, and why."""
+        """The shards set aside, with the reason."""
         return {shard: failed.reason for shard, failed in self._failed.items()}
 
     def skipped(self) -> list[Shard]:
-        """Those whose time to be tried again has not come."""
+        """Return the shards that are not due for another attempt."""
         now = time.monotonic()
         return [shard for shard, failed in self._failed.items() if failed.until > now]
 
     def add(self, shard: Shard, error: ShardError) -> None:
-        """Set `shard` aside, and record why for people. StoreError."""
+        """Set `shard` aside and record the reason for administrators. Raises StoreError."""
         before = self._failed.get(shard)
         pause_s = min(LONGEST_S, before.pause_s * 2) if before else FIRST_S
         self._failed[shard] = _Failed(str(error), time.monotonic() + pause_s, pause_s)
@@ -65,19 +67,20 @@ class DamagedShards:
             )
 
     def drop(self, shard: Shard) -> None:
-        """`shard` can be written again."""
+        """Remove `shard`: it can be written again."""
         self._failed.pop(shard, None)
 
     def stop(self, error: PublishError) -> None:
-        """Record that nothing is published, if `error` says so for longer than a moment."""
-        with contextlib.suppress(StoreError):  # the sweep comes by again
+        """Record that nothing is published, unless `error` is momentary."""
+        with contextlib.suppress(StoreError):  # the sweep tries again
             if not isinstance(error, OvertakenError):
                 stop(self._quarantine, error)
 
 
 def stop(quarantine: Quarantine, error: PublishError) -> bool:
-    """Record that `error` keeps all from being published; False if just that was recorded before.
-    StoreError.
+    """Record that `error` stops all publishing; False if just that was already recorded.
+
+    Raises StoreError.
     """
     if isinstance(error, ForeignStateError):
         return quarantine.stop("state", error.reason, error.todo)

@@ -1,4 +1,4 @@
-"""The run marker beside the files: which state wrote them, and how often it had published by then.
+"""Run marker beside the files: the state that wrote them, and its number of publishes.
 
 An empty or older state must never overwrite what a newer one wrote (RELIABILITY F22).
 """
@@ -14,16 +14,19 @@ from worker.publishing.web_root import WebRoot
 
 
 def write(root: WebRoot, run: PublishRun, *, durable: bool = False) -> None:
-    """Say that the files in `root` are those of `run`; `durable` before the first of them."""
+    """Mark the files in `root` as those of `run`; `durable` for the write before the first file.
+
+    Raises PublishError.
+    """
     root.note(NAME, json.dumps([run.ident, run.publishes]).encode(), durable=durable)
 
 
 def belongs(root: WebRoot, run: PublishRun, site: str) -> bool:
-    """Whether the files in `root` are those of `run`, or of an earlier publish of it.
+    """Return True if the files in `root` are those of `run`, or of an earlier publish of it.
 
-    False if nothing says so: the marker is not there, or was torn by a power cut.
-    ForeignStateError if another state wrote them, or a newer copy of this one; `site` is named in
-    the remedy.
+    False without a valid marker: it is missing, or was torn by a power cut. Raises
+    ForeignStateError if another state wrote the files, or a newer copy of this one; its remedy
+    names `site`. Raises PublishError if the marker cannot be read.
     """
     try:
         ident, publishes = json.loads(root.read(NAME) or b"")
@@ -40,7 +43,7 @@ def belongs(root: WebRoot, run: PublishRun, site: str) -> bool:
 
 
 def foreign(reason: str, site: str) -> ForeignStateError:
-    """The refusal to overwrite the files of another state, with the remedy."""
+    """Return the error that refuses to overwrite the files of another state, with the remedy."""
     return ForeignStateError(
         reason,
         "restore the newer Redis data; or import the pages again, "

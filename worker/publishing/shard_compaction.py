@@ -1,6 +1,6 @@
-"""Empty the shards that have become nearly empty, a few an hour, so that files stay few.
+"""Empty nearly empty shards, a few per hour, so that there are few files.
 
-Pages never move otherwise, and the numbers of shards are never used again.
+Pages never move otherwise, and shard numbers are never reused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from shared.store.publishing.publish_state import PublishState
 def drain_emptiest(pages: PageRepository, state: PublishState) -> Shard | None:
     """Move the pages of the emptiest shard under a quarter to the tail of its section.
 
-    The shard, which leaves index and disk when that is published; None if there is no such.
-    Pages with a change that waits to be published stay until the next time. So does a shard that
-    the shrink guard holds: its file would go on to list what has moved. One that is damaged is
-    passed over; ShardError if that leaves none.
+    Returns the shard, which leaves index and disk when that is published; None if there is none.
+    Pages with a waiting patch stay until the next time, as does a shard of a shrink hold: its file
+    would still list the moved pages. A damaged shard is passed over; ShardError if none other is
+    left. Raises StoreError.
     """
     every = state.shards(sorted(pages.sections.numbers()))
     tails = {shard.section: shard.number for shard in every}
@@ -38,7 +38,7 @@ def drain_emptiest(pages: PageRepository, state: PublishState) -> Shard | None:
             listed = [blocks.split(block.raw()) for _, block in sorted(taken.blocks.items())]
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever is stored there
+        except Exception as error:  # noqa: BLE001  # any error of the stored bytes
             damaged = damaged or ShardError(f"{emptiest} is damaged: {error}")
             continue
         for some in listed:

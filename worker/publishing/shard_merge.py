@@ -1,4 +1,4 @@
-"""Merge patches into the blocks of a shard, and render its file."""
+"""Merging of patches into the blocks of a shard, and rendering of its file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def _head(start: bytes) -> Block:
 
 
 class MergedShard(NamedTuple):
-    """A shard with its patches merged: `edited` blocks (None: gone), all blocks, raw bytes of
-    those that were inflated anyway.
+    """A shard with its patches merged: `edited` blocks (None: removed), all blocks, raw bytes of
+    the blocks that were inflated.
 
-    `lines` are those that changed, None if there are too many to name them: `changed` counts them.
-    `peak` and `held` are what the shrink guard says of it (T32).
+    `lines` are the changed ones, None if there are too many; `changed` counts them. `peak` and
+    `held` come from the shrink guard (T32).
     """
 
     taken: ShardWork
@@ -44,7 +44,7 @@ class MergedShard(NamedTuple):
 
     @property
     def urls(self) -> int:
-        """How many pages the shard lists."""
+        """Number of pages the shard lists."""
         return sum(block.urls for block in self.blocks.values())
 
     @property
@@ -53,7 +53,7 @@ class MergedShard(NamedTuple):
         return used(self.blocks.values())
 
     def size(self, site: Site) -> int:
-        """Bytes of the file before compression."""
+        """Return the bytes of the file before compression."""
         if site.form == "txt":
             return sum(len(piece) for piece in _lines(self))
         around = len(_start(site, self.uses)) + len(fragments.URLSET_END)
@@ -61,7 +61,7 @@ class MergedShard(NamedTuple):
 
 
 def used(blocks_: Iterable[Block]) -> int:
-    """The extensions that occur in these blocks (fragments.uses)."""
+    """Return the extensions that occur in these blocks (fragments.uses)."""
     uses = 0
     for block in blocks_:
         uses |= block.uses
@@ -69,14 +69,14 @@ def used(blocks_: Iterable[Block]) -> int:
 
 
 def unpatched(taken: ShardWork) -> MergedShard:
-    """`taken` as it was published last, whatever waits."""
+    """Return `taken` as last published, without the waiting patches."""
     return MergedShard(taken, {}, dict(sorted(taken.blocks.items())), {})
 
 
 def merge(taken: ShardWork) -> MergedShard:
-    """`taken` with its patches in its blocks; only touched blocks are inflated.
+    """Merge the patches of `taken` into its blocks; only touched blocks are inflated.
 
-    ShardError if the store has damaged one of these.
+    Raises ShardError if one of these is damaged in the store.
     """
     whole, raws = dict(taken.blocks), {}
     edited: dict[int, Block | None] = {}
@@ -103,7 +103,7 @@ def merge(taken: ShardWork) -> MergedShard:
     if lines is not None:
         changed = len(lines)
         if taken.told:
-            # What was changed and changed back before it was published is nothing to tell of.
+            # A change undone before it was published is not notified.
             differ = {line.loc for line in lines}
             taken = taken._replace(told=[loc for loc in taken.told if loc in differ])
     merged = MergedShard(taken, edited, dict(sorted(whole.items())), raws)
@@ -111,7 +111,7 @@ def merge(taken: ShardWork) -> MergedShard:
 
 
 def _uses(before: Block | None, patches: Mapping[bytes, bytes | None], raw: bytes) -> int:
-    """What an edited block uses; a plain one that stays plain is not searched for it."""
+    """Return the extensions of an edited block; of a plain one, only the patches are searched."""
     if before is not None and before.uses:
         return fragments.uses(raw)
     return fragments.uses(b"".join(piece for piece in patches.values() if piece))
@@ -122,7 +122,7 @@ def _start(site: Site, uses: int) -> bytes:
 
 
 def _lines(merged: MergedShard) -> list[bytes]:
-    """The lines of a text sitemap, block by block (PROTOCOL F10)."""
+    """Return the lines of a text sitemap, block by block (PROTOCOL F10)."""
     return [
         b"".join(fragments.lines(merged.raw.get(number) or block.raw()))
         for number, block in merged.blocks.items()
@@ -130,10 +130,10 @@ def _lines(merged: MergedShard) -> list[bytes]:
 
 
 def render(merged: MergedShard, site: Site, before: bytes = b"") -> list[Piece]:
-    """The bytes of a shard file, in pieces; ShardError if they break a limit (PROTOCOL F7).
+    """Return the bytes of a shard file, in pieces; ShardError if they break a limit (PROTOCOL F7).
 
-    `before` is the file that is there: what of it has the checksum of a block that stays is used
-    again (0.002 ms; to inflate the block takes 0.055 ms).
+    `before` is the current file: pieces with the checksum of an unchanged block are reused (0.002
+    ms; inflating the block takes 0.055 ms).
     """
     if merged.urls > shards.MAX_URLS or merged.size(site) > shards.MAX_BYTES:
         raise ShardError("it would break the limits of PROTOCOL F7")
@@ -155,9 +155,9 @@ def render(merged: MergedShard, site: Site, before: bytes = b"") -> list[Piece]:
 
 
 def check(merged: MergedShard) -> None:
-    """ShardError if a new fragment is not well-formed (PROTOCOL F4, RELIABILITY T14).
+    """Raise ShardError if a new fragment is not well-formed (PROTOCOL F4, RELIABILITY T14).
 
-    The fragments around it were new once, and every block has a checksum.
+    Older fragments were checked when new, and every block has a checksum.
     """
     patches = merged.taken.patches
     new = [piece for number in merged.edited for piece in patches[number].values() if piece]

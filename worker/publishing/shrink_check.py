@@ -1,4 +1,4 @@
-"""The shrink guard at work: what a pass may publish, and the alarm about what it may not (T32)."""
+"""Shrink guard of a publish pass: hold shards that shrink too much, and raise the alarm (T32)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from shared.sitemap.shards import Shard
 from worker.publishing.shard_merge import MergedShard, unpatched
 
 ALARM_S = 300.0
-"""How long the alarm about one hold is not repeated."""
+"""Seconds for which the alarm about one shrink hold is not repeated."""
 
 _log = logger("publisher")
 
 
 class ShrinkCheck:
-    """Judges what one site is about to publish."""
+    """Judges the shards that one site is about to publish."""
 
     def __init__(self, name: str, site: Site) -> None:
         self._name, self._rule = name, site.shrink
         self._told: dict[Shard, tuple[int | None, float]] = {}
 
     def judge(self, merged: MergedShard) -> MergedShard:
-        """`merged`, or the shard as it was published before if too much would go; `held` then."""
+        """Return `merged`, or if it shrinks too much, the shard as last published, with `held`
+        set.
+        """
         taken, file = merged.taken, merged.taken.file
         before = (file.urls, Peak(file.peak, file.peak_since)) if file else (0, Peak(0, 0))
         verdict = self._rule.judge(
@@ -36,7 +38,7 @@ class ShrinkCheck:
         return unpatched(taken)._replace(held=(merged.urls, verdict.reference))
 
     def tell(self, judged: Iterable[MergedShard]) -> None:
-        """Raise the alarm for what is held, once for each hold and now and then after that."""
+        """Log the alarm for shards on hold: once for each hold, then every ALARM_S seconds."""
         now, new = time.monotonic(), {}
         for each in judged:
             shard, confirmed = each.taken.shard, each.taken.confirmed
@@ -49,7 +51,7 @@ class ShrinkCheck:
                 new[str(shard)] = f"{each.held[1]} -> {each.held[0]} pages"
         if new:
             _log.error(
-                "held by the shrink guard: the old files stay", site=self._name, shards=new,
+                "shrink guard holds files", site=self._name, shards=new,
                 remedy=f"if that is meant: sitemapd confirm --site {self._name}; "
                 "if not: send the pages again",
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The file of one shard: written beside the old one, and what is recorded of it."""
+"""Staging of the file of one shard, and the record of it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ class FileStager:
 
     @traced("stage")
     def stage(self, root: WebRoot, merged: MergedShard, *, again: bool) -> StagedFile | None:
-        """Write the file beside its predecessor; None where there is to be none, and if `again`
-        where the one that lies there is equal. ShardError if this one file cannot be written.
+        """Write the new file beside the current one; None if the shard has no file.
+
+        With `again`, also None if the current file is equal. Raises ShardError if this one file
+        cannot be written, PublishError if the web root refuses.
         """
         if not self.stands(merged):
             return None
@@ -38,17 +40,17 @@ class FileStager:
         return root.stage(path, content, since=since)
 
     def stands(self, merged: MergedShard) -> bool:
-        """Whether the shard has a file: if it lists anything, or is to be kept without."""
+        """Return True if the shard has a file: it lists a page, or is kept empty by its section."""
         section, number = merged.taken.shard
         return merged.urls > 0 or (number == 1 and section in self._kept)
 
     def done(self, root: WebRoot, merged: MergedShard, staged: StagedFile | None) -> PublishedShard:
-        """What is recorded once the file has its place."""
+        """Return the record of the shard for the time after its file is in place."""
         shard, state, before = merged.taken.shard, merged.taken.state, merged.taken.file
         page = state.ordinal // self._site.index_shards
         if not self.stands(merged):
             return _revised(PublishedShard(merged.taken, merged.edited, None, page, b""), merged)
-        # A file that stays may be that of a publisher which died before it could say so.
+        # A file that stays may be that of a publisher which died before the commit.
         lastmod = staged.mtime if staged else root.mtime(self.path(shard))
         lastmod = max(lastmod, before.lastmod if before else 0)
         if before and merged.held:
@@ -63,7 +65,7 @@ class FileStager:
         return done if merged.held else _revised(done, merged)
 
     def path(self, shard: Shard) -> str:
-        """The name of a shard's file on disk."""
+        """Return the name of a shard's file on disk."""
         return path_of(shard, self._site.form)
 
 

@@ -1,7 +1,7 @@
-"""What makes the files of a web root readable: a stylesheet for the XML, and `sitemap.html`.
+"""Static files that make a web root readable: a stylesheet for the XML, and `sitemap.html`.
 
-Both are static, the same for every site, and cost nothing when a page changes: `sitemap.html` reads
-the published files in the browser.
+Both are the same for every site and do not change with its pages: `sitemap.html` reads the
+published files in the browser.
 """
 
 from __future__ import annotations
@@ -21,33 +21,36 @@ _log = logger("publisher")
 
 
 class _Due(NamedTuple):
-    """What is not as it should be with one file, and what it is to hold: None for no file."""
+    """The fault of one file and its expected content, None for no file."""
 
     fault: str
     content: bytes | None
 
 
 def content(name: str) -> bytes:
-    """The bytes of one of `NAMES` as they are shipped."""
+    """Return the shipped bytes of one of `NAMES`."""
     return files("worker.publishing").joinpath(name).read_bytes()
 
 
 def fault(root: WebRoot, site: Site, name: str) -> str | None:
-    """Whether the file `name` is `missing`, `differs` or is `unwanted`; None if all is right."""
+    """Return `missing`, `differs` or `unwanted` for the file `name`; None if it is right.
+
+    Raises PublishError.
+    """
     due = _due(root, site, name)
     return None if due is None else due.fault
 
 
 def place(root: WebRoot, site: Site) -> None:
-    """Put both files there, where they are not; take them away, where they are not wanted.
+    """Write both files where they are missing or differ; remove them where they are unwanted.
 
-    What the system refuses is logged, no more: the sitemap itself must not wait for it.
+    A refusal of the system is only logged: the sitemap itself must not wait for it.
     """
     for name in NAMES:
         try:
             _place(root, site, name)
         except PublishError as error:
-            _log.error("not written", file=name, reason=str(error))
+            _log.error("file not written", file=name, reason=str(error))
 
 
 def _place(root: WebRoot, site: Site, name: str) -> None:
@@ -68,7 +71,7 @@ def _place(root: WebRoot, site: Site, name: str) -> None:
 def _due(root: WebRoot, site: Site, name: str) -> _Due | None:
     shipped = content(name)
     if not site.pages:
-        # Of another version, or edited: nobody can tell whether somebody wants it.
+        # Of another version, or edited: it may be wanted.
         return _Due("unwanted", None) if root.read_own(name) == shipped else None
     if name == PAGE and _theirs(root):
         return None
@@ -78,9 +81,9 @@ def _due(root: WebRoot, site: Site, name: str) -> _Due | None:
 
 
 def _theirs(root: WebRoot) -> bool:
-    """Whether the site has a `sitemap.html` of its own: many do, for their visitors.
+    """Return True if the site has a `sitemap.html` of its own, as many do for visitors.
 
-    Ours, of any version, begins with a line that says so; one cut short begins with a part of it.
+    Ours, of any version, begins with a marker line; a truncated one with a part of it.
     """
     mark = content(PAGE).partition(b"\n")[0]
     try:

@@ -1,7 +1,7 @@
-"""Files of a web root, replaced so that a reader sees the old bytes or the new, never between.
+"""Files of a web root, replaced atomically: a reader sees the old bytes or the new ones.
 
 All work goes through one directory handle and plain names, so no link or `..` can lead outside
-(RELIABILITY T19, T20). A temporary file that a crash left behind is swept at the next start.
+(RELIABILITY T19, T20). Temporary files of a crashed publisher are removed at the next start.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from shared.errors import OvertakenError, PublishError, UnwritableError
 from shared.metrics.declarations import OTHER
 
 _IOV_MAX = 1024
-_MODE = 0o644  # a web server under another account must be able to read it (T21)
+_MODE = 0o644  # readable for a web server under another account (T21)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OF_ONE_NAME = {errno.EISDIR, errno.ENOTDIR, errno.EBUSY, errno.EPERM, errno.EACCES}
-"""A directory or a mount in its place, an immutable file, another user's in a sticky directory."""
+"""Errors of one name: a directory or mount there, an immutable file, another user's in a sticky
+directory.
+"""
 
 
 Piece = bytes | memoryview
 
 
 class StagedFile(NamedTuple):
-    """A file that is written but not yet in its place; `mtime` in whole seconds since 1970.
+    """A written file that is not yet in place; `mtime` in whole seconds since 1970.
 
-    `before` is what tells its predecessor from any other file, None if there was none. `file` is
-    open until it is placed or discarded.
+    `before` identifies its predecessor, None if there was none. `file` is open until it is placed
+    or discarded.
     """
 
     temp: str
@@ -73,7 +75,7 @@ class WebRoot:
             )
 
     def stands(self) -> bool:
-        """Whether the directory is still the one that its path names."""
+        """Return True if the path still names this directory."""
         try:
             found = os.stat(self.path)
         except OSError:
@@ -81,14 +83,14 @@ class WebRoot:
         return os.path.samestat(found, os.fstat(self._fd))
 
     def close(self) -> None:
-        """Let the directory go, which happens to one that nobody knows any more, too."""
+        """Close the directory handle; garbage collection does so as well."""
         self._closed()
 
     def stage(self, name: str, pieces: Sequence[Piece], *, since: int = 0) -> StagedFile:
-        """Write `pieces` beside `name`; UnwritableError if no file of that name can ever be.
+        """Write `pieces` beside `name`; UnwritableError if no file can have that name.
 
-        The new file's mtime is a whole second later than its predecessor's at least, because web
-        servers make ETags of seconds (RELIABILITY 0, finding 5), and not before `since`.
+        The mtime is at least a whole second later than the predecessor's, because web servers
+        derive ETags from seconds (RELIABILITY 0, finding 5), and not before `since` (s since 1970).
         """
         if not filenames.possible(name):
             raise UnwritableError(f"{name!a} is no name of a file that is published")
@@ -116,11 +118,11 @@ class WebRoot:
         return StagedFile(temp, name, mtime, _identity(before), FileIO(fd, "wb"))
 
     def place(self, staged: StagedFile) -> None:
-        """Let the staged file take its name, once the disk has its bytes.
+        """Rename the staged file into place, once the disk has its bytes.
 
-        PublishError if another file has that name by now: whoever was stopped for longer than its
-        lease must not put an older file over a newer one (RELIABILITY F14). UnwritableError if the
-        system refuses this one name.
+        Raises UnwritableError if the system refuses this one name, and OvertakenError if another
+        file has it by now: a publisher stopped for longer than its lease must not replace a newer
+        file (F14).
         """
         self.flush(staged)
         with _refusals(f"replace {staged.name}"):
@@ -135,7 +137,7 @@ class WebRoot:
                 os.fsync(staged.file.fileno())
 
     def discard(self, staged: Iterable[StagedFile]) -> None:
-        """Throw away what was not placed; what was is left alone."""
+        """Discard staged files that were not placed; placed ones stay."""
         staged = list(staged)
         for each in staged:
             each.file.close()
@@ -143,11 +145,11 @@ class WebRoot:
             self._unlink(each.temp)
 
     def mtime(self, name: str) -> int:
-        """When `name` was last modified, in whole seconds since 1970; 0 if it is not there."""
+        """Return the mtime of `name` in whole seconds since 1970; 0 if it does not exist."""
         return 0 if (found := self.look(name)) is None else found.mtime_ns // 10**9
 
     def look(self, name: str) -> FileState | None:
-        """What tells whether `name` was changed since; None if it is not there."""
+        """Return the state of `name`, to detect changes; None if it does not exist."""
         with _refusals(f"look at {name}"):
             found = self._stat(name)
         if found is None:
@@ -161,7 +163,7 @@ class WebRoot:
             os.fsync(self._fd)
 
     def remove(self, name: str) -> bool:
-        """Remove `name`; whether it was there."""
+        """Remove `name`; return True if it existed."""
         _plain(name)
         with _refusals(f"remove {name}"):
             try:
@@ -171,7 +173,7 @@ class WebRoot:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of `name`, None if it is not there. A link is refused."""
+        """Return the bytes of `name`, None if it does not exist. A link is refused."""
         _plain(name)
         with _refusals(f"read {name}"):
             try:
@@ -182,22 +184,19 @@ class WebRoot:
                 return file.read()
 
     def read_own(self, name: str) -> bytes | None:
-        """The bytes of a file of ours; None, too, for what cannot be read: it will be replaced."""
+        """Return the bytes of a sitemapd file; None also if unreadable: it will be replaced."""
         try:
             return self.read(name)
         except PublishError:
             return None
 
     def names(self) -> list[str]:
-        """What lies in the web root."""
+        """Return all names in the web root."""
         with _refusals("list the web root"):
             return os.listdir(self._fd)
 
     def sweep(self, older_s: float = 0) -> None:
-        """Remove what publishers that died, or a disk that took no change, left half-written.
-
-        With `older_s`, only what nobody has written to for so many seconds.
-        """
+        """Remove temporary files, `older_s` seconds old, of dead publishers or refused renames."""
         for name in self.names():
             if not name.startswith(TEMP):
                 continue
@@ -206,7 +205,7 @@ class WebRoot:
                 self._unlink(name)
 
     def note(self, name: str, data: bytes, *, durable: bool = False) -> None:
-        """Write a small file for ourselves, atomically; the disk is waited for if `durable`."""
+        """Write a small internal file atomically; with `durable`, wait for the disk."""
         temp = f"{TEMP}{secrets.token_hex(8)}"
         with _refusals(f"write {name}"):
             fd = os.open(temp, _NEW, _MODE, dir_fd=self._fd)
@@ -231,7 +230,7 @@ class WebRoot:
             try:
                 os.unlink(temp, dir_fd=self._fd)
             except OSError:
-                alone = False  # the directory takes no change at all
+                alone = False  # the directory refuses every change
             if not alone:
                 raise
             raise UnwritableError(f"cannot replace {name}: {error.strerror}") from error
@@ -252,7 +251,7 @@ class WebRoot:
 
 
 def _plain(name: str) -> None:
-    if "/" in name or "\0" in name or name in {"", ".", ".."}:  # could lead out (T19)
+    if "/" in name or "\0" in name or name in {"", ".", ".."}:  # could lead outside (T19)
         raise UnwritableError(f"{name!a} is no name of a file in the web root")
 
 
@@ -261,9 +260,9 @@ def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
 
 
 def _begin_flush(fd: int) -> None:
-    """Let the disk begin while the rest is made ready: that takes 0.5 ms from the wait in `place`.
+    """Let the disk begin early: that takes 0.5 ms off the wait in `place`.
 
-    Linux understands this so; the pages stay in its cache, for they are on their way (measured).
+    Linux starts writing then; the pages stay in its cache while they are written (measured).
     """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -293,7 +292,7 @@ def _refusals(what: str) -> Iterator[None]:
 
 
 def cause_of(error: PublishError) -> str:
-    """What the system refused: one of shared.metrics.declarations.CAUSES."""
+    """Return the cause of a refusal: one of shared.metrics.declarations.CAUSES."""
     number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
     if number in {errno.ENOSPC, errno.EDQUOT}:
         return "full"

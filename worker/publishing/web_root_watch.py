@@ -1,7 +1,7 @@
-"""Sees within seconds, though no event comes, that Redis and the web root do not belong together.
+"""Detect within seconds, without an event, that Redis and the web root do not belong together.
 
-What it finds is recorded for webhook, console and metrics, which do not see the web root
-(RELIABILITY F31), and taken back when it is cured.
+The finding is recorded for webhook, console and metrics, which do not see the web root (RELIABILITY
+F31), and cleared when the cause is gone.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from worker.publishing.quarantine import stop
 from worker.publishing.web_root import WebRoot
 
 LOOK_S = 4.0
-"""Seconds between two looks: with the sweep's own pace a loss is known within 10 s."""
+"""Seconds between two checks: with the sweep interval, a loss is detected within 10 s."""
 
 _log = logger("publisher")
 
 
 class WebRootWatch:
-    """Watches over one site."""
+    """Watches the web root of one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self._state, self._name, self._site = PublishState(client, name), name, site
@@ -37,29 +37,34 @@ class WebRootWatch:
         self._due = 0.0
 
     def tick(self) -> None:
-        """Look, if it is time. Raises StoreError."""
+        """Run `look` if it is due. Raises StoreError, PublishError."""
         now = time.monotonic()
         if now >= self._due:
             self._due = now + LOOK_S
             self.look()
 
     def look(self) -> None:
-        """Compare the marker with the state; then what only changes with the settings."""
+        """Compare the run marker with the state, then migrate files to changed settings.
+
+        Raises StoreError, and PublishError if the web root cannot be opened for the migration.
+        """
         stopped = self._state.quarantine.stopped()
         try:
             sound = self._sound()
         except PublishError as error:
             if stop(self._state.quarantine, error):
-                _log.error("nothing is published", site=self._name, reason=str(error))
+                _log.error("publishing stopped", site=self._name, reason=str(error))
             return
         if stopped and (stopped.kind == "state" or not self._state.dirty(1)):
             self._state.quarantine.clear()
-            _log.info("publishing goes on", site=self._name)
+            _log.info("publishing resumed", site=self._name)
         if sound:
             self._follow_settings()
 
     def _sound(self) -> bool:
-        """Whether the web root is there; ForeignStateError if its files are not of this state."""
+        """Return True if the web root exists; ForeignStateError if its files are not of this
+        state.
+        """
         if not self._site.web_root.is_dir():
             return False
         with closing(WebRoot(self._site.web_root)) as root:
@@ -74,10 +79,10 @@ class WebRootWatch:
                 try:
                     self._reshaper.remove_due(root)
                 except PublishError as error:
-                    _log.error("not removed", site=self._name, reason=str(error))
+                    _log.error("file not removed", site=self._name, reason=str(error))
 
     def _renew(self) -> bool:
-        """Do it while nobody publishes; False if somebody does."""
+        """Mark files for publishing under the lease; False if another publisher holds it."""
         if not self._state.take(self._token):
             return False
         try:

@@ -1,3 +1,3 @@
-"""Import of a source, and comparison of a site with it, both by ordinary events; not the parsing of
-sources (worker/sources).
+"""Import of a source, and reconciliation of a site with it, both by ordinary events. Parsing of
+sources belongs to worker/sources.
 """

@@ -1,8 +1,8 @@
-"""Make one statement of all that a source says of one page (PROTOCOL L10).
+"""Deduplication of a source: one statement from all statements of one page (PROTOCOL L10).
 
-Images and videos are united, so are alternates that do not contradict each other; the newest date
-and the newest article count. Where no rule says which of several is true, none is taken, and that
-is said. The order of the statements makes no difference to the result.
+Images and videos are united, and so are alternates that do not contradict each other; the newest
+date and the newest article win. Where no rule decides between several values, none is taken, and
+this is reported. The order of the statements does not affect the result.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNITED = {"images": images, "videos": videos}
 _RULES = {"changefreq": "M8", "priority": "M8", "group": "H2", "images": "I1", "videos": "V11"}
 _LISTS = ("videos", "images", "alternates")
 _SLACK = 10
-"""How many times as many items as may be kept are remembered before the last are let go."""
+"""Multiple of the allowed items that is kept in memory before the last are discarded."""
 
 
 class Statement(NamedTuple):
-    """What a source says of one page at one place, `where`; `silent` as in a Record."""
+    """A statement of a source about one page, at `where`; `silent` as in a SourceRecord."""
 
     event: Event
     where: str
@@ -37,16 +37,17 @@ class Statement(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """What could not be taken, and the rule that kept it out."""
+    """A value that was not taken, and the rule that excludes it."""
 
     rule: str
     detail: str
 
 
 class Deduplication:
-    """Gathers the statements of one page; an entry may take `most_bytes`.
+    """Collects the statements of one page; an entry may take `most_bytes`.
 
-    Of statements that have a version, those of the newest count; the others have `began_ms`.
+    Only the statements of the newest version count; those without one have `began_ms` (ms since
+    1970).
     """
 
     def __init__(self, began_ms: int, most_bytes: int) -> None:
@@ -56,7 +57,7 @@ class Deduplication:
         self.count = 0
 
     def add(self, said: Statement) -> None:
-        """One more statement of the page."""
+        """Add a statement of the page."""
         self.count += 1
         version = self._began_ms if said.event.version is None else said.event.version
         if version > self._version or self._newest is None:
@@ -65,9 +66,9 @@ class Deduplication:
             self._newest.add(said)
 
     def result(self) -> tuple[Statement, list[Dropped]]:
-        """The one statement of the page, and what of the others is not in it.
+        """Return the united statement of the page, and the values that are not in it.
 
-        There must be one at least.
+        Requires at least one `add`.
         """
         assert self._newest is not None
         whole, dropped = self._newest.result()
@@ -76,7 +77,7 @@ class Deduplication:
 
 
 class _Gathered:
-    """All that statements of one version say."""
+    """All statements of one version."""
 
     def __init__(self, first: Statement) -> None:
         self._first, self._silent, self._count = first, first.silent, 0
@@ -137,7 +138,7 @@ class _Gathered:
         return Statement(event, self._first.where, self._silent), dropped
 
     def _certain(self, dropped: list[Dropped]) -> Iterator[tuple[str, str | None]]:
-        """Members of which a page has one: that one if no other is stated."""
+        """Yield each single-valued member: its value if no other is stated."""
         for name, values in self._values.items():
             if len(values) > 1:
                 said = f"several {name} that differ: none was taken"
@@ -158,7 +159,7 @@ class _Gathered:
 
 
 class _United:
-    """The different items of several lists: those first that stand first in one of them."""
+    """The distinct items of several lists, ordered by their best place in one of them."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -175,7 +176,7 @@ class _United:
             self._let_go += before - len(self._places)
 
     def kept(self) -> tuple[tuple[Mapping[str, Any], ...], int]:
-        """The first of them, and how many are left out."""
+        """Return the first items, and the number of those left out."""
         ranked = self._sorted()
         kept = tuple(json.loads(text) for text, _ in ranked[: self.most])
         return kept, len(ranked) - len(kept) + self._let_go
@@ -193,7 +194,7 @@ def _newest(article: str) -> tuple[str, str]:
 
 
 def _within(event: Event, most: int) -> tuple[Event, list[Dropped]]:
-    """`event` with as many items as its entry has room for (PROTOCOL F7)."""
+    """Return `event` with as many items as its entry has room for (PROTOCOL F7)."""
     dropped = []
     for name in _LISTS:
         over = _size(event) - most

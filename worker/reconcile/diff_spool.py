@@ -1,4 +1,4 @@
-"""What a comparison has found so far, in a file: memory does not grow with the site."""
+"""Spool of the differences a comparison finds, on disk: memory does not grow with the site."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class SourceDifference(NamedTuple):
 
 
 class DiffCounts(NamedTuple):
-    """How many pages the source names, and how many of them were asked about."""
+    """Number of pages the source names, and of those in the scope."""
 
     pages: int
     meant: int
 
 
 class DiffSpool(ScratchDatabase):
-    """The pages that a source names, and what is different here."""
+    """The pages that a source names, and the differences found here."""
 
     def __init__(self) -> None:
         super().__init__(_SCHEMA)
 
     def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
-        """The source names these pages, in a place of its own or as one it cannot give."""
+        """Add pages that the source names, in an entry or in one that it cannot give."""
         self._base.executemany(
             "INSERT INTO source VALUES (?, ?)"
             " ON CONFLICT (page) DO UPDATE SET meant = max(meant, excluded.meant)",
@@ -53,7 +53,7 @@ class DiffSpool(ScratchDatabase):
         )
 
     def unnamed(self, locs: Sequence[str]) -> list[str]:
-        """Those of `locs` that the source does not name."""
+        """Return those of `locs` that the source does not name."""
         keys = {page_key(loc): loc for loc in locs}
         marks = ",".join("?" * len(keys))
         query = f"SELECT page FROM source WHERE page IN ({marks})"  # noqa: S608  # nosec B608
@@ -61,38 +61,38 @@ class DiffSpool(ScratchDatabase):
         return [loc for key, loc in keys.items() if key not in known]
 
     def found(self, finding: SourceDifference) -> None:
-        """Remember `finding`, instead of what was found about that page before."""
+        """Store `finding`, instead of an earlier one about the same page."""
         event = finding.event.dump() if finding.event else None
         row = (page_key(finding.loc), finding.what, finding.loc, finding.why, event)
         self._base.execute("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
 
     def right(self, locs: Iterable[str]) -> None:
-        """These pages are as the source states them, the last time it did."""
+        """Remove the findings of pages that agree with their last statement."""
         keys = [(page_key(loc),) for loc in locs]
         self._base.executemany("DELETE FROM found WHERE page = ?", keys)
 
     def source(self) -> DiffCounts:
-        """What the source names."""
+        """Return the number of pages the source names."""
         query = "SELECT count(*), coalesce(sum(meant), 0) FROM source"
         return DiffCounts(*self._base.execute(query).fetchone())
 
     def count(self, what: str) -> int:
-        """How many pages are `what`."""
+        """Return the number of pages that are `what`."""
         query = "SELECT count(*) FROM found WHERE what = ?"
         return int(self._base.execute(query, (what,)).fetchone()[0])
 
     def unrepaired(self) -> int:
-        """How many of them no event repairs."""
+        """Return the number of differences that no event repairs."""
         query = "SELECT count(*) FROM found WHERE event IS NULL"
         return int(self._base.execute(query).fetchone()[0])
 
     def __iter__(self) -> Iterator[SourceDifference]:
-        """Every finding: missing, stale, extra."""
+        """Yield every difference: missing, stale, extra."""
         for what in (MISSING, STALE, EXTRA):
             yield from self.of(what)
 
     def of(self, what: str) -> Iterator[SourceDifference]:
-        """Every page that is `what`."""
+        """Yield every page that is `what`."""
         query = "SELECT loc, why, event FROM found WHERE what = ? ORDER BY page"
         for loc, why, event in self._base.execute(query, (what,)):
             yield SourceDifference(what, loc, why, Event.load(event) if event else None)
@@ -101,7 +101,10 @@ class DiffSpool(ScratchDatabase):
 def summary(
     findings: DiffSpool, began_ms: int, incomplete: str = "", *, repaired: bool = False
 ) -> ComparisonSummary:
-    """What a comparison of the whole site came to, for whoever checks it later."""
+    """Return the summary of a comparison of the whole site, for later checks.
+
+    `began_ms` in milliseconds since 1970.
+    """
     samples = {
         what: [FindingSample(found.loc, found.why) for found in islice(findings.of(what), SAMPLES)]
         for what in (MISSING, STALE, EXTRA)

@@ -1,4 +1,4 @@
-"""What a source says of a page as an event, without what is wrong with it."""
+"""Mapping of source records to events, without their invalid parts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from worker.sources import Item, Note, RecordRefusal, SourceRecord
 
 _STATED = ("loc", *SOFT)
 _TOLD_BY_READERS = frozenset({"I2", "V9", "W9"})
-"""What is deprecated: named once for each file, not for each page."""
+"""Rules of deprecated fields: noted once per file, not per page."""
 
 _TOLD_BY_THE_CLOCK = "M5"
-"""What `_timely` says by the translator's own clock."""
+"""Rule that `_timely` notes by the mapper's own clock."""
 
 
 class Said(NamedTuple):
@@ -40,19 +40,19 @@ class Said(NamedTuple):
 
 
 class EventMapper:
-    """Makes events for a site of these rules; `section` is where pages go that name none."""
+    """Maps records to events for a site of these rules; `section` is for pages that name none."""
 
     def __init__(
         self, rules: EventRules, section: str | None = None, now_ms: Callable[[], int] = now_ms
     ) -> None:
-        """`now_ms` is the clock by which dates, news and videos are judged."""
+        """Create a mapper; `now_ms` is the clock for dates, news and videos (ms since 1970)."""
         self._rules, self._section, self._now_ms = rules, section, now_ms
         self._plain_sections = rules.sections - rules.news
 
     def event(self, item: Item, version: int | None, say: Callable[[Said], None]) -> Event | None:
-        """The event of one item; a page with a bad date, hint or extension comes without it.
+        """Return the event of one item; a bad date, hint or extension is left out of it.
 
-        It has `version` unless the item states one.
+        It has `version` unless the item states one. None for a refusal or a note; `say` gets each.
         """
         if isinstance(item, RecordRefusal):
             say(Said("refused", item.where, item.rule, item.detail, item.loc))
@@ -105,7 +105,7 @@ class EventMapper:
 
 
 def _timely(event: Event, record: SourceRecord, say: Callable[[Said], None], now_ms: int) -> Event:
-    """`event` without what the clock would leave out unsaid later on (PROTOCOL M5, V6, W4)."""
+    """Return `event` without parts that would later be dropped by time (PROTOCOL M5, V6, W4)."""
     gone: dict[str, tuple[object, str, str]] = {}
     if event.lastmod is not None and w3c_dates.in_future(event.lastmod, now_ms):
         gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
@@ -125,7 +125,7 @@ def _timely(event: Event, record: SourceRecord, say: Callable[[Said], None], now
 
 
 def _within(name: str, fault: Fault) -> str:
-    """What is wrong with the part `name`: in which of its members, if it is one of them."""
+    """Return the fault of the part `name`, with the member of it if the fault is in one."""
     member = fault.field.removeprefix(name).lstrip(".") if fault.field.startswith(name) else ""
     return f"{member}: {fault.detail}" if member else fault.detail
 

@@ -1,4 +1,4 @@
-"""Leave out of a page what is wrong with it, as little as makes it right."""
+"""Removal of invalid parts of a page, as few as make it valid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.sitemap.extensions.elements import Element
 SOFT = (
     "lastmod", "changefreq", "priority", "images", "videos", "news", "alternates",
 )  # fmt: skip
-"""Members of a Record that its page can do without."""
+"""Fields of a SourceRecord that its page can do without."""
 
 _ALSO_SOFT = ("title", "published")
 
@@ -27,12 +27,12 @@ def _path(field: str) -> Path:
 
 
 def _value(path: Path) -> Path:
-    """The very value; of an alternate the whole, which is nothing without a part."""
+    """Return the path of the value itself; of an alternate the whole, which is useless in part."""
     return path[:2] if path[0] == "alternates" else path
 
 
 def _item(path: Path) -> Path:
-    """The image or video that the value is of; of news the whole."""
+    """Return the path of the image or video with the value; of news the whole."""
     return path[:2] if len(path) > 1 and isinstance(path[1], int) else path[:1]
 
 
@@ -41,14 +41,14 @@ def _member(path: Path) -> Path:
 
 
 _CUTS: tuple[Callable[[Path], Path], ...] = (_value, _item, _member)
-"""What to leave out at the first, second and third attempt."""
+"""Parts to remove at the first, second and third attempt."""
 
 
 _LISTS = {"images": images.IMAGE, "videos": videos.VIDEO}
 
 
 def shortened(members: Mapping[str, Any], gone: Callable[[str, Fault], None]) -> Mapping[str, Any]:
-    """`members` with no list longer than may be, the first items kept; `gone` is told of each."""
+    """Return `members` with lists cut to their allowed length; `gone` is called for each cut."""
     kept = {
         name: _shortened(element, members[name], name, gone)
         for name, element in _LISTS.items()
@@ -94,9 +94,9 @@ def _cut(
 def salvage(
     members: Mapping[str, Any], take: Callable[[Mapping[str, Any]], Event]
 ) -> tuple[Event, dict[str, Fault]]:
-    """What `take` makes of `members`, and each part that had to be left out, with its fault.
+    """Return the event that `take` makes of `members`, and each removed part with its fault.
 
-    Raises InvalidError with the faults that no page can be without.
+    Raises InvalidError with the faults of parts that every page needs.
     """
     gone: dict[Path, Fault] = {}
     for cut in _CUTS:
@@ -110,7 +110,7 @@ def salvage(
         new: dict[Path, Fault] = {}
         for fault in faults:
             path = cut(_path(fault.field))
-            # An image without its address goes for what was wrong with that.
+            # An image removed for its missing address keeps the fault of the address.
             first = [gone.pop(part) for part in list(gone) if part[: len(path)] == path]
             new.setdefault(path, first[0] if first else fault)
         members = _pruned(members, (), new)
@@ -119,7 +119,7 @@ def salvage(
 
 
 def _is_soft(fault: Fault, members: Mapping[str, Any]) -> bool:
-    """Whether the page of `members` would be right without what is at fault."""
+    """Return True if the page of `members` would be valid without the faulty part."""
     name = _path(fault.field)[:1]
     return bool(name) and name[0] in (*SOFT, *_ALSO_SOFT) and name[0] in members
 

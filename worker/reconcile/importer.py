@@ -1,10 +1,10 @@
-"""Bring an existing source of truth in, as ordinary events, and say what could not come.
+"""Import of a source as ordinary events, with a report of what could not be imported.
 
-An import stands at the moment it began: what an event says about a page after that wins, however
-long the import takes. Nothing is sent before the source was read to its end: then it is known what
-it says of each page. An import that was cut off and is started again reads and reports everything,
-and sends only what the former run did not; a source that changed meanwhile is sent from the first
-difference on, and stands at the moment that was found.
+The version of an import is its start time: a later event about a page wins, however long the import
+takes. No event is sent before the source was read to its end, when all statements of each page are
+known. An interrupted import that is started again reads and reports everything, and sends only what
+the former run did not; a source that changed meanwhile is sent from the first difference on, with
+the time of its detection as version.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ from worker.sources import Item, Note, SourceRecord
 
 BATCH = 1000
 BACKLOG = 20_000
-"""Events that may wait before the import does: so its memory and Redis's stay bounded."""
+"""Maximum number of waiting events before the import pauses, so that its memory and Redis's stay
+bounded.
+"""
 
 KEEP_S = 7 * 24 * 3600
 
 
 class ImportProgress(NamedTuple):
-    """How far an import is: pages read, sent, refused; `skipped` are those that a former run had
-    sent, `united` are statements of a page that another of these states too.
+    """Progress of an import: pages read, sent, refused.
 
-    Once it is complete, `read` is the sum of the others.
+    `skipped` were sent by a former run, `united` are further statements of the same page. Once the
+    import is complete, `read` is the sum of the others.
     """
 
     read: int = 0
@@ -51,7 +53,7 @@ class ImportProgress(NamedTuple):
 
 
 class Importer:
-    """Imports into one site."""
+    """Imports sources into one site."""
 
     def __init__(
         self,
@@ -63,8 +65,10 @@ class Importer:
         *,
         notify: bool = False,
     ) -> None:
-        """`now_ms` is the clock by which dates, news and videos are judged; to `notify` is to have
-        search engines told of every page that changes (PROTOCOL U7: not the whole site).
+        """Create an importer; `now_ms` is the clock for dates, news and videos (ms since 1970).
+
+        With `notify`, search engines are notified of every changed page (PROTOCOL U7: not the whole
+        site).
         """
         self._client, self._section, self._quiet = client, section, not notify
         self._translator = EventMapper(site.rules, section, now_ms)
@@ -83,9 +87,9 @@ class Importer:
     ) -> ImportProgress:
         """Send every page of `items` as an event; `say` gets each refusal and note.
 
-        `report` is told of progress after each batch, read or sent; `drain` is called while too
-        many events wait. Raises StoreError, SourceError from `items`, and ReconcileError where the
-        disk has no room for what was read.
+        `report` is called with the progress after each batch, read or sent; `drain` is called while
+        too many events wait. Raises StoreError, SourceError from `items`, and ReconcileError if
+        there is no room on disk.
         """
         mark = _Mark(self._client, self._keys.importing(self._name(source)))
         done = ImportProgress()
@@ -133,7 +137,7 @@ class Importer:
 
 
 class _Mark:
-    """What a former run of an import sent: when it began, then a digest of each batch."""
+    """Record of a former run of an import: its start time, then a digest of each sent batch."""
 
     def __init__(self, client: redis.Redis, key: str) -> None:
         self._client, self._key = client, key
@@ -145,7 +149,7 @@ class _Mark:
         self._stored = bool(stored)
 
     def passes(self, batch: Sequence[Event]) -> bool:
-        """Whether the former run sent this very batch, and all before it."""
+        """Return True if the former run sent exactly this batch, and all before it."""
         if self._at >= len(self._sent):
             return False
         if self._sent[self._at] == _digest(batch):
@@ -157,13 +161,13 @@ class _Mark:
         return False
 
     def add(self, batch: Sequence[Event]) -> None:
-        """Remember that `batch` was sent."""
+        """Record that `batch` was sent."""
         new = [_digest(batch)] if self._stored else [self.began, _digest(batch)]
         self._write(lambda pipe: pipe.rpush(self._key, *new))
         self._stored = True
 
     def remove(self) -> None:
-        """The import is complete."""
+        """Delete the record of a complete import."""
         with answering():
             self._client.delete(self._key)
 

@@ -1,7 +1,7 @@
-"""Answer what asks for a comparison with the source: resyncs, and the hours that are configured.
+"""Scheduler of reconcile runs: resync requests, and the configured interval.
 
-In a thread of its own, one site after the other: a source may take hours to read, and no wake-up
-waits for it. It looks by itself too, for messages may be lost and the schedule dead.
+It runs in a thread of its own, one site after the other: a source may take hours to read, and no
+wake-up waits for it. It also polls, for messages may be lost and the schedule may be down.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LOOK_S = 60.0
 PAUSE_S = 60.0
 UNREAD_S = 900.0
 REFUSED_S = 3600.0
-"""How long a site's source is left alone: after a run, one that it broke off, and one that somebody
-has to see to.
+"""Seconds for which a site's source is not read again: after a run (PAUSE_S), after one that it
+broke off (UNREAD_S), and after one that an administrator must attend to (REFUSED_S).
 """
 
 SLOW_S = TOTAL_TIMEOUT + 30.0
-"""One document of a slow source may take so long without a word."""
+"""Seconds that one document of a slow source may take without progress."""
 
 BUSY_S = 0.05
 
@@ -41,17 +41,20 @@ _log = logger("reconcile")
 
 
 class _StoppedError(Exception):
-    """The worker stops: the run is given up, and the lock with it."""
+    """The worker stops: the run is aborted, and the lock released."""
 
 
 class ReconcileScheduler:
-    """Reconciles the sites of one worker, whose name is `owner`."""
+    """Reconciles the sites of one worker, as `owner` of the reconcile lock."""
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str, wake: Callable[[str], None],
         quiet: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
-        """`wake` has the events of a site applied; nothing is begun while it is `quiet`."""
+        """Create a scheduler; `wake` applies the events of a site.
+
+        While `quiet` returns True no run is started.
+        """
         self._quiet = quiet
         self._client, self._sites, self._owner, self._wake = client, settings.sites, owner, wake
         self._resyncs = {name: ResyncRequests(client, name) for name in settings.sites}
@@ -63,20 +66,20 @@ class ReconcileScheduler:
         )
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the loop."""
         self.loop.start(self.look, LOOK_S)
 
     def stop(self) -> None:
-        """Begin nothing more, and give up the run that is under way: it loses nothing."""
+        """Start no further run, and abort the current one: it loses nothing."""
         self._stopping.set()
         self.loop.stop()
 
     def ask(self) -> None:
-        """Something may be open: look now."""
+        """Look for resync requests now."""
         self.loop.ask()
 
     def look(self) -> None:
-        """Answer what is open and due, of every site."""
+        """Carry out the open and due reconciles of every site."""
         for name, site in self._sites.items():
             if self._stopping.is_set():
                 return
@@ -87,12 +90,12 @@ class ReconcileScheduler:
     def _look_at(self, name: str, site: Site) -> None:
         resyncs = self._resyncs[name]
         if strange := resyncs.forget_strange():
-            _log.error("these were no scopes of a resync: forgotten", site=name, scopes=strange)
+            _log.error("invalid resync scopes dropped", site=name, scopes=strange)
         scopes = list(resyncs.open())
         if not site.source.get_secret_value():
             if scopes and resyncs.first_this_hour():
                 _log.error(
-                    "a resync was asked for, and no source is configured", site=name,
+                    "resync requested without a source", site=name,
                     scopes=[*map(str, scopes)], run="sitemapd reconcile --against SOURCE",
                 )  # fmt: skip
             return
@@ -105,7 +108,7 @@ class ReconcileScheduler:
             self._reconcile(name, site, scopes[0] if len(scopes) == 1 else WHOLE)
 
     def _reconcile(self, name: str, site: Site, scope: Scope) -> None:
-        """One run for all that is open: whatever the scope, the whole source must be read."""
+        """Run once for all open requests: any scope requires reading the whole source."""
         source = site.source.get_secret_value()
         reconciler = Reconciler(self._client, name, site, self._owner)
         items = read(source, SourceOptions(site.source_key.get_secret_value(), site.source_query))

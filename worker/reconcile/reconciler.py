@@ -1,8 +1,8 @@
-"""Repair what a site lists after its source of truth, by ordinary events through the inbox.
+"""Reconcile a site with its source, by ordinary events through the inbox.
 
-Nothing is sent before the source was read to its end: what is to be repaired waits in a file. Every
-repair has the moment the run began as its version, so that later events win. A run that was cut off
-is simply started again: it finds what is still different.
+No event is sent before the source was read to its end: repairs wait in a file. The version of every
+repair is the start time of the run, so that later events win. An interrupted run is simply started
+again: it finds the remaining differences.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from worker.sources import Item
 
 
 class Repairs(NamedTuple):
-    """What a run did: pages of the source read, and events sent to add, change and delete pages.
+    """Outcome of a run: pages of the source, and events sent to add, change and delete pages.
 
     `kept` are pages that differ and no event repairs; `incomplete` says why nothing was deleted
-    (empty: all could be), `extra` how many pages that leaves.
+    (empty: all could be), `extra` is the number of pages this leaves.
     """
 
     source: int
@@ -45,18 +45,18 @@ class Repairs(NamedTuple):
     incomplete: str
 
     def figures(self) -> dict[str, int | str]:
-        """All that is worth saying."""
+        """Return the figures to report."""
         always = {"source", "listed", "added", "changed", "deleted"}
         return {name: n for name, n in self._asdict().items() if n or name in always}
 
     @property
     def complete(self) -> bool:
-        """Whether everything different is repaired once the events are applied."""
+        """True if every difference is repaired once the events are applied."""
         return not self.incomplete and not self.kept
 
 
 class Reconciler:
-    """Reconciles one site, one run at a time; `owner` is who it is, for others to read."""
+    """Reconciles one site, one run at a time; `owner` names the worker in the reconcile lock."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site, owner: str) -> None:
         self._client, self._name, self._site, self._owner = client, name, site, owner
@@ -68,12 +68,12 @@ class Reconciler:
         say: Callable[[Said], None], drain: Callable[[], None],
         seen: Callable[[int], None] = lambda _: None, into: str | None = None, insist: bool = False,
     ) -> Repairs:  # fmt: skip
-        """Make the pages that `scope` means those of `items`, and close the scopes this answers.
+        """Make the pages in `scope` those of `items`, and close the resync requests this answers.
 
-        `say`, `seen` and `into` are those of a Comparison; `drain` is called while too many events
-        wait. ReconcileError if somebody else is at it, or if the source has so few pages that it
-        can hardly be the right one, unless you `insist` (RELIABILITY T32). Raises SourceError from
-        `items` before anything is sent, and StoreError.
+        `say`, `seen` and `into` are those of SourceDiff; `drain` is called while too many events
+        wait. Raises ReconcileError if another run holds the lock, or if the source has so few pages
+        that it can hardly be the right one, unless you `insist` (RELIABILITY T32). Raises
+        SourceError from `items` before anything is sent, and StoreError.
         """
         with self._resyncs.lock(self._owner) as lock, DiffSpool() as findings:
             asked = {s: when for s, when in self._resyncs.open().items() if scope.answers(s)}
@@ -86,7 +86,7 @@ class Reconciler:
                 self._checks.set_compared(summary(findings, began, outcome.incomplete))
             if not insist and not outcome.incomplete:
                 self._refuse_shrinking(outcome)
-            # A site that lists nothing is imported: engines are not told of all of it (U7).
+            # The first import of an empty site: engines are not notified of all of it (U7).
             quiet = not outcome.listed_meant
             self._send(findings, lock, drain, deletes=not outcome.incomplete, quiet=quiet)
             repairs = _repairs(findings, outcome)
@@ -98,7 +98,7 @@ class Reconciler:
             return repairs
 
     def _refuse_shrinking(self, outcome: DiffOutcome) -> None:
-        """A source of one section has as few pages as that section; one of a site, as the site."""
+        """Compare the source with the scope and with the site: it may be of one section."""
         least = 1 - Fraction(repr(self._site.shrink_share))
         if (
             outcome.source < least * outcome.listed

@@ -1,6 +1,6 @@
-"""A scratch database on disk, so that memory does not grow with a site or a source.
+"""Scratch database on disk, so that memory does not grow with a site or a source.
 
-SQLite's own temporary database: nobody else can open it, and it is gone with its connection.
+SQLite's temporary database: private to its connection, and deleted with it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PRAGMA temp_store = FILE;
 
 
 class ScratchDatabase:
-    """A database of this `schema`, for as long as the context lasts.
+    """A database with this `schema`, for the duration of the context.
 
-    ReconcileError at the context's end where the disk had no room.
+    Raises ReconcileError at the end of the context if the disk had no room.
     """
 
     def __init__(self, schema: str) -> None:
@@ -42,5 +42,5 @@ class ScratchDatabase:
 
 
 def page_key(loc: str) -> int:
-    """The key of a page in a scratch database."""
+    """Return the key of a page in a scratch database."""
     return int.from_bytes(digest_of(loc), "big", signed=True)

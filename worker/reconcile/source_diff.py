@@ -1,10 +1,9 @@
-"""Compare what a site lists with its source of truth, by asking what events would change.
+"""Comparison of a site's pages with its source, by deciding the events that the source implies.
 
-The source is read to its end, and what it says of a page in several places is united. Per batch of
-its pages, `decide` then says what an upsert of each would do, on what is known now and never
-applied: `added` is missing here, any other change is stale. Then
-every listed page is looked up among those that the source named. So a page that an event changed
-after the comparison began is right, whatever the source said before, and nothing is written.
+The source is read to its end, and all its statements of one page are united. Per batch of pages,
+`decide` then computes the effect of an upsert of each, without applying it: `added` means missing
+here, any other change stale. Then every listed page is looked up among the pages of the source. A
+page that an event changed after the comparison began counts as right; nothing is written.
 """
 
 from __future__ import annotations
@@ -58,8 +57,9 @@ class Stated(NamedTuple):
 
 
 class DiffVerdict(NamedTuple):
-    """What an `event` would do: to a page that was `before`, of these families of sections, and
-    which other page it would take out by moving there (empty: none).
+    """The effect of an `event` on a page that was `before`, in these section families.
+
+    `leaves` is another page that it would remove by taking over its id (empty: none).
     """
 
     event: Event
@@ -70,9 +70,9 @@ class DiffVerdict(NamedTuple):
 
 
 class DiffOutcome(NamedTuple):
-    """What was compared: pages of the source and pages listed, all and those meant by the scope.
+    """Numbers of compared pages of the source and of listed pages, all and those in the scope.
 
-    `incomplete` says why the source may have more pages than it gave (empty: it has not).
+    `incomplete` says why the source may have more pages than it returned (empty: it has not).
     """
 
     source: int
@@ -83,14 +83,16 @@ class DiffOutcome(NamedTuple):
 
 
 class SourceDiff:
-    """Compares the pages of one site that `scope` means; what is different goes to `findings`."""
+    """Comparison of the pages of one site in `scope`; differences go to `findings`."""
 
     def __init__(
         self, client: redis.Redis, name: str, site: Site, scope: Scope, findings: DiffSpool,
         began_ms: int, into: str | None = None,
     ) -> None:  # fmt: skip
-        """`began_ms` (the store's clock) is the version of all repairs, so that whatever is said
-        of a page later wins. `into` is the section of new pages whose source names none.
+        """Prepare the comparison, begun at `began_ms` (ms since 1970, the store's clock).
+
+        That is the version of all repairs, so that later events win. `into` is the section of new
+        pages whose source names none.
         """
         self._scope, self._findings, self._began = scope, findings, began_ms
         self._pages = PageRepository(client, name, site.limits, draft=True)
@@ -105,9 +107,9 @@ class SourceDiff:
         self, items: Iterable[Item], *, say: Callable[[Said], None],
         seen: Callable[[int], None] = lambda _: None,
     ) -> DiffOutcome:  # fmt: skip
-        """Compare; `say` gets what the source could not give, `seen` how many more items were read.
+        """Compare; `say` gets what the source could not give, `seen` the number of items read.
 
-        Raises SourceError from `items`, StoreError.
+        Raises SourceError from `items`, StoreError, and ReconcileError if there is no room on disk.
         """
         with StatementSpool(self._began, self._most_bytes) as spool:
             for batch in batches(items, BATCH):
@@ -130,17 +132,17 @@ class SourceDiff:
         return DiffOutcome(source.pages, source.meant, listed, meant, self._incomplete)
 
     def _left_out(self, item: Item) -> None:
-        """A page that the source names and cannot give is not extra.
+        """Record a page that the source names and cannot give: it is not extra.
 
-        What a reader refuses may be any page, or many; unless it is one that must not be listed
-        (PROTOCOL L8), or a document that was read already (N4).
+        A refusal may concern any page, or many; except for a page that must not be listed (PROTOCOL
+        L8), or a document that was read already (N4).
         """
         if isinstance(item, RecordRefusal):
             if item.rule == "L8" or (item.rule == "N4" and not item.whole):
                 return
             self._incomplete = self._incomplete or f"{item.where}: {item.detail} ({item.rule})"
         if isinstance(item, (SourceRecord, RecordRefusal)) and item.loc:
-            with contextlib.suppress(UrlError):  # no page of this site
+            with contextlib.suppress(UrlError):  # not a page of this site
                 self._findings.named([urls.canonical(item.loc, self._base)])
 
     def _source(self, stated: Mapping[str, Stated]) -> None:
@@ -183,7 +185,7 @@ class SourceDiff:
             event = replace(event, section=None)
         claim = known.claims.get(owner) if owner else None
         sections = {known.section_of(loc)}
-        # Each page against the groups as they are stored: the source states them all at once.
+        # Each page against the stored groups: the source states all members at once.
         alone = group_alternates.apart(known)
         decision = decide(alone, event, Arrival(self._began, 0), self._policy)
         sections.add(known.section_of(loc))
@@ -195,7 +197,7 @@ class SourceDiff:
     def _completed(
         self, stated: Mapping[str, Stated], verdicts: Mapping[str, DiffVerdict]
     ) -> dict[str, Stated]:
-        """`stated`, with what their source has no place for as it is listed now."""
+        """Return `stated` with the listed values of the fields that the source cannot express."""
         listed = {loc: page for loc in stated if (page := verdicts[loc].before)}
         twins = self._pages.lookup.records([NEWS + loc for loc in stated])[0]
         listed |= {key: page for key, page in unpacked(twins).items() if page}
@@ -203,7 +205,7 @@ class SourceDiff:
         done = {}
         for loc, (event, silent) in stated.items():
             members = {}
-            if loc in current:  # else it is being published this moment
+            if loc in current:  # else it is being published right now
                 entry = fragments.parse(current[loc])
                 members = {name: getattr(entry, name) for name in silent & _ENTRY}
             if "news" in silent and NEWS + loc in current:
@@ -212,7 +214,7 @@ class SourceDiff:
         return done
 
     def _walk(self) -> tuple[int, int]:
-        """Look every listed page up; how many there are, and how many are meant."""
+        """Look up every listed page; return the number of all, and of those in the scope."""
         listed = meant = 0
         names = [
             name for name in self._pages.sections.numbers() if not self._pages.limits_of(name).reuse

@@ -1,7 +1,7 @@
-"""Every page that a source states, once, however often and wherever in the source it does.
+"""Spool of the statements of a source, united to one per page.
 
-What is read waits on disk until all of it was read: only then is it known what the source says of
-a page. Memory grows neither with the pages nor with how often they are stated.
+Statements wait on disk until all were read: only then is everything known that the source says of a
+page. Memory grows neither with the pages nor with repeated statements.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ CREATE TABLE held (first INTEGER NOT NULL, place INTEGER NOT NULL, row BLOB NOT 
 """
 
 _Row = tuple[int, str, int, bytes]
-"""Page, place, number of the set of what is silent, event."""
+"""Page, place, number of the set of silent fields, event."""
 
 
 class StatementSpool(ScratchDatabase):
     """The statements of one source; first all are added, then the pages are read."""
 
     def __init__(self, began_ms: int, most_bytes: int) -> None:
-        """`began_ms` and `most_bytes` are those of a Deduplication."""
+        """Create a spool; `began_ms` and `most_bytes` are those of a Deduplication."""
         super().__init__(_SCHEMA)
         self._began_ms, self._most_bytes = began_ms, most_bytes
         self._rows: list[_Row] = []
@@ -41,7 +41,7 @@ class StatementSpool(ScratchDatabase):
         self._added = 0
 
     def add(self, said: Statement) -> None:
-        """Take in what the source says of a page; its event has a loc."""
+        """Add a statement about a page; its event has a loc."""
         if said.silent not in self._silent:
             self._silent.append(said.silent)
         assert said.event.loc is not None
@@ -51,9 +51,9 @@ class StatementSpool(ScratchDatabase):
             self._flush()
 
     def pages(self, say: Callable[[Said], None]) -> Iterator[tuple[Statement, int]]:
-        """Each page, and how often it was stated; `say` is told of what was united and left out.
+        """Yield each page and the number of its statements; `say` gets what was left out.
 
-        In the order of the source; those that it states several times come last.
+        In the order of the source; pages stated several times come last.
         """
         self._flush()
         self._base.execute(
@@ -87,7 +87,7 @@ class StatementSpool(ScratchDatabase):
         return rows
 
     def _repeated(self, rows: list[_Row]) -> dict[int, int]:
-        """Where each page of `rows` is stated first that is stated several times."""
+        """Return the first place of those pages of `rows` that are stated several times."""
         marks = ",".join("?" * len(rows))
         query = f"SELECT page, first FROM repeated WHERE page IN ({marks})"  # noqa: S608  # nosec B608
         return dict(self._base.execute(query, [page for page, *_ in rows]))

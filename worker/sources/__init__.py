@@ -1,5 +1,5 @@
-"""Readers of sources: sitemaps, feeds, text lists, CSV, NDJSON, CMSs and databases; not what
-becomes of their pages (worker/reconcile).
+"""Readers of sources: sitemaps, feeds, text lists, CSV, NDJSON, CMSs and databases. The use of
+their pages belongs to worker/reconcile.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ _SERVICES = {"wordpress": read_wordpress, "ghost": read_ghost, "sql": read_sql}
 
 
 def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
-    """Every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `wordpress:URL`, `ghost:URL`
-    or `sql:URL`; a bare one is a sitemap.
+    """Yield every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `wordpress:URL`,
+    `ghost:URL` or `sql:URL`; without a prefix the source is a sitemap.
 
     Guarantees: pages come as the source states them, in a stable order (a consumer may count items,
-    stop, and skip that many later), in memory that does not grow with the source; whatever gives no
-    page is said. Not guaranteed: that a page is valid for any site, or named only once.
+    stop, and skip that many later), in memory that does not grow with the source; everything that
+    gives no page is reported. Not guaranteed: that a page is valid for any site, or named only
+    once.
+
     Raises SourceError, while iterating, only where the source itself cannot be read: missing, an
-    HTTP error, nothing readable in it. Any fault below that is a RecordRefusal, and reading goes
-    on.
+    HTTP error, no readable content. Any smaller fault is a RecordRefusal, and reading continues.
     """
     kind, address = _split(source)
     if kind == "sitemap":
@@ -56,9 +57,9 @@ def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
 
 
 def estimate(source: str) -> int | None:
-    """About how many pages the source states, the files an index lists included; None for URLs.
+    """Return about how many pages the source states, with the files an index lists; None for URLs.
 
-    For a progress bar: what begins a page is counted, nothing is parsed.
+    For a progress bar: it counts the starts of pages and parses nothing.
     """
     kind, address = _split(source)
     if is_url(address) or kind in _SERVICES:
@@ -72,7 +73,7 @@ def estimate(source: str) -> int | None:
 
 
 def public(source: str) -> str:
-    """The source as it may be shown and logged: without passwords and keys (RELIABILITY T30)."""
+    """Return the source for display and logs: without passwords and keys (RELIABILITY T30)."""
     kind, address = _split(source)
     if kind == "sql":
         return f"sql:{public_database(address)}"

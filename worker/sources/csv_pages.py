@@ -22,10 +22,11 @@ UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_csv(document: Document) -> Iterator[Item]:
-    """Pages of a CSV file (UTF-8, gzip allowed; comma, semicolon or tab as its header shows).
+    """Yield the pages of a CSV file (UTF-8, gzip allowed; comma, semicolon or tab as its header
+    shows).
 
-    Raises SourceError for UTF-16, for an empty file and for a header without `loc`. A line that
-    is not UTF-8 is refused by its number.
+    Raises SourceError for UTF-16, for an empty file and for a header without `loc`. A line that is
+    not UTF-8 is refused with its number.
     """
     tally = SourceCounts(document.name)
     body = SourceBody(document.file, bound=False)
@@ -61,7 +62,7 @@ def _rows(body: SourceBody, document: Document, tally: SourceCounts) -> Iterator
 
 
 def _header(first: str, name: str) -> tuple[list[str], str]:
-    """The column names, none for a headerless list of addresses, and the delimiter."""
+    """Return the column names, none for addresses without a header, and the delimiter."""
     delimiter = max(",;\t", key=first.count)
     try:
         cells = next(csv.reader([first], delimiter=delimiter), [])
@@ -76,7 +77,9 @@ def _header(first: str, name: str) -> tuple[list[str], str]:
 
 
 def _each(rows: Iterator[list[str]]) -> Iterator[list[str] | str]:
-    """Each row, or the reader's complaint where one is none; the reader goes on behind it."""
+    """Yield each row, or the csv reader's error message for a bad one, after which reading
+    continues.
+    """
     while True:
         try:
             row = next(rows, None)
@@ -120,7 +123,7 @@ def _page(row: list[str], columns: list[str], where: str) -> SourceRecord | Reco
 
 
 def record(values: dict[str, str], where: str) -> SourceRecord | RecordRefusal:
-    """A page from its named values; empty ones count as absent, unknown ones are passed over."""
+    """Return a page from its named values; empty ones count as absent, unknown ones are ignored."""
     refused = check_loc(values.get("loc"), where)
     if refused is not None:
         return refused

@@ -1,7 +1,7 @@
-"""The public pages of a Ghost site by its Content API (docs.ghost.org/content-api).
+"""Public pages of a Ghost site, by its Content API (docs.ghost.org/content-api).
 
-Posts, pages, tags and authors that have posts, and the home page, as in Ghost's own sitemap. Its
-key (Settings, Integrations) is part of every address asked for, and of no report.
+Posts, pages, tags and authors that have posts, and the home page, as in Ghost's own sitemap. The
+API key (Settings, Integrations) is part of every requested address, and of no report.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from worker.sources.source_options import SourceOptions
 from worker.sources.xml.entry_records import check_loc
 
 PER_PAGE = 100
-"""As many as Ghost 6 gives at once."""
+"""Objects per request, the maximum of Ghost 6."""
 
 _COLLECTIONS = {
     "posts": "id,url,updated_at,canonical_url", "pages": "id,url,updated_at,canonical_url",
@@ -26,7 +26,7 @@ _SILENT = STATED - {"lastmod"} | {"section"}
 
 
 def read_ghost(address: str, access: SourceOptions) -> Iterator[Item]:
-    """Every page of the site at `address`.
+    """Yield every page of the site at `address`.
 
     The section of a page is the name of its collection. Raises SourceError without a key, and if a
     collection cannot be read to its end.
@@ -41,9 +41,10 @@ def read_ghost(address: str, access: SourceOptions) -> Iterator[Item]:
 
 
 def _collection(api: JsonApi, url: str, name: str, key: str) -> Iterator[Item]:
-    """What is deleted while it is read makes others move up unseen: Ghost counts by pages.
+    """Yield the pages of a collection.
 
-    So the rest may hold more than was given, if there is less by the end than there was.
+    Ghost counts by pages: a deletion during the read moves others up unseen. If fewer pages were
+    read than the largest total, a refusal says that some may be missing.
     """
     number, read, most = 1, 0, 0
     while number:

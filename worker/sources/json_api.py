@@ -1,4 +1,4 @@
-"""Answers of a CMS's own interface: JSON over HTTP, within the bounds of every fetched document."""
+"""JSON client for the API of a CMS, within the bounds of every fetched document."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from worker.sources.source_streams import SourceBody
 
 
 class JsonAnswer(NamedTuple):
-    """One answer: the value, and the headers it came with."""
+    """One answer: the value and the headers."""
 
     value: Any
     headers: Mapping[str, str]
 
 
 class JsonApi(AbstractContextManager["JsonApi"]):
-    """Asks one server, which may redirect within its own site only (RELIABILITY T22).
+    """Client of one server, which may redirect within its own site only (RELIABILITY T22).
 
-    `auth`: user name and password. No error names a query, where a key may stand.
+    `auth`: user name and password. No error names a query, which may contain a key. Raises
+    SourceError if `url` is not an http or https URL.
     """
 
     def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
@@ -45,7 +46,7 @@ class JsonApi(AbstractContextManager["JsonApi"]):
         self._http.close()
 
     def get(self, url: str, **parameters: str | int) -> JsonAnswer:
-        """What is at `url`. Raises SourceError for anything but complete JSON."""
+        """Return the JSON at `url`. Raises SourceError for anything but complete JSON."""
         asked = f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}" if parameters else url
         name = name_without_query(url)
         with fetch(self._http, asked, within=self._url, name=name_without_query) as document:
@@ -56,10 +57,10 @@ class JsonApi(AbstractContextManager["JsonApi"]):
             try:
                 return JsonAnswer(json.loads(data), document.headers)
             except (ValueError, RecursionError):
-                # The content stays unsaid: what an error page holds is not for logs.
+                # The content is not logged: an error page may hold anything.
                 raise SourceError(f"{name} answers no JSON, or not all of it") from None
 
 
 def text(value: object) -> str:
-    """`value` if it is a text, else an empty one."""
+    """Return `value` if it is a text, else an empty one."""
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""NDJSON files of pages: one JSON object per line, named like the fields of an event."""
+"""NDJSON files of pages: one JSON object per line, with the field names of an event."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _FLAGS = frozenset({"type", "noindex", "canonical"})
 
 
 def read_ndjson(document: Document) -> Iterator[Item]:
-    """Pages of an NDJSON file (UTF-8, gzip allowed), numbered by line.
+    """Yield the pages of an NDJSON file (UTF-8, gzip allowed), numbered by line.
 
-    Raises SourceError for UTF-16. An object that says its page must not be listed (a delete,
-    `noindex`, another canonical address: PROTOCOL L8) is refused.
+    Raises SourceError for UTF-16. An object that excludes its page (a delete, `noindex`, another
+    canonical address: PROTOCOL L8) is refused.
     """
     tally = SourceCounts(document.name)
     body = SourceBody(document.file, bound=False)
@@ -82,7 +82,7 @@ def _page(line: TextLine, where: str, tally: SourceCounts) -> SourceRecord | Rec
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    """One JSON object; numbers stay the text they are written as. Raises ValueError."""
+    """Return one JSON object; numbers keep their text. Raises ValueError."""
     text = data.decode()
     value = json.loads(
         text,
@@ -96,7 +96,7 @@ def _object(data: bytes) -> dict[str, Any]:
     for name in value:
         name.encode()
     json.dumps({name: value[name] for name in _READ & value.keys()}, ensure_ascii=False).encode()
-    return value  # a lone surrogate is no text (RELIABILITY T9)
+    return value  # a lone surrogate is not text (RELIABILITY T9)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -111,7 +111,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def unlisted(values: Mapping[str, Any]) -> str | None:
-    """Why the page that these members of an event describe is not to be listed (PROTOCOL L8)."""
+    """Return why the page of these event fields must not be listed; None if it may (PROTOCOL
+    L8).
+    """
     kind = values.get("type", "upsert")
     if kind != "upsert":
         return f"type {str(kind)[:40]!r} lists no page"

@@ -1,4 +1,4 @@
-"""What a reader gives: pages as the source states them, and what to say about it."""
+"""Items of a source: pages as the source states them, refusals and notes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 HINTS = frozenset({"changefreq", "priority"})
 EXTENDED = frozenset({"images", "videos", "news", "alternates"})
 STATED = frozenset({"lastmod"}) | HINTS | EXTENDED
-"""What a source may say of a page besides its address and section."""
+"""Fields of a page that a source may state besides its address and section."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """One page; texts are trimmed of XML white space, nothing else is changed or checked.
+    """One page; texts are trimmed of XML white space and otherwise unchanged and unchecked.
 
     `where` is the source's name and the entry's 1-based number in it (`posts.xml#17`); in text
-    lists and NDJSON that is the line. `extra` holds `id`, `section` and `version` where a CSV or
-    NDJSON source states them, and what else an event may have where NDJSON does, else None.
-    `images` to `alternates` are members of an event as a
-    sitemap states them. `silent` names those of STATED that its source has no place for, so that
-    their absence says nothing; with `section` in it, the one in `extra` is meant for new pages.
+    lists and NDJSON the line. `extra` holds `id`, `section` and `version` if a CSV or NDJSON source
+    states them, further event fields of NDJSON, else None. `images` to `alternates` are event
+    fields as a sitemap states them. `silent` names the STATED fields that the source format cannot
+    express, so that their absence means nothing; with `section` in it, the one in `extra` applies
+    to new pages only.
     """
 
     loc: str
@@ -36,16 +36,16 @@ class SourceRecord:
     videos: Sequence[Mapping[str, Any]] = ()
     news: Mapping[str, Any] | None = None
     alternates: Sequence[Mapping[str, str]] = ()
-    # Not in the repr, which marks what an import has sent: a set's order changes with the process.
+    # Not in the repr, which identifies what an import has sent: the order of a set varies.
     silent: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRefusal:
-    """Something in the source that gives no page; `rule` is a PROTOCOL id or a short code.
+    """A part of the source that gives no page; `rule` is a PROTOCOL id or a short code.
 
-    `loc` is the page's address as far as one is stated; of a `whole` document, that of the document
-    whose pages are not known.
+    `loc` is the page's address if one is stated; for a `whole` document, the address of the
+    document whose pages are unknown.
     """
 
     where: str
@@ -57,9 +57,9 @@ class RecordRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something read although it breaks a rule, or left out of pages that were read.
+    """Content that was read although it breaks a rule, or that was left out of pages.
 
-    Notes are gathered: one per kind and file, `count` says how often, `where` is the first place.
+    Notes are aggregated: one per kind and file, with the `count` and the first place in `where`.
     """
 
     where: str
@@ -72,7 +72,7 @@ Item = SourceRecord | RecordRefusal | Note
 
 
 class SourceCounts:
-    """Gathers the notes of one file, so that 50,000 equal faults are one line of a report."""
+    """Aggregates the notes of one file, so that 50,000 equal faults are one line of a report."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -84,13 +84,13 @@ class SourceCounts:
         self._notes[rule, detail] = (first, before + count)
 
     def drop(self, label: str) -> None:
-        """Count one element or field that is read past; the 21st and later labels become one."""
+        """Count one ignored element or field; the 21st and later labels are merged."""
         if label not in self._dropped and len(self._dropped) >= 20:
             label = "others"
         self._dropped[label] = self._dropped.get(label, 0) + 1
 
     def notes(self) -> list[Note]:
-        """The notes so far, in the order in which their kinds first appeared."""
+        """Return the notes so far, in the order in which their kinds first appeared."""
         found = [Note(at, rule, text, n) for (rule, text), (at, n) in self._notes.items()]
         if self._dropped:
             listed = ", ".join(f"{label}={n}" for label, n in sorted(self._dropped.items()))

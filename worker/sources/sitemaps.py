@@ -1,4 +1,4 @@
-"""Sitemaps in every published form, and the indexes that list them."""
+"""Reader of sitemaps in every published form, and of the indexes that list them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ _PAGES: dict[str, Callable[[XmlEntry, str, SourceCounts], SourceRecord | RecordR
     "rss": entry_records.from_rss,
     "feed": entry_records.from_atom,
 }
-_INDEX_LOOK = 4 * 1024 * 1024  # bytes of an index looked at for an estimate: some 40,000 files
+_INDEX_LOOK = 4 * 1024 * 1024  # bytes of an index read for an estimate: some 40,000 files
 _MOST = 50_000  # PROTOCOL F7, F8
 
 
 def read_sitemap(address: str) -> Iterator[Item]:
-    """Pages of a sitemap, feed or text list at a path or URL; an index is followed one level.
+    """Yield the pages of a sitemap, feed or text list at a path or URL; an index is followed one
+    level.
 
     Raises SourceError where nothing at the address can be read.
     """
@@ -55,7 +56,7 @@ def read_sitemap(address: str) -> Iterator[Item]:
 
 
 def listed_files(path: Path) -> set[Path]:
-    """The files on disk an index lists, by a quick look; none for anything but an index.
+    """Return the files on disk that an index lists, without parsing; empty for anything else.
 
     Raises SourceError where the file cannot be opened.
     """
@@ -73,14 +74,15 @@ def is_url(address: str) -> bool:
 
 
 def beside(index: Path, loc: str) -> Path | None:
-    """The file an index on disk means by `loc`: the longest tail of its path found beside it.
+    """Return the file that an index on disk means by `loc`: the longest tail of its path found
+    beside it.
 
-    A file is also found by the name it has with or without `.gz`. An address with a query is only
-    found under that very name, because several of them share one path.
+    A file is also found by its name with or without `.gz`. An address with a query is only found
+    under that exact name, because several of them share one path.
     """
     try:
         parts = urlsplit(loc)
-    except ValueError:  # a bracket in the host, say
+    except ValueError:  # a bracket in the host, for example
         return None
     names = [unquote(part) for part in parts.path.split("/") if part]
     if not names or any(name in {".", ".."} or "/" in name or "\0" in name for name in names):
@@ -99,10 +101,10 @@ def beside(index: Path, loc: str) -> Path | None:
 
 
 class _Reader:
-    """Reads one document and, unless `nested`, the documents it lists if it is an index.
+    """Reader of one document and, unless `nested`, of the documents it lists if it is an index.
 
-    With an HTTP client these are fetched, without one they are looked for on disk only: reading a
-    local file never touches the network.
+    With an HTTP client these are fetched, without one they are searched on disk only: reading a
+    local file never uses the network.
     """
 
     def __init__(
@@ -210,7 +212,7 @@ class _Reader:
 
 
 def _read_head(body: SourceBody, least: int = CHUNK) -> bytes:
-    """At least `least` bytes, or all there are: CHUNK is enough to decide what a document is."""
+    """Return at least `least` bytes, or all: CHUNK is enough to detect the format."""
     head = b""
     for chunk in body:
         head += chunk

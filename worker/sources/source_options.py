@@ -1,4 +1,4 @@
-"""What a source asks for besides its address."""
+"""Options of a source besides its address."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """A `key` that is never shown, and the `query` that names a database's pages; empty: none."""
+    """A secret `key`, and the `query` that returns a database's pages; empty: none."""
 
     key: str = field(default="", repr=False)
     query: str = ""

@@ -1,4 +1,4 @@
-"""Opened sources: bytes of a file or an answer, uncompressed within bounds, in chunks and lines."""
+"""Byte streams of opened sources: decompressed within bounds, in chunks and lines."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LINE_LIMIT = 1024 * 1024
 PROTOCOL_LIMIT = 52_428_800
 
 GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 31  # zlib's name of the format, with its header and trailer
+_GZIP = 31  # zlib's code of the format, with header and trailer
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def open_file(path: Path) -> Document:
     """Open a regular file; raises SourceError for anything else, pipes and devices included."""
     try:
-        # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever.
+        # O_NONBLOCK: opening a FIFO without a writer would block without end.
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -40,12 +40,12 @@ def open_file(path: Path) -> Document:
 
 
 class SourceBody(Iterator[bytes]):
-    """The uncompressed bytes of a document in chunks.
+    """The decompressed bytes of a document, in chunks.
 
-    Reading ends at the first fault, which `fault` then names as (rule, detail): all that could be
-    read before it is given and usable. gzip is known by its magic bytes, never by a name. `bound`
-    ends compressed documents at EXPANSION_LIMIT bytes; plain ones are as large as their file.
-    Raises SourceError where not even the first bytes can be read.
+    Reading ends at the first fault, stored in `fault` as (rule, detail): all bytes before it are
+    returned and usable. gzip is detected by its magic bytes, never by a name. `bound` ends
+    compressed documents at EXPANSION_LIMIT bytes; plain ones are as large as their file. Raises
+    SourceError where not even the first bytes can be read.
     """
 
     def __init__(self, file: IO[bytes], *, bound: bool = True) -> None:
@@ -78,7 +78,7 @@ class SourceBody(Iterator[bytes]):
         return b""
 
     def _inflated(self) -> Iterator[bytes]:
-        """The content of every member of the gzip file, one after the other (RFC 1952, 2.2)."""
+        """Yield the content of every member of the gzip file in turn (RFC 1952, 2.2)."""
         data, members = self._read(), 0
         while data:
             while len(data) < len(GZIP_MAGIC) and (more := self._read()):
@@ -90,7 +90,7 @@ class SourceBody(Iterator[bytes]):
             data = data or (b"" if self.fault else self._read())
 
     def _member(self, data: bytes) -> Generator[bytes, None, bytes]:
-        """The content of the member that begins with `data`; gives what follows it in the file."""
+        """Yield the content of the member at the start of `data`; return the bytes after it."""
         inflate = zlib.decompressobj(_GZIP)
         while data:
             before = inflate.copy()
@@ -110,7 +110,7 @@ class SourceBody(Iterator[bytes]):
         return b""
 
     def _behind(self, data: bytes) -> Iterator[bytes]:
-        """What follows the last member: zeros, or something that is lost."""
+        """Check the bytes after the last member: zeros, or a fault."""
         while data:
             if data.strip(b"\0"):
                 self._broken("bytes follow it that are no gzip")
@@ -123,7 +123,7 @@ class SourceBody(Iterator[bytes]):
 
 
 def _until(inflate: _Inflate, data: bytes) -> Iterator[bytes]:
-    """All that `data` gives before its fault: the call that meets the fault gives nothing."""
+    """Yield the output of `data` before its fault: the failing call returns none."""
     with suppress(zlib.error):
         for at in range(len(data)):
             if chunk := inflate.decompress(data[at : at + 1]):
@@ -131,16 +131,17 @@ def _until(inflate: _Inflate, data: bytes) -> Iterator[bytes]:
 
 
 class TextLine(NamedTuple):
-    """One line without its end; `data` is None where it is longer than LINE_LIMIT bytes."""
+    """One line without its end; `data` is None if it is longer than LINE_LIMIT bytes."""
 
     number: int
     data: bytes | None
 
 
 def lines(chunks: Iterable[bytes]) -> Iterator[TextLine]:
-    """Lines of a stream, numbered from 1, in bounded memory; a UTF-8 byte order mark is removed.
+    """Yield the lines of a stream, numbered from 1, in bounded memory, without a UTF-8 byte order
+    mark.
 
-    They end with LF, CR LF or CR.
+    Lines end with LF, CR LF or CR.
     """
     number, rest, too_long = 1, b"", False
     for chunk in chunks:

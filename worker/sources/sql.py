@@ -1,7 +1,7 @@
-"""Pages that a database knows, by SQLAlchemy (the extra `sql`) and a query of the site's own.
+"""Pages of a database, read by SQLAlchemy (the extra `sql`) and a query of the site.
 
-Columns are named like the members of an event: `loc`, `lastmod`, `section`, .. and read as those of
-a CSV file are. Rows are streamed: by a server-side cursor where the driver has one.
+Columns have the names of event fields, `loc`, `lastmod`, `section`, .., and are read as those of a
+CSV file. Rows are streamed, with a server-side cursor where the driver has one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ _MISSING = (
 
 
 def read_sql(address: str, access: SourceOptions) -> Iterator[Item]:
-    """Every row of `access.query` in the database at `address`, an SQLAlchemy URL.
+    """Yield every row of `access.query` in the database at `address`, an SQLAlchemy URL.
 
     `access.key` is its password, if the URL has none. The order is that of the query, which should
-    therefore have one. Raises SourceError, in which no password and no value of a row stands
-    (RELIABILITY T30).
+    therefore have one. Raises SourceError, without passwords and row values (RELIABILITY T30).
     """
     if not access.query:
         raise SourceError("a database needs a query that names its pages")
@@ -46,7 +45,7 @@ def read_sql(address: str, access: SourceOptions) -> Iterator[Item]:
 
 
 def public_database(address: str) -> str:
-    """A database for reports and logs: the kind, host and name, nothing else."""
+    """Return a database for reports and logs: its kind, host and name only."""
     try:
         url = _url(address)
     except SourceError:
@@ -68,7 +67,7 @@ def _url(address: str) -> URL:
 
 @contextmanager
 def _reported(url: URL, name: str) -> Iterator[None]:
-    """Errors of the database in its driver's words: the first line, without what is secret."""
+    """Raise database errors as SourceError: the first line of the driver, with secrets masked."""
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
@@ -84,7 +83,7 @@ def _reported(url: URL, name: str) -> Iterator[None]:
 
 
 def _secrets(url: URL) -> list[str]:
-    """Everything in the address that may be a password, in each spelling, the longest first."""
+    """Return every possible password in the address, in each spelling, longest first."""
     values = [str(url.password or ""), *(str(value) for value in url.query.values())]
     spelt = {spell for value in values for spell in (value, quote(value, ""), quote_plus(value))}
     return sorted(filter(None, spelt), key=len, reverse=True)
@@ -122,14 +121,14 @@ def _page(columns: list[str], row: Sequence[Any], where: str) -> Item:
     texts = {name: _text(value) for name, value in values.items() if name not in _FLAGS}
     flags = {name: values[name] for name in _FLAGS & values.keys()}
     if "noindex" in flags:
-        flags["noindex"] = bool(flags["noindex"])  # some databases say 0 and 1
+        flags["noindex"] = bool(flags["noindex"])  # some databases return 0 and 1
     flags = {name: value for name, value in flags.items() if value is not None}
     why = unlisted({**flags, "loc": texts["loc"]})
     return RecordRefusal(where, "L8", why, texts["loc"]) if why else record(texts, where)
 
 
 def _text(value: object) -> str:
-    """A value as CSV would have it; a moment without a zone is one in UTC."""
+    """Return a value as CSV states it; a datetime without a zone is in UTC."""
     if value is None:
         return ""
     if isinstance(value, datetime):

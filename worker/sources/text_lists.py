@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def addresses(chunks: Iterable[bytes], name: str) -> Iterator[SourceRecord | RecordRefusal]:
-    """One Record per line that is an absolute URL; blank lines are passed over."""
+    """Yield a SourceRecord for each line that is an absolute URL; blank lines are skipped."""
     for number, data in lines(chunks):
         where = f"{name}#{number}"
         if data is None:

@@ -1,8 +1,8 @@
-"""The public pages of a WordPress site by its REST interface (developer.wordpress.org/rest-api).
+"""Public pages of a WordPress site, by its REST API (developer.wordpress.org/rest-api).
 
-All published content of every type that the interface shows, categories, tags and the home page, as
-in WordPress's own sitemap; `#posts,pages,users` behind the address chooses other collections, by
-their `rest_base`. A key `user:application password` is for sites that ask for one.
+All published content of every type that the API shows, categories, tags and the home page, as in
+WordPress's own sitemap; `#posts,pages,users` after the address selects other collections, by their
+`rest_base`. A key `user:application password` is for sites that require one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from worker.sources.source_options import SourceOptions
 from worker.sources.xml.entry_records import check_loc
 
 PER_PAGE = 100
-"""As many as WordPress gives at once."""
+"""Objects per request, the maximum of WordPress."""
 
 _POST_FIELDS = "id,link,modified_gmt,status,content.protected"
 _INNER = frozenset({"attachment", "nav_menu_item"})
@@ -28,10 +28,10 @@ _TOO_OFTEN = 100
 
 
 def read_wordpress(address: str, access: SourceOptions) -> Iterator[Item]:
-    """Every page of the site at `address`, collection by collection, the oldest first.
+    """Yield every page of the site at `address`, collection by collection, oldest first.
 
-    The section of a page is the name of its collection. Raises SourceError if one cannot be read
-    to its end: what is missing cannot be told from what was deleted.
+    The section of a page is the name of its collection. Raises SourceError if one cannot be read to
+    its end: missing pages cannot be told from deleted ones.
     """
     url, chosen = urldefrag(address)
     root = url if url.endswith("/") else f"{url}/"
@@ -41,7 +41,7 @@ def read_wordpress(address: str, access: SourceOptions) -> Iterator[Item]:
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]
         if not wanted:
             home = text(site.index.get("home")) or root
-            # Of the home page itself no date is known.
+            # The date of the home page itself is unknown.
             yield SourceRecord(urljoin(f"{home}/", "."), home, silent=_SILENT | STATED)
         types = site.types()
         for name in wanted or [*types, "categories", "tags"]:
@@ -55,7 +55,7 @@ def read_wordpress(address: str, access: SourceOptions) -> Iterator[Item]:
 
 
 class _Site:
-    """One site: where its interface is, with pretty permalinks or without."""
+    """One site: the address of its API, with pretty permalinks or without."""
 
     def __init__(self, api: JsonApi, root: str) -> None:
         self._api = api
@@ -77,7 +77,7 @@ class _Site:
         return value
 
     def types(self) -> dict[str, str]:
-        """The collections of content by `rest_base`, and where each is."""
+        """Return the paths of the content collections by `rest_base`."""
         found = self._api.get(f"{self._root}/wp/v2/types").value
         if not isinstance(found, dict):
             raise SourceError("WordPress names no types")
@@ -89,7 +89,7 @@ class _Site:
         return types
 
     def posts(self, name: str, path: str) -> Iterator[Item]:
-        """The published content of one type."""
+        """Yield the published content of one type."""
         for row in self._rows(path, _fields=_POST_FIELDS, status="publish"):
             where, loc = f"{name}#{row['id']}", text(row.get("link"))
             content = row.get("content")
@@ -102,16 +102,16 @@ class _Site:
                 yield _record(loc, where, name, f"{changed}Z" if changed else None)
 
     def terms(self, name: str) -> Iterator[Item]:
-        """The archives of one taxonomy, or of the authors; empty terms have none."""
+        """Yield the archives of one taxonomy, or of the authors; empty terms have none."""
         more = {} if name == "users" else {"hide_empty": "true"}
         for row in self._rows(f"/wp/v2/{name}", _fields="id,link", **more):
             yield _record(text(row.get("link")), f"{name}#{row['id']}", name, None)
 
     def _rows(self, path: str, **parameters: str) -> Iterator[dict[str, Any]]:
-        """All objects of a collection, by their ids.
+        """Yield all objects of a collection, by id.
 
-        Each answer begins with the last object of the one before: if it does not, something older
-        was deleted meanwhile, and others have moved up. Then they are read again.
+        Each answer begins with the last object of the one before: otherwise an older one was
+        deleted meanwhile and others have moved up, and the previous page is read again.
         """
         offset = last = again = 0
         while True:

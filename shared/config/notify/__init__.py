@@ -1,3 +1,3 @@
-"""The configuration of search engines that a site notifies and of hubs it subscribes to; no
-requests to them (worker/notify).
+"""The configuration of search engines that a site notifies and of hubs it subscribes to; requests
+to them are in worker/notify.
 """

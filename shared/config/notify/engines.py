@@ -1,4 +1,4 @@
-"""The search engines that can be told of changes, each with what it has to be given."""
+"""Settings of the search engines that can be notified of changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.config.notify import retired_pings
 from shared.errors import CredentialError
 
 KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
-"""What may be an IndexNowSettings key (PROTOCOL U4)."""
+"""Form of an IndexNow key (PROTOCOL U4)."""
 
 SITEMAP = "{sitemap}"
 
@@ -43,7 +43,7 @@ def _template(text: str) -> str:
 
 
 def _verified(text: str) -> str:
-    """A site as it is verified at an engine: its address, or the name of its host."""
+    """Check a site as it is verified at an engine: its address, or the name of its host."""
     if text and not locations.http_address(text) and not ("." in text and HOST.fullmatch(text)):
         raise ValueError("write the site as it is verified there, as https://www.example.com")
     return _address(text) if "://" in text else text
@@ -71,10 +71,10 @@ Template = Annotated[str, AfterValidator(_template)]
 
 
 def secret_of(given: SecretStr) -> str:
-    """The secret that is meant: itself, or what `env:NAME` or `file:/path` names.
+    """The secret itself, or the one that `env:NAME` or `file:/path` names.
 
-    Read when it is used, by whoever uses it: the web process need not be able to. Raises
-    CredentialError without repeating anything that is secret.
+    It is read on use, by the process that uses it: the web process need not have access. Raises
+    CredentialError, whose message repeats no secret.
     """
     kind, _, rest = given.get_secret_value().partition(":")
     if kind == "env":
@@ -94,7 +94,7 @@ def secret_of(given: SecretStr) -> str:
 
 
 class EngineSettings(BaseModel):
-    """What every engine has."""
+    """Settings common to all engines."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -108,17 +108,17 @@ class EngineSettings(BaseModel):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Everything that may be asked."""
+        """All addresses that requests may go to."""
         return ()
 
     @property
     def allow_http(self) -> bool:
-        """Whether it may be asked over the open internet without TLS."""
+        """True if requests may go over the open internet without TLS."""
         return False
 
 
 class IndexNowSettings(EngineSettings):
-    """IndexNowSettings: Bing, Yandex, Seznam, Naver, Yep, Amazon (PROTOCOL U3-U8)."""
+    """IndexNow: Bing, Yandex, Seznam, Naver, Yep, Amazon (PROTOCOL U3-U8)."""
 
     key: str = Field(description="8 to 128 of [A-Za-z0-9-]: `sitemapd notify key` makes one")
     key_location: Address | None = Field(
@@ -154,7 +154,7 @@ class BingSettings(EngineSettings):
 
 
 class YandexSettings(EngineSettings):
-    """Yandex Webmaster: the recrawl queue, one URL a request."""
+    """Yandex Webmaster: the recrawl queue, one URL per request."""
 
     token: SecretStr = Field(description="OAuth token with the right to manage sites")
     user_id: int = Field(ge=1, description="number of the user whose token it is")
@@ -185,7 +185,7 @@ class BaiduSettings(EngineSettings):
 
 
 class GoogleSettings(EngineSettings):
-    """What both interfaces of Google need."""
+    """Settings common to both interfaces of Google."""
 
     credentials: Annotated[SecretStr, AfterValidator(_credentials)] = Field(
         description="the service account's JSON: file:/path, env:NAME"
@@ -220,14 +220,14 @@ class GoogleIndexingSettings(GoogleSettings):
 
 
 class WebSubSettings(EngineSettings):
-    """WebSubSettings: the site's `hub` is told that the feeds changed."""
+    """WebSub: the site's `hub` is notified that the feeds changed."""
 
     daily: int = Field(1_000, ge=1)
     debounce_minutes: float = Field(1, ge=0, le=10_080)
 
 
 class CrawlerSettings(EngineSettings):
-    """A crawler of one's own: GET of an address that holds the sitemap's."""
+    """A private crawler: GET of an address that contains the sitemap's address."""
 
     url: Template = Field(description=f"https://crawler.example/?sitemap={SITEMAP}")
     daily: int = Field(1_000, ge=1)

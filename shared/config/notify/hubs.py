@@ -1,7 +1,7 @@
-"""What a site and a hub know each other by (WebSub): an address and a secret for each topic. Pure.
+"""Callback address and secret of each topic that a site subscribes to at a hub (WebSub). Pure.
 
-Both follow from the secret of the connection: nothing secret is stored, no two topics share
-anything, and nobody guesses where a hub calls (https://www.w3.org/TR/websub/, 5.1 and 8).
+Both are derived from the secret of the connection: nothing secret is stored, no two topics share
+a value, and the callback cannot be guessed (https://www.w3.org/TR/websub/, 5.1 and 8).
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from urllib.parse import parse_qs
 SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
 
 LEASE_S = 10 * 24 * 3600
-"""How long a subscription is asked for, in seconds; the hub decides."""
+"""Requested duration of a subscription, in seconds; the hub decides."""
 
 METHODS = ("sha1", "sha256", "sha384", "sha512")
-"""How a hub may sign (https://www.w3.org/TR/websub/, 7)."""
+"""Signature methods of hubs (https://www.w3.org/TR/websub/, 7)."""
 
 _PARAMETER = "feed"
 
 
 def ident(secret: bytes, topic: str) -> str:
-    """What the address of `topic` ends with: 32 hex digits that only a secret's owner can tell."""
+    """The end of the callback of `topic`: 32 hex digits that only a secret's owner can compute."""
     return hmac.digest(secret, b"callback " + topic.encode(), "sha256").hex()[:32]
 
 
 def key(secret: bytes, name: str) -> bytes:
-    """The hub.secret of the topic whose ident is `name`: 64 bytes, of the 200 that are allowed."""
+    """The hub.secret of the topic with the ident `name`: 64 bytes of the 200 that are allowed."""
     return (
         hmac.digest(secret, b"hub.secret " + name.encode("utf-8", "replace"), "sha256")
         .hex()
@@ -36,12 +36,12 @@ def key(secret: bytes, name: str) -> bytes:
 
 
 def callback(origin: str, site: str, name: str) -> str:
-    """Where a hub calls about the topic whose ident is `name`."""
+    """The callback address of the topic with the ident `name`."""
     return f"{origin}/v1/sites/{site}/hooks/websub?{_PARAMETER}={name}"
 
 
 def called(query: str) -> str:
-    """The ident in the query of an address that was called; empty if there is not just one."""
+    """The ident in the query of a callback address; empty unless there is exactly one."""
     try:
         found = parse_qs(query, max_num_fields=20).get(_PARAMETER, [])
     except ValueError:
@@ -50,7 +50,9 @@ def called(query: str) -> str:
 
 
 def topic_of(name: str, secrets: Sequence[bytes], topics: Iterable[str]) -> str | None:
-    """Which of `topics` has the ident `name`, by any of the secrets; compared in constant time."""
+    """The one of `topics` with the ident `name` by any of the secrets, compared in constant time;
+    None if there is none.
+    """
     given = name.encode("utf-8", "replace")
     for topic in topics:
         if any(hmac.compare_digest(given, ident(secret, topic).encode()) for secret in secrets):

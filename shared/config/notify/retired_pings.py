@@ -1,4 +1,4 @@
-"""The sitemap pings of search engines: all are retired (PROTOCOL U1); what took their place."""
+"""Sitemap pings of search engines, all retired (PROTOCOL U1), and their replacements."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _DOMAINS = {
 
 
 def named(name: str) -> str:
-    """What to use instead of the ping of this name; empty if it is none."""
+    """The replacement for the ping of this name; empty if it is none."""
     return _NAMED.get(name.lower(), "")
 
 
 def retired(host: str, path: str) -> str:
-    """What to use instead of the ping at this address; empty if it is none."""
+    """The replacement for the ping at this address; empty if it is none."""
     labels, path = host.lower().rstrip(".").split("."), path.lower()
     domain = ".".join(labels[-2:])
     if domain in _DOMAINS:

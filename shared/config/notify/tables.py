@@ -1,7 +1,7 @@
-"""Which search engines a site tells of its changes, and how: the tables `[sites.X.notify.ENGINE]`.
+"""The tables `[sites.X.notify.ENGINE]`: the search engines that a site notifies of its changes.
 
-Every host that may be asked is known here or named by the administrator (RELIABILITY T22). The
-pings of old are refused with what took their place (PROTOCOL U1, U2).
+Every host of a request is listed here or named by the administrator (RELIABILITY T22). Retired
+pings are refused with their replacements (PROTOCOL U1, U2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KNOWN_HOSTS = frozenset({
 
 
 class NotifySettings(BaseModel):
-    """`[sites.X.notify]`: a table for each engine that is told."""
+    """The table `[sites.X.notify]`, with a table for each engine that is notified."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,11 +73,11 @@ class NotifySettings(BaseModel):
 
     @property
     def allowed(self) -> frozenset[str]:
-        """The hosts that may be asked."""
+        """The hosts that requests may go to."""
         return KNOWN_HOSTS | {each.lower() for each in self.hosts}
 
     def faults(self, base: Base, hub: str, sections: Iterable[str], *, feed: bool) -> list[str]:
-        """What is wrong with it for a site with this base, hub and these sections."""
+        """Faults of this table for a site with this base, hub and these sections."""
         found = [fault for name, engine in self.engines.items() for fault in _barred(name, engine)]
         addresses = [(n, a) for n, engine in self.engines.items() for a in engine.addresses]
         if self.websub is not None and hub:

@@ -1,4 +1,4 @@
-"""The versions of a page in other languages: `<xhtml:link>` (PROTOCOL H1 to H6).
+"""Versions of a page in other languages: `<xhtml:link>` (PROTOCOL H1 to H6).
 
 In JSON: `[{"hreflang": "en", "href": "https://..."}, ...]`.
 """
@@ -23,7 +23,7 @@ Alternates = tuple[tuple[str, str], ...]
 
 FIELD = "alternates"
 MAX = 1_000
-"""Of one page; ISO names fewer languages and countries that a site could serve. Ours, no rule."""
+"""Alternates of one page; no site serves more languages and countries. Our own limit."""
 
 _LINK = re.compile(r'<xhtml:link rel="alternate" hreflang="([^"]*)" href="([^"]*)"/>')
 _MEMBERS = ("hreflang", "href")
@@ -47,8 +47,8 @@ SCHEMA = {
 def take(value: object, report: ValueReport, *, loc: str | None = None) -> Alternates:
     """The alternates of a JSON value; faults go to `report`.
 
-    A set that leaves out the page at `loc` itself is taken with a warning (PROTOCOL H2): Google
-    ignores links that are not returned, but tolerates it between other pairs (H3).
+    A set without the page at `loc` itself is accepted with a warning (PROTOCOL H2): Google
+    ignores links without a return link, but tolerates it between other pairs (H3).
     """
     if value is None:
         return ()
@@ -117,5 +117,5 @@ def render(alternates: Alternates) -> str:
 
 
 def read(xml: str) -> Alternates:
-    """The alternates in a fragment that `render` made a part of."""
+    """The alternates in a fragment, as `render` wrote them."""
     return tuple((code, unescape(href)) for code, href in _LINK.findall(xml))

@@ -1,12 +1,12 @@
-"""Elements of an extension, each declared once: checked, published, read back and described by it.
+"""Elements of an extension, declared once for checks, publishing, reading back and JSON Schema.
 
-In JSON an element is a string where it is a leaf, an object where it has children or attributes,
-an array of these where it may be repeated. One with text and attributes may also be given as the
-bare text, and is kept so where it has no attribute.
+In JSON an element is a string if it is a leaf, an object if it has children or attributes, an
+array of these if it may be repeated. An element with text and attributes may also be given as the
+bare text, and is kept so if it has no attribute.
 
 Each extension has a `take` (any JSON value to a canonical one, or faults), a `render` (canonical
 value to XML) and a `read` (that XML back to the value). Canonical values are JSON-shaped, and each
-leaf of them is the very text of the XML: `600` seconds are `"600"`, True is `"yes"`.
+leaf is the exact text of the XML: `600` seconds are `"600"`, True is `"yes"`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Element:
 
     `tag` is its local name in XML, `name` its member in JSON (the tag by default). A leaf has a
     `kind`; any other has `text`, `attributes` and `children`, the latter in the order of the XSD.
-    `most` is 0 for one that stands once, else how many of it may. `rule` is cited in faults, and
-    `missing` (the same by default) where one that is required is not there.
-    `deprecated` ones are published only where the site wants them, `never` ones nowhere.
-    `check` tells what is wrong with the members together, or nothing.
+    `most` is 0 for an element that occurs once, else the maximum number. `rule` is cited in
+    faults, `missing` (`rule` by default) in those of a missing required element.
+    `deprecated` elements are published only if the site's settings say so, `never` ones nowhere.
+    `check` returns the fault of the members together, empty if there is none.
     """
 
     tag: str
@@ -64,10 +64,10 @@ class Element:
 def take(
     element: Element, value: object, report: ValueReport, where: str, *, deprecated: bool
 ) -> Value | None:
-    """The canonical form of a JSON value, None where there is none.
+    """The canonical form of a JSON value, None if there is none.
 
-    What is wrong goes to `report`, under the path `where`; then the value given back may lack
-    members, and is good for further checks only. `deprecated`: keep what is deprecated.
+    Faults go to `report`, under the path `where`; after a fault the returned value may lack
+    members, and serves for further checks only. With `deprecated`, deprecated elements are kept.
     """
     if not element.most:
         return _one(element, value, report, where, deprecated=deprecated)
@@ -144,7 +144,7 @@ def _leaf(
 
 
 def _bare(element: Element, found: dict[str, Value]) -> Value:
-    """The text alone where there is nothing else."""
+    """The bare text if there is no other part."""
     if element.text is not None and found.keys() == {element.text.name}:
         return found[element.text.name]
     return found
@@ -172,11 +172,11 @@ def render(prefix: str, element: Element, value: Value) -> str:
 
 _ATTRIBUTE = re.compile(r' ([a-z_]+)="([^"]*)"')
 _Token = tuple[str, str, str, str]
-"""A slash where the tag ends, the local name, the attributes, the text behind."""
+"""A slash for an end tag, the local name, the attributes, the text after the tag."""
 
 
 def read(prefix: str, element: Element, xml: str) -> list[Value]:
-    """The canonical values of each `element` in XML that `render` made; no parser of other XML."""
+    """The canonical values of each `element` in XML that `render` wrote; no parser of other XML."""
     token = rf'<(/?){prefix}:([a-z_]+)((?: [a-z_]+="[^"]*")*)>([^<]*)'
     tokens: Iterator[_Token] = iter(re.findall(token, xml))
     return [_read(element, opening, tokens) for opening in tokens]
@@ -202,7 +202,7 @@ def _read(element: Element, opening: _Token, tokens: Iterator[_Token]) -> Value:
 
 
 def schema(element: Element) -> Schema:
-    """What `take` accepts for `element`, as JSON Schema."""
+    """JSON Schema of the values that `take` accepts for `element`."""
     found = element.kind.schema if element.kind is not None else _object(element)
     if element.most:
         found = {"type": "array", "items": found, "maxItems": element.most}
@@ -226,6 +226,6 @@ def _object(element: Element) -> Schema:
 
 
 def _optional(part: Element) -> Schema:
-    """What is null is not there."""
+    """JSON Schema of an optional part; null is the same as a missing one."""
     old = {"deprecated": True} if part.deprecated or part.never else {}
     return {"anyOf": [schema(part), {"type": "null"}], "description": part.rule, **old}

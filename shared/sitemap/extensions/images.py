@@ -38,7 +38,7 @@ IMAGE = Element(
 
 
 def take(value: object, report: ValueReport, *, deprecated: bool) -> tuple[Image, ...]:
-    """The images of a JSON value; what is wrong goes to `report`."""
+    """The images of a JSON value; faults go to `report`."""
     if value is None:
         return ()
     return tuple(elements.take(IMAGE, value, report, IMAGE.name, deprecated=deprecated) or ())
@@ -50,5 +50,5 @@ def render(images: tuple[Image, ...]) -> str:
 
 
 def read(xml: str) -> tuple[Image, ...]:
-    """The images in a fragment that `render` made a part of."""
+    """The images in a fragment, as `render` wrote them."""
     return tuple(elements.read(PREFIX, IMAGE, xml))

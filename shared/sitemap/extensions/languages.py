@@ -1,6 +1,6 @@
 """Codes of languages, scripts and countries, by the ISO lists that pycountry ships.
 
-Loaded when the first code is asked for, or by `load`: that takes 0.2 s and 12 MB.
+The lists are loaded for the first code, or by `load`: that takes 0.2 s and 12 MB.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ HREFLANG_PATTERN = (
     r"^([A-Za-z]{2}(-[A-Za-z]{4})?(-[A-Za-z]{2})?|[Xx]-[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$"
 )
 NEWS_PATTERN = r"^([A-Za-z]{2,3}|[Zz][Hh]-([Cc][Nn]|[Tt][Ww]))$"
-_SHOWN = 40  # characters of a refused code that its message repeats
+_SHOWN = 40  # characters of a refused code in its message
 
 _MEANT = {
     "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "in": "id", "iw": "he", "ji": "yi",
     "jp": "ja", "jw": "jv", "kr": "ko", "ua": "uk", "vn": "vi",
 }  # fmt: skip
-"""Codes of countries, and withdrawn ones, that are often written where a language is meant."""
+"""Codes of countries, and withdrawn ones, that are often written in place of a language code."""
 
 
 class _Codes(NamedTuple):
@@ -61,8 +61,8 @@ def load() -> None:
 def hreflang(text: str) -> str:
     """The canonical form of a code of `hreflang` (PROTOCOL H4): `en`, `zh-Hant-TW`, `x-default`.
 
-    A language of ISO 639-1, then maybe a script of ISO 15924, then maybe a country of ISO 3166-1,
-    in any case of letters. ValueRefusedError says what to write instead.
+    A language of ISO 639-1, then optionally a script of ISO 15924, then optionally a country of
+    ISO 3166-1, in any letter case. Raises ValueRefusedError with the remedy.
     """
     if text.lower() == X_DEFAULT:
         return X_DEFAULT
@@ -121,7 +121,7 @@ def _region(text: str, language: str, code: str) -> str:
 def news_language(text: str) -> str:
     """The language of a news publication (PROTOCOL W6): two or three letters of ISO 639.
 
-    Chinese may also be `zh-cn` or `zh-tw`. ValueRefusedError says what to write instead.
+    Chinese may also be `zh-cn` or `zh-tw`. Raises ValueRefusedError with the remedy.
     """
     code = text.lower()
     if code in {"zh-cn", "zh-tw"}:
@@ -140,7 +140,7 @@ def news_language(text: str) -> str:
 
 
 def country(text: str) -> str:
-    """The canonical form of a country in ISO 3166-1 alpha-2; ValueRefusedError for others."""
+    """The canonical form of a country of ISO 3166-1 alpha-2. Raises ValueRefusedError."""
     code = text.upper()
     if code in _codes().countries:
         return code

@@ -31,7 +31,7 @@ from shared.sitemap.extensions.value_types import (
 PREFIX = "news"
 NAMESPACE = "http://www.google.com/schemas/sitemap-news/0.9"
 WINDOW_MS = 48 * 3_600_000
-"""How long after its publication an article may be listed as news (PROTOCOL W4)."""
+"""Time in ms after its publication in which an article may be listed as news (PROTOCOL W4)."""
 
 _DATE = len("2026-11-21")
 _MAX_TEXT = 2_048  # ours: the schema has no limit
@@ -85,7 +85,7 @@ NEWS = Element(
 
 
 def take(value: object, report: ValueReport, *, deprecated: bool) -> News | None:
-    """The article of a JSON value; what is wrong goes to `report`."""
+    """The article of a JSON value; faults go to `report`."""
     if value is None:
         return None
     found: News | None = elements.take(NEWS, value, report, NEWS.name, deprecated=deprecated)
@@ -95,7 +95,7 @@ def take(value: object, report: ValueReport, *, deprecated: bool) -> News | None
 
 
 def _look(article: News, report: ValueReport) -> None:
-    """Names and titles that Google shows otherwise than it wants them (PROTOCOL W7)."""
+    """Warn of names and titles that differ from those on Google News (PROTOCOL W7)."""
     name, title = article.get("publication", {}).get("name", ""), article.get("title", "")
     if _PARENTHESES.search(name):
         detail = "leave out the parentheses behind the name, as on news.google.com"
@@ -106,7 +106,7 @@ def _look(article: News, report: ValueReport) -> None:
 
 
 def published_ms(value: News) -> int:
-    """When an article was first published, in milliseconds since 1970 (PROTOCOL W4, W8).
+    """Time of an article's first publication, in milliseconds since 1970 (PROTOCOL W4, W8).
 
     A date alone counts from its midnight UTC.
     """
@@ -114,16 +114,16 @@ def published_ms(value: News) -> int:
 
 
 def appears_ms(value: News) -> int:
-    """When an article may be listed first, in milliseconds since 1970 (PROTOCOL W4).
+    """Earliest time at which an article may be listed, in milliseconds since 1970 (PROTOCOL W4).
 
-    At its very moment; a date alone as soon as it is that date somewhere.
+    That is its publication; for a date alone, the start of that date in the farthest time zone.
     """
     exact = len(value["publication_date"]) > _DATE
     return published_ms(value) - (0 if exact else w3c_dates.FARTHEST_ZONE_MS)
 
 
 def leaves_ms(value: News) -> int:
-    """When an article is news no more, in milliseconds since 1970 (PROTOCOL W4)."""
+    """Time from which an article is no longer news, in milliseconds since 1970 (PROTOCOL W4)."""
     return published_ms(value) + WINDOW_MS
 
 
@@ -133,6 +133,6 @@ def render(news: News) -> str:
 
 
 def read(xml: str) -> News | None:
-    """The article in a fragment that `render` made a part of."""
+    """The article in a fragment, as `render` wrote it; None if there is none."""
     found = elements.read(PREFIX, NEWS, xml)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""What is found wrong with a value while it is taken."""
+"""Report of the faults and warnings found while a value is checked."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Finding = tuple[str, str, str]
 
 
 class ValueRefusedError(SitemapdError):
-    """The value cannot be published; the message says what to send instead.
+    """A value that cannot be published; the message states the remedy.
 
-    `rule` is the id of the rule it breaks where the value itself shows which (`PROTOCOL L1`),
-    else empty: then the rule is that of the field.
+    `rule` is the id of the broken rule if the value itself shows it (`PROTOCOL L1`), else empty:
+    then the rule is that of the field.
     """
 
     def __init__(self, detail: str, rule: str = "") -> None:
@@ -21,17 +21,17 @@ class ValueRefusedError(SitemapdError):
 
 
 class ValueReport:
-    """Gathers faults, which refuse an event, and warnings, which do not."""
+    """Collection of faults, which refuse an event, and warnings, which do not."""
 
     def __init__(self) -> None:
         self.faults: list[Finding] = []
         self.warnings: list[Finding] = []
 
     def fault(self, field: str, rule: str, detail: str) -> None:
-        """`field` breaks `rule`."""
+        """Add the fault that `field` breaks `rule`."""
         self.faults.append((field, rule, detail))
 
     def warn(self, field: str, rule: str, detail: str) -> None:
-        """`field` was taken, but; a second warning that says the same is left out."""
+        """Add a warning about the accepted `field`, unless one has the same rule and detail."""
         if all((rule, detail) != said[1:] for said in self.warnings):
             self.warnings.append((field, rule, detail))

@@ -1,6 +1,6 @@
-"""Kinds of leaf values: what JSON may give for them, and the one text that is published.
+"""Types of leaf values: the JSON values accepted for them, and the one text that is published.
 
-Each kind has `take`, which gives the canonical text (its own canonical form) or raises
+Each type has `take`, which returns the canonical text (its own canonical form) or raises
 ValueRefusedError with a remedy, and `schema`, the same for OpenAPI.
 """
 
@@ -26,27 +26,27 @@ _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 W3C = f"^{_DATE}(T{_TIME})?$"
 
 LARGEST = 10**18 - 1
-"""Numbers without a limit of their own end here."""
+"""Maximum of numbers without a limit of their own."""
 
 STRIPPED = "characters that XML cannot hold were removed (PROTOCOL F4)"
 
 
 class ValueType(Protocol):
-    """One kind of value."""
+    """One type of value."""
 
     @property
     def schema(self) -> Schema:
-        """What `take` accepts, as JSON Schema; it may be wider than `take`, never narrower."""
+        """JSON Schema of what `take` accepts; it may be wider than `take`, never narrower."""
 
     def take(self, value: object, warn: Warn) -> str:
-        """The canonical text of `value`; `warn` is told of what was changed in its meaning.
+        """The canonical text of `value`; `warn` is called with each change of its meaning.
 
         Raises ValueRefusedError.
         """
 
 
 def string(value: object) -> str:
-    """`value` if it is a string, else ValueRefusedError."""
+    """Return `value` if it is a string. Raises ValueRefusedError for others."""
     if isinstance(value, str):
         return value
     raise ValueRefusedError("must be a string", "type")
@@ -60,7 +60,7 @@ class Url:
         self.schema: Schema = {"type": "string", "format": "uri", "maxLength": MAX_LENGTH}
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """Canonical as shared.sitemap.urls makes it."""
+        """The canonical URL (shared.sitemap.urls). Raises ValueRefusedError."""
         try:
             return urls.absolute(string(value), self._schemes)
         except UrlError as error:
@@ -68,14 +68,17 @@ class Url:
 
 
 class Text:
-    """Text for people, of at most `most` characters, on one line."""
+    """Readable text of at most `most` characters, on one line."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.schema: Schema = {"type": "string", "minLength": 1}
 
     def take(self, value: object, warn: Warn) -> str:
-        """Without characters that no XML can hold, and with single spaces for white space."""
+        """The text without characters that no XML can hold, with single spaces for white space.
+
+        Raises ValueRefusedError.
+        """
         text = string(value)
         clean = legal(text)
         if clean != text:
@@ -103,7 +106,7 @@ class Integer:
         }
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """Its decimal digits."""
+        """The decimal digits. Raises ValueRefusedError."""
         if isinstance(value, str) and self._DIGITS.fullmatch(value):
             value = int(value)
         if type(value) is int and self._least <= value <= self._most:
@@ -131,7 +134,10 @@ class Decimal:
         }
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """With at least one digit behind the point, and no zeros after that."""
+        """The decimal with at least one digit after the point and no further trailing zeros.
+
+        Raises ValueRefusedError.
+        """
         if type(value) is int and self._least <= value <= self._most:
             value = str(value)
         elif type(value) is float:
@@ -147,7 +153,7 @@ class Decimal:
 
 
 def _digits(value: float) -> str:
-    """The shortest digits that mean `value`, 4.2 and not 4.2000000000000002; no exponent."""
+    """The shortest digits of `value`, 4.2 and not 4.2000000000000002; no exponent."""
     shortest = format(decimal.Decimal(repr(value)), "f")
     return shortest if len(shortest.partition(".")[2]) <= _PLACES else f"{value:.{_PLACES}f}"
 
@@ -159,7 +165,7 @@ class YesNo:
     schema: Schema = {"enum": [True, False, *_TEXTS]}
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """`yes` or `no`."""
+        """The text `yes` or `no`. Raises ValueRefusedError."""
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, str) and value in self._TEXTS:
@@ -168,7 +174,7 @@ class YesNo:
 
 
 class Date:
-    """A W3C date or datetime; with `counted`, one from which time is counted: 1970 or later."""
+    """A W3C date or datetime; with `counted`, one of 1970 or later."""
 
     schema: Schema = {"type": "string", "pattern": W3C}
 
@@ -176,7 +182,7 @@ class Date:
         self._counted = counted
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """As shared.sitemap.w3c_dates publishes it."""
+        """The date as shared.sitemap.w3c_dates publishes it. Raises ValueRefusedError."""
         text = string(value)
         try:
             if self._counted:
@@ -187,14 +193,14 @@ class Date:
 
 
 class Enumerated:
-    """One of the names given, which are the published form, in any case of letters."""
+    """One of `names`, which are the published form, in any letter case."""
 
     def __init__(self, *names: str) -> None:
         self.names: Mapping[str, str] = {name.lower(): name for name in names}
         self.schema: Schema = {"type": "string", "pattern": _any_case(names)}
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """The name as it is published."""
+        """The published form of the name. Raises ValueRefusedError."""
         found = self.names.get(value.lower()) if isinstance(value, str) else None
         if found is None:
             raise ValueRefusedError(f"must be one of {', '.join(self.names.values())}")
@@ -204,8 +210,8 @@ class Enumerated:
 class Several:
     """A list of codes, each made canonical by `one`, published in one text with `joint` between.
 
-    Given as an array or as such a text. Equal ones become one; they are sorted unless their order
-    means something (`ordered`).
+    The value is an array or such a text. Duplicates are removed; the codes are sorted unless
+    `ordered`.
     """
 
     def __init__(
@@ -220,7 +226,7 @@ class Several:
         }
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """The canonical codes, joined."""
+        """The canonical codes, joined. Raises ValueRefusedError."""
         codes = (
             value if isinstance(value, list) else string(value).split(self._joint.strip() or None)
         )
@@ -233,19 +239,19 @@ class Several:
 
 
 class Matching:
-    """Text that `check` makes canonical; `pattern` says its form."""
+    """Text that `check` makes canonical; `pattern` is its form in JSON Schema."""
 
     def __init__(self, check: Callable[[str], str], pattern: str) -> None:
         self._check = check
         self.schema: Schema = {"type": "string", "pattern": pattern}
 
     def take(self, value: object, warn: Warn) -> str:  # noqa: ARG002  nothing is lost
-        """What `check` gives."""
+        """The canonical text that `check` returns. Raises ValueRefusedError."""
         return self._check(string(value))
 
 
 def one_of(*names: str) -> Callable[[str], str]:
-    """A check for one of `names`, in any case of letters, for Several."""
+    """A check for one of `names`, in any letter case, for Several."""
     choice = Enumerated(*names)
     return lambda text: choice.take(text, lambda _: None)
 

@@ -1,4 +1,4 @@
-"""Videos of a page (PROTOCOL V1 to V11): an array of objects with the members of TABLE.
+"""Videos of a page (PROTOCOL V1 to V11): an array of objects with the members of VIDEO.
 
     {"thumbnail_loc": URL, "title": "...", "description": "...", "content_loc": URL,
      "player_loc": URL, "duration": 600, "expiration_date": "2026-12-31", "rating": 4.5,
@@ -71,7 +71,7 @@ def _leaf(tag: str, kind: ValueType, rule: str = "PROTOCOL V9", **more: Any) -> 
 
 
 def _list(tag: str, kind: ValueType) -> Element:
-    """`restriction` and `platform`: who may see the video, or may not."""
+    """The element `restriction` or `platform`: places where the video may be seen, or may not."""
     name = "countries" if tag == "restriction" else "platforms"
     return Element(
         tag=tag, rule="PROTOCOL V7",
@@ -176,11 +176,11 @@ VIDEO = Element(
 def take(
     value: object, report: ValueReport, *, loc: str | None, deprecated: bool
 ) -> tuple[Video, ...]:
-    """The videos of a JSON value on the page at `loc`; what is wrong goes to `report`."""
+    """The videos of a JSON value on the page at `loc`; faults go to `report`."""
     if value is None:
         return ()
     found = elements.take(VIDEO, value, report, VIDEO.name, deprecated=deprecated) or ()
-    # What is no video at all is left out of `found`: then places there are others.
+    # `found` leaves out values that are no video: then the positions differ.
     if found and isinstance(value, (list, tuple)) and len(found) == len(value):
         for number, (given, video) in enumerate(zip(value, found, strict=True)):
             _check(given, video, report, f"{VIDEO.name}[{number}]", loc)
@@ -206,20 +206,20 @@ def _check(given: Video, video: Video, report: ValueReport, where: str, loc: str
 
 
 def _text(value: Any, name: str) -> str | None:
-    """The text of an element that may stand bare."""
+    """The text of an element that may be bare text."""
     return value.get(name) if isinstance(value, dict) else value
 
 
 def _related(one: str, other: str) -> bool:
-    """Whether one host is the other, or a part of its domain; `www.` counts for nothing."""
+    """True if one host is the other or below its domain; a leading `www.` is ignored."""
     a, b = ((urlsplit(url).hostname or "").removeprefix("www.") for url in (one, other))
     return a == b or a.endswith(f".{b}") or b.endswith(f".{a}")
 
 
 def expires_ms(value: Video) -> int | None:
-    """When a video is no longer available, in milliseconds since 1970 (PROTOCOL V6).
+    """Time from which a video is not available, in milliseconds since 1970 (PROTOCOL V6).
 
-    A date alone is the last day of it, UTC. None where it does not expire.
+    A date alone is its last day, UTC. None if it does not expire.
     """
     date = value.get("expiration_date")
     if date is None:
@@ -233,5 +233,5 @@ def render(videos: tuple[Video, ...]) -> str:
 
 
 def read(xml: str) -> tuple[Video, ...]:
-    """The videos in a fragment that `render` made a part of."""
+    """The videos in a fragment, as `render` wrote them."""
     return tuple(elements.read(PREFIX, VIDEO, xml))

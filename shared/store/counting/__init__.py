@@ -1,3 +1,3 @@
-"""Counters of events and durations, buffered in a process and stored for each site; not their form
-as metrics (shared/metrics).
+"""Counters of events and durations, buffered in a process and stored per site; not their form as
+metrics (shared/metrics).
 """

@@ -1,6 +1,6 @@
-"""What a process has counted and not stored yet: counting costs no round trip of its own.
+"""Counts of a process that are not stored yet: counting costs no round trip of its own.
 
-Stored every few seconds; what a kill takes away are the counts since then, never an event.
+They are stored every few seconds; a killed process loses the counts since then, never an event.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from shared.store.client import answering
 from shared.store.keys import EVERYWHERE, Keys
 
 OF_NO_SITE = EVERYWHERE + "counts"
-"""The hash of what belongs to no site."""
+"""Hash of the counters that belong to no site."""
 
 _tallies: weakref.WeakKeyDictionary[redis.Redis, CounterBuffer] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 class CounterBuffer:
-    """Counts by site and name, on their way to the hash `stats` of the site."""
+    """Counts by site and name, to be added to the hash `stats` of the site."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, site: str, name: str, number: int = 1) -> None:
-        """Count `number` more of `name`, for `site` or, if that is empty, for none."""
+        """Add `number` to the counter `name` of `site`; an empty `site` stands for no site."""
         if number:
             with self._lock:
                 self._counts[site, name] += number
 
     def flush(self, client: redis.Redis) -> None:
-        """Store what was counted. StoreError: it is kept for the next time.
+        """Store the buffered counts. On StoreError they are kept for the next flush.
 
-        What Redis took without its answer coming back is counted twice then.
+        Counts that Redis stored without its reply arriving are then counted twice.
         """
         with self._lock:
             counts, self._counts = self._counts, Counter()
@@ -56,6 +56,6 @@ class CounterBuffer:
 
 
 def of(client: redis.Redis) -> CounterBuffer:
-    """The tally of all that count for the Redis of `client`."""
+    """Return the counter buffer shared by all users of `client`."""
     with _lock:
         return _tallies.setdefault(client, CounterBuffer())

@@ -1,4 +1,4 @@
-"""What was counted: in all, and minute by minute for the last day."""
+"""Counters of a site: totals, and counts per minute for the last day."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BOUNDS_MS = (
     2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000, 3_000,
     5_000, 10_000, 20_000, 60_000, 300_000, 3_600_000,
 )  # fmt: skip
-"""Upper bounds of the classes in which waits are counted (ms); the last class has none."""
+"""Upper bounds of the histogram classes of waits (ms); the last class has none."""
 
 _WAITED = "waited:"
 
 
 class WaitHistogram(NamedTuple):
-    """How long the event waited that waited longest for each published file, from its acceptance.
+    """Histogram of waits: of the longest waiting event of each published file, since acceptance.
 
     `counts` by the classes of BOUNDS_MS and one more, `sum_ms` of all of them.
     """
@@ -31,12 +31,12 @@ class WaitHistogram(NamedTuple):
 
     @property
     def files(self) -> int:
-        """How many files were published."""
+        """Number of published files."""
         return sum(self.counts)
 
     def percentile(self, share: float) -> float | None:
-        """Below how many ms `share` (0 to 1) of the waits were, within the width of a class; None
-        without any.
+        """Return the wait (ms) below which `share` (0 to 1) of the waits lie, interpolated within a
+        class; None without any.
         """
         wanted, below, seen = share * self.files, 0.0, 0
         if not self.files:
@@ -49,7 +49,7 @@ class WaitHistogram(NamedTuple):
 
 
 class MinuteCounts(NamedTuple):
-    """What happened in one minute, `minute` since 1970: counts by name, and the waits."""
+    """Counts by name and waits of one minute; `minute` counts from 1970."""
 
     minute: int
     counts: Mapping[str, int]
@@ -57,19 +57,19 @@ class MinuteCounts(NamedTuple):
 
 
 class Counters:
-    """The counts of one site."""
+    """Counters of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
     def totals(self) -> tuple[dict[str, int], WaitHistogram]:
-        """Counts by name, since the state exists, and the waits."""
+        """Return counts by name and waits, since the state exists."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.stats)
         return _taken_apart(stored)
 
     def minutes(self, most: int, until_s: float | None = None) -> list[MinuteCounts]:
-        """The last `most` minutes, oldest first, with those in which nothing happened."""
+        """Return the last `most` minutes until `until_s` (s since 1970; None: now), in order."""
         last = int((time.time() if until_s is None else until_s) // 60)
         wanted = range(last - most + 1, last + 1)
         with answering():
@@ -81,7 +81,7 @@ class Counters:
 
 
 def together(waits: Sequence[WaitHistogram]) -> WaitHistogram:
-    """All of these waits as one."""
+    """Return the sum of these histograms."""
     counts = tuple(map(sum, zip(*(each.counts for each in waits), strict=True)))
     return WaitHistogram(counts or (0,) * (len(BOUNDS_MS) + 1), sum(each.sum_ms for each in waits))
 

@@ -1,3 +1,3 @@
-"""The inbox of accepted events: add, read, acknowledge and dead-letter them; not what they do to
-pages (shared/store/pages).
+"""Inbox of accepted events: add, read, acknowledge and dead-letter them; not their effect on pages
+(shared/store/pages).
 """

@@ -1,20 +1,21 @@
 -- Accept one delivery: all of its events, or none.
 --
 -- KEYS 1 inbox  stream  the events are added
---      2 awake  string  set with a TTL where it was not: the caller then wakes a worker
---      3 rate   string  `when debt`, microseconds and seconds: how long after `when` the site's
---                       bucket is full again; its TTL is the debt, and without the key it is full
---      4 paused hash    with a field `door`, nothing is taken
+--      2 awake  string  set with a TTL if absent: the caller then sends a wake-up
+--      3 rate   string  `when debt`, microseconds and seconds: the bucket of the site is full again
+--                       `debt` after `when`; its TTL is the debt, and without the key it is full
+--      4 paused hash    with a field `intake` (`door` in states of earlier versions), no delivery
+--                       is accepted
 --      5 stats  hash    `accepted` counts; and in `pulse:` of the minute
---      6 seen   string  remembers this delivery; left out for senders that give no id
+--      6 seen   string  marks this delivery as received; left out for senders that give no id
 -- ARGV 1 digest of the body, 2 TTL of seen (s), 3 TTL of awake (ms), 4 most events the inbox may
 --      hold (0: any), 5 events per second (0: any), 6 seconds of that rate the bucket holds,
---      7 `1` if search engines shall not be told of what these events change, 8 trace context
+--      7 `1` if engines are not notified of what these events change, 8 trace context
 --      (empty: none), 9.. the events
--- Returns {status, first event id, number of events, slept (1: nobody was awake), digest of the
+-- Returns {status, first event id, number of events, slept (1: no worker was awake), digest of the
 --      body that was accepted first under this id, seconds to wait}
 --      status: accepted | duplicate (same id, same body) | conflict (same id, other body) | full
---      (the inbox) | limited (the rate) | closed (the door)
+--      (the inbox) | limited (the rate) | closed (intake is paused)
 -- include lua/count
 -- include lua/preconditions
 local first, events = 9, #ARGV - 8
@@ -27,7 +28,7 @@ if KEYS[6] then
     end
   end
 end
-if redis.call('HEXISTS', KEYS[4], 'door') == 1 then
+if redis.call('HEXISTS', KEYS[4], 'intake') == 1 or redis.call('HEXISTS', KEYS[4], 'door') == 1 then
   return {'closed', '', 0, 0, '', 0}
 end
 must_be('stream', KEYS[1])
@@ -43,7 +44,7 @@ if rate > 0 then
   if known then
     local since, owed = string.match(known, '^(%d+) (%d+%.?%d*)$')
     since, owed = tonumber(since or now), tonumber(owed or 0)
-    -- A clock that was set back adds nothing to the wait: time goes on from where it is now.
+    -- After a clock was set back, the debt is counted from the new time.
     debt = math.max(0, owed - math.max(0, now - since) / 1000000)
     if now < since then
       redis.call('SET', KEYS[3], string.format('%.0f %.6f', now, debt), 'KEEPTTL')

@@ -1,4 +1,4 @@
-"""The inbox: accepted events of a site, durable before anybody is told they were accepted."""
+"""Inbox of a site: accepted events, durable before the sender gets its answer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from shared.tracing import carry, traced
 
 
 class AcceptResult(NamedTuple):
-    """What became of a delivery.
+    """Result of one delivery.
 
     `status` is `accepted`, `duplicate` (same delivery id and body as before), `conflict` (same id,
-    another body: the first one stands), `full` (high water), `limited` (the site's rate: it fits
-    in `wait` seconds, if nothing else comes) or `closed` (by an administrator); nothing was written
-    but for `accepted`. `ids` are the
-    events' ids, `digest` that of the body that was accepted. `slept` says that nobody was awake for
-    this site.
+    another body: the first delivery stands), `full` (the inbox), `limited` (the site's rate: the
+    delivery fits in `wait` seconds if no other comes) or `closed` (by an administrator); only
+    `accepted` writes events. `ids` are the ids of the events, `digest` is that of the body accepted
+    first under this id. `slept` is True if no worker was awake for this site.
     """
 
     status: str
@@ -34,7 +33,7 @@ class AcceptResult(NamedTuple):
 
 
 class InboxEntry(NamedTuple):
-    """One entry of the inbox, as stored: `quiet` if search engines shall not be told of it, `trace`
+    """One entry of the inbox as stored: `quiet` if engines are not notified of its change, `trace`
     the trace context (W3C traceparent) it came with. `payload` is empty if it holds no event.
     """
 
@@ -45,13 +44,13 @@ class InboxEntry(NamedTuple):
 
     @classmethod
     def of(cls, ident: bytes, fields: Mapping[bytes, bytes]) -> InboxEntry:
-        """The entry of this id with these fields."""
+        """Return the entry with this id and these fields."""
         trace = fields.get(b"t", b"").decode(errors="replace")
         return cls(ident.decode(), fields.get(b"e", b""), b"q" in fields, trace)
 
 
 class Inbox:
-    """The inbox of one site."""
+    """Inbox of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client = client
@@ -72,12 +71,12 @@ class Inbox:
     ) -> AcceptResult:
         """Append `events`, all or none, in one round trip.
 
-        `delivery` is the sender's id of this delivery and `digest` that of its body. `most` bounds
-        the events waiting (0: no bound). `rate` bounds the events per second (0: no bound): of
-        BURST_S seconds at that rate at once, or of one delivery after such a rest; more is paid for
-        with time. `quiet` events are published without search engines being told, `trace` is the
-        context of the request, by default that of the trace that is going on. StoreDownError or
-        StoreError if they may not be stored.
+        `delivery` is the sender's id of this delivery and `digest` that of its body. `most` limits
+        the number of waiting events (0: no limit). `rate` limits the events per second (0: no
+        limit): a burst may hold BURST_S seconds of that rate, a larger delivery is accepted when
+        the bucket is full. `quiet` events are published without notifications. `trace` is the trace
+        context of the request, by default that of the current trace. Raises StoreDownError or
+        StoreError if the events may not be stored.
         """
         keys = self._keys
         names = [keys.inbox, keys.awake, keys.rate, keys.paused, keys.stats]
@@ -95,9 +94,9 @@ class Inbox:
         return AcceptResult(status.decode(), ids, bool(slept), accepted.decode(), wait)
 
     def read(self, consumer: str, count: int, after: str = ">") -> list[InboxEntry]:
-        """Up to `count` new events for `consumer`.
+        """Return up to `count` new events for `consumer`.
 
-        With `after`, an event id: those it was given before, never settled, and later than that.
+        With `after`, an event id: unsettled events it was given before, with later ids than that.
         """
         with answering():
             try:
@@ -123,12 +122,12 @@ class Inbox:
                 raise
 
     def waiting(self) -> int:
-        """How many accepted events are not settled."""
+        """Return the number of unsettled events."""
         with answering():
             return int(self._client.xlen(self._keys.inbox))
 
     def tries(self, consumer: str) -> dict[str, int]:
-        """How often each of `consumer`'s unsettled events was handed out (first 1,000)."""
+        """Return the delivery counts of `consumer`'s unsettled events (first 1,000), by id."""
         with answering():
             try:
                 rows: Any = self._client.xpending_range(
@@ -139,11 +138,11 @@ class Inbox:
         return {row["message_id"].decode(): row["times_delivered"] for row in rows}
 
     def consumers(self) -> list[str]:
-        """Everybody who ever read this inbox."""
+        """Return every consumer that ever read this inbox."""
         return [name for name, _ in self._consumers()]
 
     def holders(self) -> list[str]:
-        """The consumers that were given events which are not settled."""
+        """Return the consumers that hold unsettled events."""
         return [name for name, unsettled in self._consumers() if unsettled]
 
     def _consumers(self) -> list[tuple[str, int]]:
@@ -155,16 +154,16 @@ class Inbox:
         return [(row["name"].decode(), row["pending"]) for row in rows]
 
     def leave(self, consumer: str) -> None:
-        """Forget `consumer`, who reads no more, unless it left something unsettled."""
+        """Remove `consumer`, which reads no more, unless it holds unsettled events."""
         if consumer in self.consumers() and consumer not in self.holders():
             with answering():
                 self._client.xgroup_delconsumer(self._keys.inbox, GROUP, consumer)
 
     def adopt(self, consumer: str, dead: Iterable[str]) -> int:
-        """Take over what the consumers `dead` left unsettled; how many events that were.
+        """Claim the unsettled events (first 1,000 each) of the consumers `dead`; return the number.
 
-        With a minimal idle time of zero: Redis measures idleness by the wall clock, and a clock
-        set back an hour would freeze it (RELIABILITY 0, finding 6).
+        The minimal idle time is zero: Redis measures idleness by the wall clock, and a clock set
+        back an hour would freeze it (RELIABILITY 0, finding 6).
         """
         taken = 0
         with answering():
@@ -193,22 +192,22 @@ class Inbox:
         )
 
     def rest(self) -> bool:
-        """Let the site sleep if nothing is left to do; False if something is."""
+        """Mark the site as idle if no event waits and no shard is dirty; False otherwise."""
         keys = self._keys
         return bool(self._scripts("inbox/mark_idle", [keys.inbox, keys.dirty, keys.awake]))
 
     def stay_awake(self) -> None:
-        """Tell the webhook that a worker is at it, for another while."""
+        """Mark the site as awake for another AWAKE_MS, so that the webhook sends no wake-up."""
         with answering():
             self._client.set(self._keys.awake, "1", px=AWAKE_MS)
 
     def sleep(self) -> None:
-        """Nobody is at it any more, whether work is left or not."""
+        """Mark the site as idle, whether work is left or not."""
         with answering():
             self._client.delete(self._keys.awake)
 
     def check(self) -> None:
-        """Raise StoreDownError or StoreError unless events can be accepted now."""
+        """Raise StoreDownError or StoreError unless Redis answers."""
         with answering():
             if not self._client.ping():
                 raise StoreError("Redis answers, but not PONG")

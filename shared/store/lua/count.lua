@@ -1,9 +1,9 @@
--- Count what happens: in all, and by the minute for a day. A part of accept.lua, apply.lua
--- and commit_publish.lua.
+-- Add to a counter: in total, and per minute for a day. A part of accept.lua, apply.lua and
+-- commit_publish.lua.
 --
 -- Keys of the site: stats (hash: name -> number), pulse:<minute since 1970> (the same, with a TTL).
--- Returns nothing: defines count(prefix, now in ms, name, number). What cannot be counted is left
--- out: a damaged count must not keep an event from being accepted, applied or published.
+-- Returns nothing: defines count(prefix, now (ms), name, number). Errors are ignored: a damaged
+-- counter must not keep an event from being accepted, applied or published.
 local PULSE_S = 26 * 3600
 
 local function count(prefix, now, name, number)

@@ -1,5 +1,5 @@
--- Hand a list of any length to a command, 1,000 values at a time: Lua passes less than 8,000 at once.
--- A part of apply.lua; pairs stay together.
+-- Pass a list of any length to a command, 1,000 values at a time: Lua passes less than 8,000 in one
+-- call. A part of apply.lua; pairs stay together.
 --
 -- Returns nothing: defines in_parts(values, each), which calls each(value, value, ..).
 local PART = 1000

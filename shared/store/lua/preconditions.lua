@@ -1,8 +1,8 @@
--- Refuse what could not be written, before anything is: Redis takes nothing back of a script that
--- fails half way (RELIABILITY F28). A part of every script that writes to more than one key.
+-- Raise an error before the first write for writes that would fail: Redis does not roll back a
+-- script that fails half way (RELIABILITY F28). A part of every script that writes to several keys.
 --
--- Returns nothing: defines must_be(type, key, ..), an error unless each key has this type or is not
--- there, and must_count(key, field, ..), an error unless HINCRBY can add to each of these fields.
+-- Returns nothing: defines must_be(type, key, ..), an error unless each key has this type or does
+-- not exist, and must_count(key, field, ..), an error unless HINCRBY can add to these fields.
 local function must_be(kind, ...)
   for _, key in ipairs({...}) do
     local found = redis.call('TYPE', key).ok

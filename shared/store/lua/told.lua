@@ -1,5 +1,5 @@
--- A stored patch, block number and op and payload, says by an op in lower case that search engines
--- are to be told of it once it is published. A part of apply.lua and commit_publish.lua.
+-- Mark of a stored patch (block number, op, payload) whose change is to be notified once it is
+-- published: an op in lower case. A part of apply.lua and commit_publish.lua.
 --
 -- Returns nothing: defines to_be_told(patch), and telling(patch), the patch with that mark.
 local function to_be_told(patch)

@@ -1,3 +1,3 @@
-"""State of notifications to search engines and of WebSub subscriptions; no HTTP requests
+"""State of notifications to engines and of WebSub subscriptions; no HTTP requests
 (worker/notify).
 """

@@ -1,8 +1,8 @@
-"""One worker's turn at telling one engine of one site.
+"""Delivery lease: the right of one worker to notify one engine for one site.
 
-At least once: what is taken stays in `sending` until its fate is written; what a dead worker left
-there goes back when the next turn begins. A page that changes while its notice is under way waits
-anew, for a taken loc is in the queue no more.
+Notifications are sent at least once: taken locs stay in `sending` until their outcome is stored;
+those left by a dead worker return to the queue when the next lease begins. A page that changes
+during a request is queued again, as a taken loc is no longer in the queue.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from shared.store.keys import Keys
 from shared.store.notify.notification_queue import CHUNK, MOST_DEAD
 
 LEASE_MS = 60_000
-"""A request may take 5 s; it is kept before each."""
+"""Lifetime of the lease (ms), extended before each request; a request may take 5 s."""
 
 _WHOLE = ""
-"""Stands for the site among what an engine was told of, if it is told of sitemaps or feeds."""
+"""Member of `told:` for the whole site, of engines that are notified of sitemaps or feeds."""
 
 
 class DeliveryLeaseLostError(StoreError):
-    """Another worker tells this engine meanwhile: nothing was written."""
+    """Another worker holds the delivery lease of this engine: nothing was written."""
 
 
 class DeliveryLease:
-    """What may be done under the lease; every method but `keep` raises DeliveryLeaseLostError
-    once it is over.
+    """Operations under the lease. `keep` and all that write the queue or `sending` raise
+    DeliveryLeaseLostError once it is lost.
     """
 
     def __init__(self, client: redis.Redis, site: str, engine: str, token: str) -> None:
@@ -48,15 +48,15 @@ class DeliveryLease:
         self._engine = engine
 
     def keep(self) -> None:
-        """Keep the turn for another LEASE_MS."""
+        """Extend the lease by LEASE_MS. Raises DeliveryLeaseLostError if it was lost."""
         if not self._scripts("publishing/extend_lease", [self._lease], self._token, LEASE_MS):
             raise DeliveryLeaseLostError(f"another worker tells {self._engine}")
 
     def take(self, now: int, most: int, debounce: int, *, whole: bool) -> list[str]:
-        """Up to `most` locs that are due, now in `sending`.
+        """Move up to `most` locs due at `now` (ms since 1970) to `sending` and return them.
 
-        Nothing that was told of within `debounce` ms: that waits until these are over. With `whole`
-        the same goes for the site as one. What is no text is given up.
+        Locs notified within the last `debounce` ms are postponed until these are over; with
+        `whole`, all locs are if the site was. Members that are not text become dead notifications.
         """
         with answering():
             due: Any = self._client.zrange(
@@ -87,7 +87,7 @@ class DeliveryLease:
         return [loc.decode() for loc in taken]
 
     def settle(self, locs: Iterable[str], now: int, debounce: int, *, whole: bool) -> None:
-        """The engine was told of `locs`."""
+        """Complete `locs` at `now` (ms); remember them (`whole`: the site) for `debounce` ms."""
         locs = list(locs)
         told = [_WHOLE] if whole else locs
 
@@ -101,17 +101,17 @@ class DeliveryLease:
         self._write(write)
 
     def drop(self, locs: Iterable[str]) -> None:
-        """`locs` are none of this engine's business."""
+        """Remove `locs`, which do not concern this engine."""
         locs = list(locs)
         self._write(lambda pipe: self._forget(pipe, locs))
 
     def postpone(self, locs: Iterable[str], at: int) -> None:
-        """Take `locs` up again at `at` (ms)."""
+        """Return `locs` to the queue, due at `at` (ms since 1970)."""
         locs = list(locs)
         self._write(lambda pipe: self._put_back(pipe, dict.fromkeys(locs, at)))
 
     def tried(self, locs: Sequence[str]) -> list[int]:
-        """Count one more try for each of `locs`; how many each has had."""
+        """Count one more attempt for each of `locs`; return their numbers of attempts."""
         with answering():
             pipe = self._client.pipeline()
             for loc in locs:
@@ -119,7 +119,7 @@ class DeliveryLease:
             return [int(tries) for tries in pipe.execute()]
 
     def bury(self, locs: Iterable[str], now: int, why: str) -> None:
-        """Give `locs` up, until somebody has them told again."""
+        """Make `locs` dead notifications at `now` (ms since 1970), with the reason `why`."""
         locs, chunks = list(locs), []
         rest = iter(locs)
         while some := list(islice(rest, CHUNK)):
@@ -151,7 +151,7 @@ class DeliveryLease:
         self._write(write)
 
     def restore(self) -> None:
-        """Put back what a turn that came to no end had taken."""
+        """Return the locs left in `sending` by an earlier lease to the queue."""
         with answering():
             left: Any = self._client.zrange(self._sending, 0, -1, withscores=True)
         if left:
@@ -159,7 +159,7 @@ class DeliveryLease:
 
     def _put_back(self, pipe: Pipeline, scores: dict[Any, Any]) -> None:
         if scores:
-            # What has come meanwhile is due earlier.
+            # A loc queued meanwhile keeps its earlier time.
             pipe.zadd(self._queue, scores, nx=True)
             pipe.zrem(self._sending, *scores)
 
@@ -170,7 +170,7 @@ class DeliveryLease:
             pipe.hdel(self._tries, *some)
 
     def _write(self, what: Callable[[Pipeline], None]) -> None:
-        """All of it, and only while this turn lasts."""
+        """Run the commands in one transaction. Raises DeliveryLeaseLostError."""
         lost = DeliveryLeaseLostError(f"another worker tells {self._engine}")
         with answering(), self._client.pipeline() as pipe:
             pipe.watch(self._lease)  # type: ignore[no-untyped-call]
@@ -195,7 +195,7 @@ def _is_text(stored: bytes) -> bool:
 def delivery_lease(
     client: redis.Redis, site: str, engine: str, owner: str
 ) -> Iterator[DeliveryLease | None]:
-    """A turn at telling `engine`, None if another worker has it."""
+    """Hold the delivery lease of `engine` for the block; None if another worker holds it."""
     lease, token = Keys(site).telling(engine), f"{owner}:{secrets.token_hex(8)}"
     with answering():
         free = client.set(lease, token, nx=True, px=LEASE_MS)

@@ -1,6 +1,6 @@
-"""What search engines are still to be told of one site, and what became of what they were told.
+"""Notification queue of a site: locs to notify engines of, and outcomes of notifications.
 
-A loc waits in the zset of its engine until a turn takes it (shared/store/notify/delivery_lease.py).
+A loc waits in the zset of its engine until a delivery lease (delivery_lease.py) takes it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from shared.store.streams import forwards
 
 CHUNK = 1_000
 FATES = 1_000
-"""How many requests are remembered, for people."""
+"""Number of outcomes kept for display."""
 
 MOST_DEAD = 1_000
-"""Entries of the dead letters of a site, of up to CHUNK locs each; the oldest go."""
+"""Maximum dead notifications of a site, of up to CHUNK locs each; the oldest are removed."""
 
 BUDGET_S = 2 * 24 * 3600
 
 
 class Fate(NamedTuple):
-    """One request to an engine, or what kept it back.
+    """Outcome of one request to an engine, or the reason why none was sent.
 
-    `at` and `next` are ms since 1970, the latter 0 if it is not tried again; `pages` how many, of
-    which `sample` are some; `status` is the HTTP status, 0 without an answer; `outcome` one of
-    worker/notify/engine.py; `ms` how long it took.
+    `at` and `next` are ms since 1970, the latter 0 if it is not retried; `pages` is the number of
+    pages, `sample` some of them; `status` is the HTTP status, 0 without an answer; `outcome` one of
+    worker/notify/engine.py; `ms` the duration of the request.
     """
 
     at: int
@@ -49,10 +49,10 @@ class Fate(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """Why an endpoint is left alone, and until when (ms); `paused`: until somebody sees to it.
+    """Circuit breaker of an endpoint: no requests until `until` (ms), or while `paused`.
 
-    `failures` and `refusals` are how many there were in a row; a pause without refusals is about
-    the key or the credentials.
+    `failures` and `refusals` count those in a row; a pause without refusals concerns the key or the
+    credentials.
     """
 
     failures: int
@@ -62,12 +62,12 @@ class Breaker(NamedTuple):
     refusals: int = 0
 
     def open(self, now: int) -> bool:
-        """Whether it is to be left alone."""
+        """Return True if no request is to be sent at `now` (ms since 1970)."""
         return self.paused or now < self.until
 
     @classmethod
     def unpack(cls, stored: bytes) -> Self | None:
-        """What `json.dumps` gave; None for anything else, which leaves nothing alone."""
+        """Return the breaker stored as JSON; None for anything else, which blocks no request."""
         try:
             read = cls(*json.loads(stored))
             as_it_should = [type(value) for value in read] == [int, int, str, bool, int]
@@ -77,7 +77,7 @@ class Breaker(NamedTuple):
 
 
 class DeadNotification(NamedTuple):
-    """Locs of which an engine could not be told, and why; `at` in ms since 1970."""
+    """Locs of which an engine could not be notified, and the reason; `at` in ms since 1970."""
 
     ident: str
     at: int
@@ -87,13 +87,13 @@ class DeadNotification(NamedTuple):
 
 
 class NotificationQueue:
-    """The notices of one site."""
+    """Notification queue of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
     def enqueue(self, engines: Sequence[str], locs: Iterable[str], at: int) -> int:
-        """Let `engines` be told of `locs` at `at` (ms); how many were not waiting yet.
+        """Queue `locs` for `engines`, due at `at` (ms since 1970); return how many are new.
 
         `locs` may be as many as a site has, and is read once.
         """
@@ -107,13 +107,13 @@ class NotificationQueue:
         return added
 
     def due(self, engines: Sequence[str], now: int) -> list[str]:
-        """Those of `engines` that are to be told of something now; none while that is paused."""
+        """Return those of `engines` with work due at `now` (ms); none while notifying is paused."""
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.hexists(self._keys.paused, "notify")
             for engine in engines:
                 pipe.zcount(self._keys.notify(engine), "-inf", now)
-                # Left behind by a worker that died; only of interest when nobody is at it.
+                # Left by a dead worker; only relevant while no worker holds the delivery lease.
                 pipe.exists(self._sending(engine))
                 pipe.exists(self._keys.telling(engine))
             paused, *found = pipe.execute()
@@ -126,7 +126,7 @@ class NotificationQueue:
         ]
 
     def spend(self, engine: str, now: int, count: int) -> None:
-        """Take `count` from today's budget."""
+        """Take `count` from the budget of the day (UTC) of `now` (ms since 1970)."""
         key = self._keys.spent(engine, _day(now))
         with answering():
             pipe = self._client.pipeline()
@@ -135,12 +135,12 @@ class NotificationQueue:
             pipe.execute()
 
     def spent(self, engine: str, now: int) -> int:
-        """How much of today's budget (UTC) is used up."""
+        """Return the part spent of the budget of the day (UTC) of `now` (ms since 1970)."""
         with answering():
             return int(self._client.get(self._keys.spent(engine, _day(now))) or 0)
 
     def breakers(self) -> dict[tuple[str, str], Breaker]:
-        """Engine and endpoint of all that failed lately."""
+        """Return the breakers by engine and endpoint."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.breakers)
         found = {}
@@ -151,7 +151,7 @@ class NotificationQueue:
         return found
 
     def set_breaker(self, engine: str, endpoint: str, breaker: Breaker | None) -> None:
-        """Leave an endpoint alone; with None, no longer."""
+        """Store the breaker of an endpoint; None removes it."""
         name = f"{engine} {endpoint}"
         with answering():
             if breaker is None:
@@ -160,7 +160,7 @@ class NotificationQueue:
                 self._client.hset(self._keys.breakers, name, json.dumps(breaker))
 
     def record(self, fate: Fate) -> None:
-        """Remember what became of a request."""
+        """Store the outcome of a request and count it."""
         counted = f"notified:{fate.engine}:{fate.outcome}"
         with answering():
             pipe = self._client.pipeline()
@@ -171,22 +171,22 @@ class NotificationQueue:
             pipe.execute()
 
     def fates(self, most: int = FATES) -> list[Fate]:
-        """What became of the latest requests, the newest first."""
+        """Return the outcomes of the latest requests, newest first."""
         with answering():
             found: Any = self._client.xrevrange(self._keys.notices, count=most)
         return [fate for _, fields in found if (fate := _fate(fields)) is not None]
 
     def dead(self) -> Iterator[DeadNotification]:
-        """What was given up, the oldest first."""
+        """Yield the dead notifications, oldest first."""
         for ident, fields in forwards(self._client, self._keys.notice_dead, step=10):
-            with suppress(KeyError, ValueError, TypeError):  # none of ours
+            with suppress(KeyError, ValueError, TypeError):  # not written by sitemapd
                 yield DeadNotification(
                     ident, int(fields[b"at"]), fields[b"engine"].decode(),
                     fields[b"why"].decode(), tuple(map(str, json.loads(fields[b"locs"]))),
                 )  # fmt: skip
 
     def replay(self, engines: Sequence[str], now: int) -> int:
-        """Tell `engines` again of what was given up, and leave none of them alone; how many."""
+        """Requeue dead notifications of `engines` at `now` (ms), drop breakers; return how many."""
         for engine, endpoint in self.breakers():
             if engine in engines:
                 self.set_breaker(engine, endpoint, None)
@@ -204,7 +204,7 @@ class NotificationQueue:
         return count
 
     def figures(self, engine: str, now: int) -> dict[str, int | None]:
-        """How many locs wait, how many of them are due, when the next is (ms), today's spending."""
+        """Return the locs waiting and due at `now` (ms), the next time (ms), today's spending."""
         queue = self._keys.notify(engine)
         with answering():
             pipe = self._client.pipeline(transaction=False)
@@ -225,7 +225,7 @@ class NotificationQueue:
 
 
 def _fate(fields: dict[bytes, bytes]) -> Fate | None:
-    """The fate that an entry of the stream holds; None if somebody else wrote it."""
+    """Return the outcome that an entry of the stream holds; None if it is damaged."""
     try:
         read = Fate(*json.loads(fields[b"fate"]))
         return read._replace(sample=tuple(map(str, read.sample)))

@@ -1,7 +1,7 @@
-"""The subscriptions of one site to feeds at hubs (WebSub): what was asked for, what hubs said.
+"""WebSub subscriptions of a site to feeds at hubs: requests made, and answers of hubs.
 
-Worker, webhook and command line change them at once: each change is made of what is stored, and
-made again if that changed meanwhile.
+Worker, webhook and command line change them concurrently: each change is computed from the stored
+subscription, and again if that changed meanwhile.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from shared.store.client import answering
 from shared.store.keys import Keys
 
 RETRY_MS = 60_000
-"""After how long a request that came to nothing is repeated the first time; then the double."""
+"""Delay before a failed request is repeated the first time (ms); doubled each time after."""
 LONGEST_RETRY_MS = 6 * 3600_000
 LONGEST_LEASE_S = 366 * 24 * 3600
 SHORTEST_LEASE_S = 120
-"""Leases outside of these are taken for these: a hub must not have us ask it all the time."""
+"""Bounds of a lease (s); others are clamped: a hub must not force constant renewals."""
 
 State = Literal["new", "asked", "active", "denied", "failed", "ended"]
 
 
 class Subscription(NamedTuple):
-    """One feed; times are ms since 1970, 0 for never.
+    """Subscription to one feed; times are ms since 1970, 0 for never.
 
-    `mode` is what is wanted, `state` how far that is: `asked` until the hub verified it. `hub` and
-    `feed` are what the hub was asked for: `feed` is the feed's own name for itself. `until` is when
-    the lease ends, `due` when the hub is to be asked (again), `tries` how often in vain.
+    `mode` is wanted, `state` its progress: `asked` until the hub has verified it. `hub` and `feed`
+    are what was requested: `feed` is the feed's own URL for itself. `until` is the end of the
+    lease, `due` the time of the next request, `tries` the number of failed requests.
     """
 
     topic: str
@@ -46,22 +46,22 @@ class Subscription(NamedTuple):
     why: str = ""
 
     def wanted(self, mode: str, now: int) -> Subscription:
-        """From now on `mode` is wanted."""
+        """Return it with `mode` wanted from `now` (ms since 1970) on."""
         return self._replace(mode=mode, state="new", due=now, tries=0, why="")
 
     def begun(self, now: int) -> Subscription:
-        """The hub is being asked; asked again if nothing comes of it."""
+        """Return it as requested at `now` (ms since 1970); due again if it is not verified."""
         wait = min(RETRY_MS * 2 ** min(self.tries, 20), LONGEST_RETRY_MS)
         return self._replace(state="asked", asked=now, due=now + wait, tries=self.tries + 1, why="")
 
     def failed(self, why: str, due: int) -> Subscription:
-        """It did not take the request."""
+        """Return it as rejected by the hub, due again at `due` (ms since 1970)."""
         return self._replace(state="failed", why=why, due=due)
 
     def heard(
         self, mode: str, feed: str, lease_s: int, now: int, reason: str = ""
     ) -> Subscription | None:
-        """What becomes of it if the hub asks whether `mode` of `feed` was asked for; None if not.
+        """Return it after the hub verified `mode` of `feed` at `now` (ms); None if not requested.
 
         Renewed when half of the lease is over. https://www.w3.org/TR/websub/, 5.2 and 5.3.
         """
@@ -83,19 +83,19 @@ Decide = Callable[[Subscription], Subscription | None]
 
 
 class Subscriptions:
-    """The subscriptions of one site."""
+    """Subscriptions of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._key = client, Keys(site).websub
 
     def all(self) -> list[Subscription]:
-        """Every one, by feed."""
+        """Return all subscriptions, sorted by feed."""
         with answering():
             found: Any = self._client.hgetall(self._key)
         return sorted(_read(topic, stored) for topic, stored in found.items())
 
     def add(self, topics: Iterable[str], now: int) -> None:
-        """Subscribe to those of `topics` that are not known yet."""
+        """Subscribe to those of `topics` that are new, due at `now` (ms since 1970)."""
         with answering():
             pipe = self._client.pipeline()
             for topic in topics:
@@ -103,13 +103,13 @@ class Subscriptions:
             pipe.execute()
 
     def forget(self, topic: str) -> None:
-        """Keep nothing of a feed."""
+        """Delete the subscription to a feed."""
         with answering():
             self._client.hdel(self._key, topic)
 
     def change(self, topic: str, decide: Decide) -> Subscription | None:
-        """Replace the one to `topic` by what `decide` makes of it; None, and nothing is changed, if
-        there is none or that gives None.
+        """Replace the subscription to `topic` by the result of `decide`; None, and nothing is
+        changed, if there is none or `decide` returns None.
         """
         with answering(), self._client.pipeline() as pipe:
             while True:
@@ -128,7 +128,7 @@ class Subscriptions:
 
 
 def _read(topic: bytes, stored: bytes) -> Subscription:
-    """What is stored of a feed; of a damaged record its name is left, and it is asked for anew."""
+    """Return a stored subscription; a damaged record keeps its topic and is requested again."""
     name = topic.decode(errors="backslashreplace")
     try:
         read = Subscription(*json.loads(stored))

@@ -1,3 +1,3 @@
-"""State for operating the service: queues, dead letters, resyncs, checks, logs, sessions and
-workers; no records of pages or files.
+"""State for operating the service: queues, dead letters, resync requests, checks, logs, sessions
+and the worker registry; no records of pages or files.
 """

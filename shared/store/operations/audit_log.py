@@ -1,4 +1,4 @@
-"""Who did what: actions of people in the console and on the command line, the newest first."""
+"""Audit log: actions in the console and on the command line, newest first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.store.keys import EVERYWHERE
 
 KEY = EVERYWHERE + "audit"
 MOST = 10_000
-"""Entries kept, and some more: the oldest go a node of the stream at a time."""
+"""Number of entries kept at least: whole nodes of the stream are trimmed."""
 
 Way = Literal["console", "cli"]
 
@@ -22,10 +22,10 @@ _IDENT = re.compile(r"[0-9]{1,15}-[0-9]{1,10}")
 
 
 class AuditEntry(NamedTuple):
-    """One action: `who` in the `role` did `action` at `at` (s since 1970), by way of `way`.
+    """One action: user `who` in `role` did `action` at `at` (s since 1970), by way of `way`.
 
-    `site` and `subject` say to what, both may be empty; `outcome` is a sentence, `done` false where
-    it was refused or failed. Never holds a secret.
+    `site` and `subject` are its targets, both may be empty; `outcome` is a sentence, `done` is
+    False if it was rejected or failed. Never holds a secret.
     """
 
     ident: str
@@ -41,7 +41,7 @@ class AuditEntry(NamedTuple):
 
 
 class AuditLog:
-    """The log of all sites."""
+    """Audit log of all sites."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class AuditLog:
         self, who: str, action: str, outcome: str, *, way: Way, role: str = "", site: str = "",
         subject: str = "", done: bool = True,
     ) -> str:  # fmt: skip
-        """Record one action; its ident. Long texts are cut. StoreDownError if Redis cannot."""
+        """Record one action and return its id. Long texts are cut. Raises StoreDownError."""
         fields = {
             "at": f"{time.time():.3f}", "who": who, "role": role, "way": way, "action": action,
             "site": site, "subject": subject, "outcome": outcome, "done": str(int(done)),
@@ -63,14 +63,14 @@ class AuditLog:
         return str(ident.decode())
 
     def read(self, before: str = "", count: int = 50) -> list[AuditEntry]:
-        """The newest `count` entries, the newest first, of those older than the ident `before`."""
+        """Return the newest `count` entries before the id `before`, newest first."""
         newest = f"({before}" if _IDENT.fullmatch(before) else "+"
         with answering():
             found: Any = self._client.xrevrange(KEY, newest, "-", count)
         return [_read(ident, fields) for ident, fields in found]
 
     def find(self, ident: str) -> AuditEntry | None:
-        """The entry `ident`, None if there is none."""
+        """Return the entry with the id `ident`; None if there is none."""
         if not _IDENT.fullmatch(ident):
             return None
         with answering():

@@ -1,6 +1,6 @@
-"""Checks of what a site lists: who wants one, how far the one at work is, what the last one found.
+"""Checks of a site's pages: requests, the progress of the running check, and the last report.
 
-One at a time for each site, whoever does it: `begin` takes a lock that `Run.advance` keeps.
+One runs at a time per site: `CheckStore.begin` takes a lock that `CheckRun.advance` extends.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from shared.store.client import Scripts, answering
 from shared.store.keys import Keys
 
 ERROR, WARNING, OK = "error", "warning", "ok"
-"""How bad a finding is: search engines refuse something, take it for less, or nothing is wrong."""
+"""Severity: search engines reject something, give it less weight, or nothing is wrong."""
 
 OF_STATE = (
     "lost-line", "unknown-line", "other-line", "wrong-count", "wrong-file", "wrong-claim",
     "not-reciprocal", "not-scheduled", "not-queued", "wrong-feed",
 )  # fmt: skip
-"""The checks that hold the state against itself (RELIABILITY N14)."""
+"""Checks that compare the state with itself (RELIABILITY N14)."""
 
 SAMPLES = 20
-"""Pages or files that a finding names at most."""
+"""Maximum number of pages or files that a finding names."""
 
 LOCK_MS = 60_000
-"""Longer than anything between two calls of `Run.advance`: to resolve a name and connect, say."""
+"""Longer than any step between two calls of `CheckRun.advance`, such as a DNS look-up."""
 
 
 class CheckBusyError(CheckError):
-    """Somebody else checks this site."""
+    """Another check of this site is running."""
 
 
 class FindingSample(NamedTuple):
-    """One page or file (`where`: a loc or a file's name), and what is the matter with it."""
+    """One page or file (`where`: a loc or a file name), and its problem."""
 
     where: str
     detail: str
 
 
 class CheckFinding(NamedTuple):
-    """What one `check` (a name that stays) came to.
+    """Result of one `check` (a permanent name).
 
-    `found` pages or files are concerned, `samples` are some of them; `means` says in one sentence
-    what it is, `todo` in another what to do, with the command. `severity` is ERROR, WARNING or OK.
+    `found` pages or files are concerned, `samples` are some of them; `means` explains the result in
+    one sentence, `todo` the remedy, with the command. `severity` is ERROR, WARNING or OK.
     """
 
     check: str
@@ -60,8 +60,8 @@ class CheckFinding(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """One whole check: when it began and ended (ms since 1970), who asked for it, how many pages
-    it looked at, whether it fetched what is `served`, and a finding of each check.
+    """One complete check: its start and end (ms since 1970), its requester, the number of pages it
+    read, whether it fetched what is `served`, and a finding of each check.
     """
 
     began_ms: int
@@ -73,12 +73,12 @@ class CheckReport(NamedTuple):
 
     @property
     def severity(self) -> str:
-        """That of the worst finding."""
+        """Severity of the worst finding."""
         found = {each.severity for each in self.findings}
         return next((severity for severity in (ERROR, WARNING) if severity in found), OK)
 
     def disagreeing(self) -> dict[str, int]:
-        """The checks of OF_STATE that found something, and how much."""
+        """Return the checks of OF_STATE that found inconsistencies, and their number."""
         return {
             each.check: each.found
             for each in self.findings
@@ -86,7 +86,7 @@ class CheckReport(NamedTuple):
         }
 
     def plain(self) -> dict[str, Any]:
-        """All of it, fit for JSON."""
+        """Return the report as JSON values."""
         findings = [
             each._asdict() | {"samples": [sample._asdict() for sample in each.samples]}
             for each in self.findings
@@ -95,8 +95,8 @@ class CheckReport(NamedTuple):
 
 
 class CheckProgress(NamedTuple):
-    """The check at work: since when (ms), asked for by whom, done by whom, `what` it is at, and how
-    many pages `of` all it has looked at.
+    """Running check: its start (ms since 1970), requester and `owner`, the current step `what`, and
+    the number of pages `done` `of` all.
     """
 
     began_ms: int
@@ -108,9 +108,9 @@ class CheckProgress(NamedTuple):
 
 
 class ComparisonSummary(NamedTuple):
-    """The last comparison of the whole site with its source: when it began (ms), how many pages
-    differed, some of them by what they were, why it may not be complete (empty: it is), whether
-    what differed was repaired.
+    """Last comparison of the whole site with its source: its start (ms since 1970), the number of
+    pages that differ by kind, samples by kind, why it may be incomplete (empty: it is not), and
+    whether the differences were repaired.
     """
 
     at_ms: int
@@ -123,7 +123,7 @@ class ComparisonSummary(NamedTuple):
 
 
 class CheckRun:
-    """A check at work; nobody else may do one while it goes on."""
+    """Running check; it holds the lock of the site."""
 
     def __init__(
         self, client: redis.Redis, keys: Keys, token: str, by: str, asked: Mapping[str, int]
@@ -134,7 +134,7 @@ class CheckRun:
         self.began_ms = time.time_ns() // 1_000_000
 
     def advance(self, what: str, done: int, of: int) -> None:
-        """Tell how far it is, and keep the lock; CheckError if that was lost."""
+        """Store the progress and extend the lock. Raises CheckError if the lock was lost."""
         if not self._scripts(
             "publishing/extend_lease", [self._keys.checking], self._token, LOCK_MS
         ):
@@ -145,7 +145,7 @@ class CheckRun:
             self._client.set(self._keys.checking_progress, json.dumps(said), px=LOCK_MS)
 
     def store(self, report: CheckReport) -> None:
-        """Keep what it found; who asked before it began is answered."""
+        """Store the report; requests made before the check began are answered."""
         with answering():
             kept: Any = {"report": json.dumps(report), "began": report.began_ms}
             self._client.hset(self._keys.checks, mapping=kept)
@@ -154,33 +154,33 @@ class CheckRun:
             self._scripts("operations/close_resyncs", [self._keys.checks_asked], *pairs)
 
     def end(self) -> None:
-        """Let the next one begin."""
+        """Release the lock."""
         with answering():
             self._client.delete(self._keys.checking_progress)
         self._scripts("lua/unlock", [self._keys.checking], self._token)
 
 
 class CheckStore:
-    """The checks of one site."""
+    """Checks of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
     def ask(self, by: str) -> None:
-        """`by` wants a check now: a worker begins one within seconds."""
+        """Request a check for `by`: a worker begins one within seconds."""
         with answering():
             self._client.zadd(self._keys.checks_asked, {by: time.time_ns() // 1_000_000})
 
     def asked(self) -> dict[str, int]:
-        """Who wants a check and since when (ms), the first one first."""
+        """Return the requesters and their request times (ms since 1970), oldest first."""
         with answering():
             found: Any = self._client.zrange(self._keys.checks_asked, 0, -1, withscores=True)
         return {who.decode(errors="replace"): int(when) for who, when in found}
 
     def begin(self, owner: str, by: str = "") -> CheckRun:
-        """Begin a check: for `by`, by default for whoever asked first. `owner` is who does it.
+        """Begin a check by `owner` for `by`, by default for the oldest requester.
 
-        CheckBusyError if somebody is at it.
+        Raises CheckBusyError if another check is running.
         """
         token = f"{owner}:{secrets.token_hex(8)}"
         with answering():
@@ -192,39 +192,39 @@ class CheckStore:
         return CheckRun(self._client, self._keys, token, by or next(iter(asked), "schedule"), asked)
 
     def progress(self) -> CheckProgress | None:
-        """How far the check at work is; None if there is none."""
+        """Return the progress of the running check; None if none is running."""
         with answering():
             stored: Any = self._client.get(self._keys.checking_progress)
         return None if stored is None else CheckProgress(*json.loads(stored))
 
     def latest(self) -> CheckReport | None:
-        """What the last whole check found."""
+        """Return the report of the last complete check; None if there was none."""
         return _report(self._get("report"))
 
     def last(self) -> tuple[CheckReport | None, ComparisonSummary | None]:
-        """`latest` and `compared` in one round trip."""
+        """Return `latest` and `compared` in one round trip."""
         with answering():
             found: Any = self._client.hmget(self._keys.checks, "report", "compared")
         return _report(found[0]), _compared(found[1])
 
     def last_ms(self) -> int:
-        """When the last whole check began; 0 if there was none."""
+        """Return when the last complete check began (ms since 1970); 0 if there was none."""
         return int(self._get("began") or 0)
 
     def set_compared(self, compared: ComparisonSummary) -> None:
-        """Keep how the site compared with its source."""
+        """Store the comparison of the site with its source."""
         self._set("compared", json.dumps(compared))
 
     def compared(self) -> ComparisonSummary | None:
-        """The last comparison of the whole site with its source."""
+        """Return the last comparison of the whole site with its source; None if there was none."""
         return _compared(self._get("compared"))
 
     def set_seen(self, seen: Mapping[str, Sequence[str]]) -> None:
-        """Keep, for the next check, the validators with which files were served."""
+        """Store the validators with which files were served, for the next check."""
         self._set("seen", json.dumps(seen))
 
     def seen(self) -> dict[str, list[str]]:
-        """What `set_seen` kept last."""
+        """Return the validators of the last check."""
         stored = self._get("seen")
         return {} if stored is None else dict(json.loads(stored))
 

@@ -1,8 +1,8 @@
--- Close scopes that a reconcile has answered; one that was asked for again meanwhile stays open.
+-- Remove answered requests; one that was repeated meanwhile stays.
 --
--- KEYS 1 resync zset
--- ARGV 1.. each scope, and when it was asked for as the reconcile began (ms)
--- Returns how many were closed.
+-- KEYS 1 resync zset, or checks:asked zset
+-- ARGV 1.. each scope or requester, and its request time when the reconcile or check began (ms)
+-- Returns the number removed.
 local closed = 0
 for i = 1, #ARGV, 2 do
   if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then

@@ -1,4 +1,4 @@
-"""What the last reading of access logs came to, kept for the console."""
+"""Report of the last reading of access logs, for the console."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT_S = 90 * 24 * 3600
 
 
 def save(client: redis.Redis, site: str, report: Mapping[str, Any]) -> None:
-    """Keep `report` in place of the one before, without its rows of single shards: a site may have
+    """Replace the stored report by `report`, without its rows per shard: a site may have
     thousands.
     """
     engines = [
@@ -27,7 +27,7 @@ def save(client: redis.Redis, site: str, report: Mapping[str, Any]) -> None:
 
 
 def load(client: redis.Redis, site: str) -> dict[str, Any] | None:
-    """What `save` kept last; None if that is 90 days ago, or never was."""
+    """Return the stored report; None if it is older than 90 days, or there is none."""
     with answering():
         stored: Any = client.get(Keys(site).crawl)
     return None if stored is None else dict(json.loads(stored))

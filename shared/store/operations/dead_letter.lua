@@ -1,10 +1,10 @@
 -- Move one event that keeps failing to the dead letters.
 --
 -- KEYS 1 inbox stream, 2 dead stream, 3 stats hash (`failed` counts)
--- ARGV 1 group, 2 event id, 3 error, 4 how often it was tried
+-- ARGV 1 group, 2 event id, 3 error, 4 number of attempts
 -- Returns 1, or 0 if the event was settled meanwhile.
--- Of an entry that accept.lua did not write only the members of one letter are kept, or all that is
--- in it as a text: none may pass for what is said of it here.
+-- Of an entry that accept.lua did not write, only its fields `e`, `q` and `t` are kept, or without
+-- `e` all of it as text: none of its fields may pass for those added here.
 -- include lua/preconditions
 local MOST = 10000
 

@@ -1,4 +1,4 @@
-"""The dead letters of a site: events that failed five times, kept until somebody decides."""
+"""Dead letters of a site: events that failed five times, kept until retried or discarded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _STEP = 500
 
 
 class DeadLetter(NamedTuple):
-    """One event that failed: `id` among the dead, which id it had in the inbox, why, how often it
-    was tried; `payload` as the inbox stores it.
+    """One dead letter: `id` in the dead letters, `event` its id in the inbox, the error and the
+    number of attempts; `payload` as the inbox stores it.
     """
 
     id: str
@@ -28,51 +28,51 @@ class DeadLetter(NamedTuple):
 
     @property
     def since_ms(self) -> int:
-        """When it was given up (ms since 1970)."""
+        """Time it became a dead letter (ms since 1970)."""
         return Arrival.of(self.id).ms
 
 
 class DeadLetters:
-    """The dead letters of one site."""
+    """Dead letters of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
         self._scripts = Scripts(client)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of dead letters."""
         with answering():
             return int(self._client.xlen(self._keys.dead))
 
     def letters(self, *, error: str | None = None, after: str = "") -> Iterator[DeadLetter]:
-        """Those that failed with `error` (None: all), oldest first, later than the id `after`."""
+        """Return those that failed with `error` (None: all), oldest first, after the id `after`."""
         return _of(error, forwards(self._client, self._keys.dead, after=after))
 
     def latest(self, *, error: str | None = None, before: str = "") -> Iterator[DeadLetter]:
-        """The same, newest first, earlier than the id `before`."""
+        """Return the same, newest first, before the id `before`."""
         return _of(error, backwards(self._client, self._keys.dead, before=before))
 
     def of_event(self, ident: str) -> DeadLetter | None:
-        """What became of the event of this id, if it failed."""
-        accepted = max(0, int(ident.partition("-")[0]) - 1)  # it was given up after that
+        """Return the dead letter of the event with this id; None if there is none."""
+        accepted = max(0, int(ident.partition("-")[0]) - 1)  # its dead letter is later
         found = self.letters(after=f"{accepted}-0")
         return next((letter for letter in found if letter.event == ident), None)
 
     def get(self, ident: str) -> DeadLetter | None:
-        """One of them by its id."""
+        """Return the dead letter with this id; None if there is none."""
         with answering():
             rows: Any = self._client.xrange(self._keys.dead, ident, ident)
         return _letter(rows[0][0].decode(), rows[0][1]) if rows else None
 
     def retry(self, idents: Sequence[str]) -> list[str]:
-        """Accept these events again, as the newest; their new ids. Those that are gone are left."""
+        """Accept these events again, as the newest; return the new ids, without missing ones."""
         keys, ids = [self._keys.dead, self._keys.inbox], []
         for at in range(0, len(idents), _STEP):
             ids += self._scripts("operations/requeue_dead", keys, *idents[at : at + _STEP])
         return [ident.decode() for ident in ids]
 
     def discard(self, idents: Sequence[str]) -> int:
-        """Forget these events; how many were there."""
+        """Delete these dead letters; return how many existed."""
         gone = 0
         with answering():
             for at in range(0, len(idents), _STEP):

@@ -1,7 +1,7 @@
-"""What happened lately on a site, event by event, for people: kept by size, never for ever.
+"""Event log of a site: recent decisions, publishes and rejections, bounded by size.
 
-A worker notes what it decided about each event, and the event itself; a publisher what it wrote;
-the webhook what it let pass without an event, and, in a stream of its own, what it refused.
+Workers log their decision about each event, with the event; publishers the files they wrote; the
+webhook deliveries it ignored and, in a stream of its own, those it rejected.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Decision = tuple[str, str, str, bool]
 
 
 class LoggedEvent(NamedTuple):
-    """One thing that happened to one event, or to a delivery that became none.
+    """Log entry of one event, or of a delivery that yielded none.
 
     `at` is its place in the stream: ms since 1970, a hyphen, a number. `kind` is DECIDED, IGNORED
     or REFUSED. `event` is the event's id, empty without one; `subject` the page or id it is about;
     `changed` whether published bytes change; `payload` the event as the inbox stores it; `said`
-    what else is known.
+    further details.
     """
 
     at: str
@@ -44,18 +44,18 @@ class LoggedEvent(NamedTuple):
 
     @property
     def at_ms(self) -> int:
-        """When it happened (ms since 1970)."""
+        """Time of the entry (ms since 1970)."""
         return Arrival.of(self.at).ms
 
 
 def pack(decisions: Sequence[Decision], payloads: Sequence[bytes]) -> bytes:
-    """The note of one batch: what was decided, and the events in the same order, if any."""
+    """Return the entry of one batch: its decisions, and the events in the same order, if any."""
     text = json.dumps(decisions, separators=(",", ":")).encode()
     return isal_zlib.compress(b"\n".join((text, *payloads)), _LEVEL)
 
 
 def unpack(note: bytes) -> tuple[list[Decision], list[bytes]]:
-    """Decisions and events of what `pack` gave; nothing for what the store has damaged."""
+    """Return the decisions and events that `pack` stored; none if they are damaged."""
     try:
         text, *payloads = isal_zlib.decompress(note).split(b"\n")
         return [tuple(decision) for decision in json.loads(text)], payloads
@@ -64,14 +64,14 @@ def unpack(note: bytes) -> tuple[list[Decision], list[bytes]]:
 
 
 class EventLog:
-    """Reads the history of one site."""
+    """Reader of the event log of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
     def latest(self, before: str = "") -> Iterator[LoggedEvent]:
-        """What happened to events, newest first, from the place `before` on (exclusive); what was
-        refused among it, by the time it was noted.
+        """Yield entries of events and rejections by time, newest first, from the place `before` on
+        (exclusive).
         """
         streams = (self._keys.recent, self._keys.refused)
         rows = (backwards(self._client, stream, before=before) for stream in streams)
@@ -79,8 +79,8 @@ class EventLog:
             yield from reversed(list(_pasts(at, fields)))
 
     def of_event(self, ident: str) -> list[LoggedEvent]:
-        """What was decided about the event of this id."""
-        # Decided after it was accepted, by the same clock, and once: what is noted of it is in one
+        """Return the decisions about the event with this id."""
+        # An event is decided after its acceptance, by the same clock, and once: its entry is in one
         # place, mostly milliseconds later.
         accepted = ident.partition("-")[0]
         for at, fields in forwards(self._client, self._keys.recent, accepted):
@@ -89,7 +89,7 @@ class EventLog:
         return []
 
     def decisions(self, most: int) -> Iterator[Decision]:
-        """The last `most` decisions, newest first."""
+        """Yield the last `most` decisions, newest first."""
         for past in self.latest():
             if past.kind == DECIDED:
                 if most <= 0:
@@ -98,7 +98,7 @@ class EventLog:
                 yield past.event, past.subject, past.reason, past.changed
 
     def publishes(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Publishes, oldest first: when (ms since 1970), and what was written and removed."""
+        """Yield publishes, oldest first: the time (ms since 1970), files written and removed."""
         for at, fields in forwards(self._client, self._keys.recent):
             if said := fields.get(PUBLISHED.encode()):
                 yield Arrival.of(at).ms, json.loads(said)

@@ -1,6 +1,6 @@
-"""The health of the background loops of workers, as each worker last reported it.
+"""Health of the background loops of workers, as each worker last reported it.
 
-One key per worker, with a TTL: a report that nobody renews is no report.
+One key per worker, with a TTL: a report that is not renewed expires.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from shared.store.keys import EVERYWHERE
 from shared.store.operations.worker_registry import NAMES
 
 HEALTH = EVERYWHERE + "loops:"
-"""Begins the key of each worker: a Report."""
+"""Prefix of the key of each worker: a LoopReport."""
 
 HEALTH_S = 30
-"""Seconds that a report holds; a worker renews it every 5 s."""
+"""Lifetime of a report (s); a worker renews it every 5 s."""
 
 LOOPS = (
     "heartbeat", "sweep", "monitor", "tidy", "refresh", "checks", "reconcile", "notify", "websub",
 )  # fmt: skip
-"""Every loop that a worker may run."""
+"""Names of all loops of a worker."""
 
 MOST = 200
-"""Troubles that one report names; what affects more sites than that has one cause."""
+"""Maximum number of troubles in one report; more affected sites than that have one cause."""
 
 _LONGEST = 300
 
 
 class LoopTrouble(BaseModel):
-    """One loop that fails, or hangs, at one site; empty where it is about no single site.
+    """One loop that fails or hangs at one `site` (empty: at no single site).
 
-    `part` of the site's work, an engine for example; `since` in seconds since 1970; `times` in a
-    row that it failed.
+    `part` of the site's work, such as an engine; `since` in seconds since 1970; `times` is the
+    number of failures in a row.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,7 +52,7 @@ class LoopTrouble(BaseModel):
 
 
 class LoopReport(BaseModel):
-    """All loops of one worker: when each last came to its end (s since 1970), and the troubles."""
+    """Loops of one worker: when each last succeeded (s since 1970), and the troubles."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,13 +61,13 @@ class LoopReport(BaseModel):
 
 
 class ReportedLoops(NamedTuple):
-    """A trouble, and whose it is."""
+    """One trouble, and the worker that reported it."""
 
     worker: str
     trouble: LoopTrouble
 
     def plain(self) -> dict[str, Any]:
-        """All of it, fit for JSON and for tables; the site is the asker's."""
+        """Return JSON values, also for tables; without the site."""
         told = self.trouble
         return {
             "loop": told.loop, "part": told.part, "worker": self.worker, "state": told.state,
@@ -83,25 +83,25 @@ class ReportedLoops(NamedTuple):
 
 
 class LoopHealth:
-    """The reports of all workers on one Redis."""
+    """Loop reports of all workers on one Redis."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
 
     def report(self, worker: str, report: LoopReport) -> None:
-        """Store what `worker` says of its loops. StoreError."""
+        """Store the report of `worker`. Raises StoreError."""
         kept = [told.model_copy(update={"reason": _short(told.reason)}) for told in report.troubles]
         stored = report.model_copy(update={"troubles": tuple(kept[:MOST])}).model_dump_json()
         with answering():
             self._client.set(HEALTH + worker, stored, ex=HEALTH_S)
 
     def forget(self, worker: str) -> None:
-        """`worker` has ended."""
+        """Delete the report of `worker`, which has ended."""
         with answering():
             self._client.delete(HEALTH + worker)
 
     def reports(self) -> dict[str, LoopReport]:
-        """What every worker said last, by its name. StoreError."""
+        """Return the last report of each worker, by name. Raises StoreError."""
         with answering():
             names: Any = self._client.zrange(NAMES, 0, -1)
             keys = [HEALTH.encode() + name for name in names]
@@ -113,18 +113,18 @@ class LoopHealth:
         return found
 
     def of_site(self, site: str) -> list[ReportedLoops]:
-        """The troubles that concern `site`, those of whole workers included. StoreError."""
+        """Return the troubles of `site`, including those of whole workers. Raises StoreError."""
         return [each for each in troubles(self.reports()) if each.trouble.site in {"", site}]
 
 
 def troubles(reports: Mapping[str, LoopReport]) -> list[ReportedLoops]:
-    """Every trouble that was reported, the oldest first."""
+    """Return all troubles of these reports, oldest first."""
     found = [ReportedLoops(name, told) for name, of in reports.items() for told in of.troubles]
     return sorted(found, key=lambda each: each.trouble.since)
 
 
 def failing(found: Iterable[ReportedLoops], loops: Sequence[str] = LOOPS) -> dict[str, bool]:
-    """Which loops are in trouble."""
+    """Return for each of `loops` whether it is in trouble."""
     names = {each.trouble.loop for each in found}
     return {loop: loop in names for loop in loops}
 
@@ -133,7 +133,7 @@ def _read(stored: bytes) -> LoopReport | None:
     try:
         return LoopReport.model_validate_json(stored)
     except ValidationError:
-        return None  # of another version, or none of ours
+        return None  # of another version, or not written by sitemapd
 
 
 def _short(text: str) -> str:

@@ -1,8 +1,8 @@
--- Take events out of the inbox and keep them elsewhere.
+-- Move events out of the inbox into the list of a purge.
 --
 -- KEYS 1 inbox stream, 2 list they are kept in (with a TTL), 3 purges zset
--- ARGV 1 group, 2 id of the last one to go, 3 how many at most, 4 TTL (s), 5 when: name of the purge
--- Returns how many went. An entry that holds no event goes, and is not kept.
+-- ARGV 1 group, 2 id of the last one, 3 maximum number, 4 TTL (s), 5 now (ms): name of the purge
+-- Returns the number removed. An entry that holds no event is removed and not kept.
 -- include lua/preconditions
 must_be('list', KEYS[2])
 must_be('zset', KEYS[3])

@@ -1,7 +1,7 @@
-"""A site's queues as an administrator sees them: what waits, what is paused, closed or purged.
+"""Queues of a site: depth, pause and purge.
 
-What is paused stays so over restarts: it stands in Redis, beside the queue. Nothing accepted is
-lost by any of it; what a purge takes out is kept for a week.
+A pause is stored in Redis beside the queue and survives restarts. None of these operations loses
+accepted events; purged events are kept for a week.
 """
 
 from __future__ import annotations
@@ -19,30 +19,33 @@ from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import InboxEntry
 from shared.store.keys import GROUP, Keys
 
-EVENTS, PUBLISH, NOTIFY, DOOR = "events", "publish", "notify", "door"
+EVENTS, PUBLISH, NOTIFY, INTAKE = "events", "publish", "notify", "intake"
 PAUSABLE = {
     EVENTS: "events are accepted and wait: nothing is decided",
     PUBLISH: "events are decided, files stay as they are",
     NOTIFY: "files are published, search engines are not told",
-    DOOR: "senders are told 503 and come again later; what waits is worked off",
+    INTAKE: "senders are told 503 and come again later; what waits is worked off",
 }
-"""What can be stopped, and what that means. DOOR is what `drain` closes."""
+"""Queues that can be paused, and the effect. `drain` pauses INTAKE."""
+
+FORMER = {"door": INTAKE}
+"""Names of earlier versions, in stored states and on command lines."""
 
 PURGED_S = 7 * 24 * 3600
 _STEP = 1000
 
 
 class Pause(NamedTuple):
-    """Who stopped a queue, and when (ms since 1970)."""
+    """Pause of a queue: by whom, and since when (ms since 1970)."""
 
     by: str
     since_ms: int
 
 
 class QueueDepth(NamedTuple):
-    """What waits: events that are not settled, those of them a worker was given, when the oldest
-    was accepted; files that are not published, and since when events wait for them (ms since 1970,
-    by the clock of Redis, which is `now_ms`); None where nothing waits.
+    """Waiting work: unsettled `events`, those of them delivered to a worker, and when the oldest
+    was accepted; dirty `files`, and since when events wait for them (ms since 1970, by the clock of
+    Redis, which is `now_ms`); None where nothing waits.
     """
 
     events: int
@@ -53,13 +56,13 @@ class QueueDepth(NamedTuple):
     now_ms: int
 
     def age_s(self, since_ms: int | None) -> float | None:
-        """How long ago that was (s, to a tenth)."""
+        """Return the time since `since_ms` (s, to a tenth); None for None."""
         return None if since_ms is None else round(max(0, self.now_ms - since_ms) / 1000, 1)
 
 
 class QueuedEvent(NamedTuple):
-    """One event that is not settled: with which worker it is (empty: none), for how long (ms) and
-    how often it was handed out.
+    """One unsettled event: the worker it was delivered to (empty: none), how long ago (ms) and how
+    often.
     """
 
     received: InboxEntry
@@ -69,37 +72,39 @@ class QueuedEvent(NamedTuple):
 
 
 class Queues:
-    """The queues of one site."""
+    """Queues of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
         self._scripts = Scripts(client)
 
     def paused(self) -> dict[str, Pause]:
-        """What is stopped, by whom and since when."""
+        """Return the paused queues, by whom and since when."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.paused)
         found = {}
         for queue, said in stored.items():
             since, _, by = said.decode(errors="replace").partition(" ")
-            found[queue.decode()] = Pause(by, int(since) if since.isdigit() else 0)
+            name = queue.decode()
+            found[FORMER.get(name, name)] = Pause(by, int(since) if since.isdigit() else 0)
         return found
 
     def pause(self, queue: str, by: str) -> bool:
-        """Stop `queue` until `resume`; False if it was stopped already. InvalidError: no such."""
+        """Pause `queue`; False if it was paused. Raises InvalidError if there is no such queue."""
         _known(queue)
         said = f"{time.time_ns() // 1_000_000} {by}"
         with answering():
             return bool(self._client.hsetnx(self._keys.paused, queue, said))
 
     def resume(self, queue: str) -> bool:
-        """Let `queue` go on; False if it was not stopped."""
+        """Resume `queue`; False if not paused. Raises InvalidError if there is no such queue."""
         _known(queue)
         with answering():
-            return bool(self._client.hdel(self._keys.paused, queue))
+            names = [queue, *(old for old, name in FORMER.items() if name == queue)]
+            return bool(self._client.hdel(self._keys.paused, *names))
 
     def waiting(self) -> QueueDepth:
-        """What waits; one round trip."""
+        """Return the depth of the queues; one round trip."""
         keys = self._keys
         with answering():
             pipe = self._client.pipeline(transaction=False)
@@ -111,7 +116,7 @@ class Queues:
             pipe.time()
             events, first, pending, files, dirty, now = pipe.execute(raise_on_error=False)
             for reply in (events, first, pending, files, dirty, now):
-                # Without a group nobody has ever read this inbox.
+                # Without a group no worker has ever read this inbox.
                 if isinstance(reply, Exception) and not str(reply).startswith("NOGROUP"):
                     raise reply
         in_flight = 0 if isinstance(pending, Exception) else int(pending["pending"])
@@ -121,7 +126,7 @@ class Queues:
         )  # fmt: skip
 
     def find(self, ident: str) -> QueuedEvent | None:
-        """The event of this id, if it is not settled."""
+        """Return the unsettled event with this id; None if there is none."""
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.xrange(self._keys.inbox, ident, ident)
@@ -135,13 +140,13 @@ class Queues:
         return _queued(InboxEntry.of(*rows[0]), next(iter(known), None))
 
     def newest(self, most: int) -> list[InboxEntry]:
-        """The `most` events that were accepted last and are not settled, newest first."""
+        """Return the `most` unsettled events that were accepted last, newest first."""
         with answering():
             rows: Any = self._client.xrevrange(self._keys.inbox, count=most)
         return [InboxEntry.of(ident, fields) for ident, fields in rows]
 
     def oldest(self, most: int, after: str = "") -> list[QueuedEvent]:
-        """The `most` events that wait longest, oldest first, from the id `after` on (exclusive)."""
+        """Return the `most` longest waiting events, oldest first, after the id `after`."""
         with answering():
             rows: Any = self._client.xrange(
                 self._keys.inbox, f"({after}" if after else "-", count=most
@@ -153,15 +158,15 @@ class Queues:
                     self._keys.inbox, GROUP, rows[0][0], rows[-1][0], most
                 )
             except ResponseError:
-                given = []  # nobody has ever read this inbox
+                given = []  # no worker has ever read this inbox
         known = {row["message_id"]: row for row in given}
         return [_queued(InboxEntry.of(*row), known.get(row[0])) for row in rows]
 
     def purge(self) -> tuple[str, int]:
-        """Take out every event that waits now: the name under which they are kept, and how many.
+        """Remove all waiting events; return the name under which they are kept, and their number.
 
-        Those that a worker is just deciding may still count. They can be read by `kept` for
-        PURGED_S, and put back.
+        Events that a worker is deciding may still take effect. `kept` reads purged events for
+        PURGED_S.
         """
         with answering():
             last: Any = self._client.xrevrange(self._keys.inbox, count=1)
@@ -178,7 +183,7 @@ class Queues:
         return (name, total) if total else ("", 0)
 
     def purges(self) -> dict[str, int]:
-        """The purges that are still kept: name (ms since 1970) -> how many events."""
+        """Return the purges that are still kept: name (ms since 1970) -> number of events."""
         with answering():
             names: Any = self._client.zrangebyscore(
                 self._keys.purges, f"({_forgotten_ms()}", "+inf"
@@ -188,7 +193,7 @@ class Queues:
         return {name.decode(): int(count) for name, count in found if count}
 
     def kept(self, name: str) -> Iterator[bytes]:
-        """The events of a purge, each a line of JSON as the inbox stores it."""
+        """Yield the events of a purge, each a line of JSON as the inbox stores it."""
         at = 0
         while True:
             with answering():
@@ -207,7 +212,7 @@ def _queued(received: InboxEntry, given: Mapping[str, Any] | None) -> QueuedEven
 
 
 def _forgotten_ms() -> int:
-    """What was purged until then is not kept any more."""
+    """Return the time until which purges have expired (ms since 1970)."""
     return time.time_ns() // 1_000_000 - PURGED_S * 1000
 
 

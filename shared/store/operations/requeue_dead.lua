@@ -1,8 +1,8 @@
--- Put events that failed back into the inbox.
+-- Move dead letters back into the inbox.
 --
 -- KEYS 1 dead stream, 2 inbox stream
 -- ARGV 1.. ids in the dead stream
--- Returns the new event ids of those that were still there.
+-- Returns the new event ids of those that still existed.
 -- include lua/preconditions
 must_be('stream', KEYS[2])
 local letters = {}
@@ -16,7 +16,7 @@ local ids = {}
 for _, letter in ipairs(letters) do
   local fields, event = letter[2], {}
   for i = 1, #fields, 2 do
-    -- What accept.lua writes: the event, whether search engines are not told, its trace.
+    -- As accept.lua writes: the event, the mark against notifications, the trace context.
     if (fields[i] == 'e' or fields[i] == 'q' or fields[i] == 't') and #event < 6 then
       event[#event + 1], event[#event + 2] = fields[i], fields[i + 1]
     end

@@ -1,4 +1,4 @@
-"""Which scopes of a site somebody wants compared with their source, and one at a time does so."""
+"""Resync requests of a site, and the lock under which one process at a time reconciles it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECONCILED = "reconciled"
 
 
 class ReconcileLock:
-    """That nobody else reconciles this site, for as long as `held`."""
+    """Exclusive right to reconcile one site, extended by a thread until `release`."""
 
     def __init__(self, scripts: Scripts, key: str, token: str) -> None:
         self._scripts, self._key, self._token = scripts, key, token
@@ -30,45 +30,45 @@ class ReconcileLock:
         self._keeper.start()
 
     def check(self) -> None:
-        """Raise ReconcileError if the lock was lost, StoreError if nobody can say."""
+        """Raise ReconcileError if the lock was lost, StoreError if Redis cannot be asked."""
         if not self._scripts("publishing/extend_lease", [self._key], self._token, LOCK_MS):
             raise ReconcileError("another reconcile of this site has begun meanwhile; try again")
 
     def _keep(self) -> None:
-        """In a thread of its own: one document of a slow source may take longer than the lock."""
+        """Extend the lock in a thread: one document of a slow source may outlast it."""
         while not self._done.wait(LOCK_MS / 4000):
             try:
                 self.check()
             except StoreError:
-                continue  # asked again before it runs out, and `check` before anything is sent
+                continue  # retried before the lock expires; `check` precedes everything sent
             except ReconcileError:
                 return
 
     def release(self) -> None:
-        """Let the next one begin."""
+        """Stop the thread and release the lock."""
         self._done.set()
         self._keeper.join()
         self._scripts("lua/unlock", [self._key], self._token)
 
 
 class ResyncRequests:
-    """The open scopes of one site, and its lock."""
+    """Resync requests of one site, and its lock."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
         self._scripts = Scripts(client)
 
     def open(self) -> dict[Scope, int]:
-        """Every scope that was asked for and not answered, and when it was asked last (ms).
+        """Return the scopes of open requests, each with the time of the last one (ms since 1970).
 
-        What is no scope is left out: see `forget_strange`.
+        Members that are not scopes are left out: see `forget_strange`.
         """
         return {
             scope: when for member, when in self._asked() if (scope := _scope(member)) is not None
         }
 
     def forget_strange(self) -> list[str]:
-        """Forget what stands among the scopes and is none; what it was."""
+        """Delete the members that are not scopes, and return them."""
         strange = [member for member, _ in self._asked() if _scope(member) is None]
         if strange:
             with answering():
@@ -81,7 +81,7 @@ class ResyncRequests:
         return [(member, int(when)) for member, when in found]
 
     def answered(self, asked: Mapping[Scope, int]) -> int:
-        """Close the scopes `asked`, unless they were asked for again since; how many went."""
+        """Close the requests `asked`, except repeated ones; return the number closed."""
         pairs = [part for scope, when in asked.items() for part in (str(scope), when)]
         return (
             int(self._scripts("operations/close_resyncs", [self._keys.resync], *pairs))
@@ -90,32 +90,32 @@ class ResyncRequests:
         )
 
     def begin_ms(self) -> int:
-        """The version of repairs that begin now, by the clock that events are stamped by.
+        """Return the version of repairs that begin now (ms), by the clock that stamps events.
 
-        The millisecond before this one: an event that comes within this one is later already.
+        It is the previous millisecond: an event of the current one is later than the repair.
         """
         with answering():
             seconds, micros = self._client.time()
         return int(seconds) * 1000 + int(micros) // 1000 - 1
 
     def last_ms(self) -> int:
-        """When the last complete reconcile of the whole site began; 0 if there was none."""
+        """Return when the last complete reconcile of the site began (ms since 1970; 0: none)."""
         with answering():
             return int(self._client.hget(self._keys.counters, RECONCILED) or 0)
 
     def completed(self, began_ms: int) -> None:
-        """A reconcile of the whole site that began then is complete."""
+        """Record that the reconcile of the whole site begun at `began_ms` is complete."""
         with answering():
             self._client.hset(self._keys.counters, RECONCILED, str(began_ms))
 
     def first_this_hour(self) -> bool:
-        """Whether nobody else has given the alarm of this site within the hour."""
+        """Return True if no process has raised the resync alarm of this site within the hour."""
         with answering():
             return bool(self._client.set(self._keys.resync_alarm, "1", nx=True, ex=ALARM_S))
 
     @contextmanager
     def lock(self, owner: str) -> Iterator[ReconcileLock]:
-        """The lock of this site; ReconcileError naming its holder if somebody has it."""
+        """Hold the lock of this site for the block. Raises ReconcileBusyError if it is held."""
         token = f"{owner}:{secrets.token_hex(8)}"
         with answering():
             if not self._client.set(self._keys.reconcile, token, nx=True, px=LOCK_MS):
@@ -138,7 +138,7 @@ def _scope(member: bytes) -> Scope | None:
 
 
 class ReconcileBusyError(ReconcileError):
-    """Somebody else reconciles this site."""
+    """Another process reconciles this site."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(f"{holder} reconciles this site; one at a time")

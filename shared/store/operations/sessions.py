@@ -1,6 +1,6 @@
-"""Who is logged in to the console: sessions, one-time links, and how often a login was tried.
+"""Console logins: sessions, one-time links, and counts of login attempts.
 
-Of what is random only the SHA-256 is kept: who reads Redis cannot log in with it (RELIABILITY T30).
+Only the SHA-256 of a secret is stored: read access to Redis allows no login (RELIABILITY T30).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shared.store.client import answering
 from shared.store.keys import EVERYWHERE
 
 LINK_S = 600
-"""How long a one-time link can be used."""
+"""Lifetime of a one-time link (s)."""
 TRIES_S = 60
 
 _SESSION = EVERYWHERE + "session:"
@@ -28,9 +28,9 @@ _LONGEST = 64
 
 
 class Session(NamedTuple):
-    """Somebody who logged in at `since` (s since 1970).
+    """Session of a user, begun at `since` (s since 1970).
 
-    `stamp` is that of the user's token then; forms carry `csrf`.
+    `stamp` is that of the user's token at that time; forms carry `csrf`.
     """
 
     user: str
@@ -40,13 +40,13 @@ class Session(NamedTuple):
 
 
 class Sessions:
-    """The sessions and links of one Redis."""
+    """Sessions and links of one Redis."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
 
     def begin(self, user: str, stamp: str, seconds: int) -> str:
-        """A new session of `user` for so many seconds: the secret that its cookie holds."""
+        """Begin a session of `user` for so many seconds; return the secret for its cookie."""
         cookie = secrets.token_urlsafe(_BYTES)
         session = Session(user, stamp, secrets.token_urlsafe(_BYTES), int(time.time()))
         with answering():
@@ -54,7 +54,7 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """The session of a cookie, None if it has ended or never was."""
+        """Return the session of a cookie; None if it has ended or never existed."""
         if not 0 < len(cookie) <= _LONGEST:
             return None
         with answering():
@@ -67,20 +67,20 @@ class Sessions:
             self._client.delete(_key(_SESSION, cookie))
 
     def link(self, user: str) -> str:
-        """The secret of a new one-time link that logs `user` in, for LINK_S."""
+        """Return the secret of a new one-time link for `user`, valid for LINK_S seconds."""
         once = secrets.token_urlsafe(_BYTES)
         with answering():
             self._client.set(_key(_ONCE, once), user, ex=LINK_S)
         return once
 
     def redeem(self, once: str) -> str | None:
-        """The user of a one-time link, which is used up by this; None if it was, or is too old."""
+        """Use up a one-time link and return its user; None if it is used, expired or unknown."""
         with answering():
             found: Any = self._client.getdel(_key(_ONCE, once))
         return found.decode() if found else None
 
     def tries(self, user: str) -> int:
-        """How often a login as `user` was tried within TRIES_S, this time included."""
+        """Count a login attempt as `user`; return the number within TRIES_S seconds."""
         key = _tries(user)
         with answering():
             pipe = self._client.pipeline()
@@ -89,7 +89,7 @@ class Sessions:
             return int(pipe.execute()[0])
 
     def forgive(self, user: str) -> None:
-        """Count the tries of `user` anew."""
+        """Reset the count of login attempts of `user`."""
         with answering():
             self._client.delete(_tries(user))
 
@@ -99,7 +99,7 @@ def _key(prefix: str, secret: str) -> str:
 
 
 def _tries(user: str) -> str:
-    """Where the tries of `user` are counted: strangers choose the name, so there are 4,096 counts
-    for all of them. Who finds a name that shares the count of another could as well try the other.
+    """Return the key that counts the attempts of `user`: clients choose the name, so all share
+    4,096 counts. A client that finds a name with the same count could use the user's name as well.
     """
     return _TRIES + hashlib.sha256(user.encode(errors="replace")).hexdigest()[:3]

@@ -1,11 +1,11 @@
--- Put restored keys in the place of a site's, all at one instant.
+-- Replace the keys of a site by restored ones, all at one instant.
 --
--- KEYS 1 mark string  whose restore this is (deleted)
+-- KEYS 1 mark string  token of the running restore (deleted)
 -- further keys of the same site are found by their prefixes
 -- ARGV 1 token, 2 prefix of the site, 3 prefix of the restored keys, 4 replace: 1, or 0 if the site
---      may have no keys
--- Returns the number of keys put in place; -1 if another restore has taken over, -2 if the site has
---      keys and may not.
+--      must have no keys
+-- Returns the number of restored keys; -1 if another restore has taken over, -2 if the site has
+--      keys and must not.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return -1
 end
@@ -26,7 +26,7 @@ if next(old) and ARGV[4] ~= '1' then
 end
 for name in pairs(restored) do
   local place = ARGV[2] .. string.sub(name, #ARGV[3] + 1)
-  -- one whose time to live has just ended is gone
+  -- a key whose TTL has just ended is gone
   if not redis.pcall('RENAME', name, place).err then
     old[place] = nil
     count = count + 1

@@ -1,4 +1,4 @@
-"""Workers as others see them: that they live, how they are doing, and what is wanted of them."""
+"""Worker registry: heartbeats of workers, and their wanted states."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from shared.store.inbox.inbox import Inbox
 from shared.store.keys import EVERYWHERE
 
 HEARTBEAT = EVERYWHERE + "worker:"
-"""Begins the key of each worker that lives: a Beat, or `1` from versions that told nothing more."""
+"""Prefix of the key of each live worker: a HeartbeatRecord, or `1` from old versions."""
 
 HEARTBEAT_S = 10
 
 QUIET_S = 7 * 24 * 3600
-"""For how long a worker stays quiet at most, restarts included: nobody forgets one for ever."""
+"""Maximum time a worker stays quiet (s), restarts included, so that none stays quiet unnoticed."""
 
 STOP_S = 60
 KEPT_S = 24 * 3600
-"""For how long a worker that is gone is listed."""
+"""Time for which a worker that has ended is listed (s)."""
 
 NAMES = EVERYWHERE + "workers"
-"""The workers that were heard of, each with when (s since 1970)."""
+"""Workers with a heartbeat, each with the time of the last (s since 1970)."""
 _WANTED = EVERYWHERE + "wanted:"
 
 Wish = Literal["work", "quiet", "stop"]
@@ -38,11 +38,11 @@ State = Literal["working", "quiet", "stopping"]
 
 @cache
 def own_version() -> str:
-    """The version of sitemapd that runs here."""
+    """Return the version of sitemapd that runs here."""
     try:
         return version("sitemapd")
     except PackageNotFoundError:
-        return "unknown"  # run from a directory that was never installed
+        return "unknown"  # run from a directory that is not installed
 
 
 class BusyThread(BaseModel):
@@ -55,7 +55,7 @@ class BusyThread(BaseModel):
 
 
 class HeartbeatRecord(BaseModel):
-    """What a worker says of itself. Members that a newer version adds are not read (F21).
+    """Heartbeat of a worker. Members that a newer version adds are not read (F21).
 
     `started` in seconds since 1970, `memory` in resident bytes (None where the system does not
     tell), `clock_offset` how many seconds the clock of Redis is ahead of the worker's; `events`
@@ -80,9 +80,9 @@ class HeartbeatRecord(BaseModel):
 
 
 class RegisteredWorker(NamedTuple):
-    """One worker: whether it lives, the seconds since it was heard of, what is wanted of it.
+    """One worker: whether it lives, the seconds since its last heartbeat, and its wanted state.
 
-    `beat` is None for a version that tells nothing, and for one that is gone.
+    `beat` is None for old versions, and for a worker that has ended.
     """
 
     name: str
@@ -92,28 +92,28 @@ class RegisteredWorker(NamedTuple):
     beat: HeartbeatRecord | None
 
     def works_on(self, site: str) -> bool:
-        """Whether what comes for `site` is safe with it; one that tells nothing works on all."""
+        """Return True if the worker takes new work for `site`; old versions work on all sites."""
         if self.beat is None:
             return self.alive
         return self.beat.state == "working" and site in self.beat.sites
 
 
 class HeartbeatReply(NamedTuple):
-    """What comes back to a worker: the wish, and Redis's clock less its own (s)."""
+    """Reply to a heartbeat: the wanted state, and Redis's clock minus the worker's (s)."""
 
     wanted: Wish
     clock_offset: float
 
 
 class WorkerRegistry:
-    """All workers on one Redis."""
+    """Registry of all workers on one Redis."""
 
     def __init__(self, client: redis.Redis, sites: Iterable[str] = ()) -> None:
-        """`sites` are looked through for workers of a version that is not in the list of names."""
+        """Open the registry; inboxes of `sites` are searched for workers missing in its names."""
         self._client, self._sites = client, tuple(sites)
 
     def beat(self, name: str, beat: HeartbeatRecord) -> HeartbeatReply:
-        """Say that the worker `name` lives, in one round trip. StoreError if that fails."""
+        """Store the heartbeat of the worker `name`, in one round trip. Raises StoreError."""
         begun = time.time()
         now = begun + (beat.clock_offset or 0.0)
         with answering():
@@ -129,17 +129,17 @@ class WorkerRegistry:
         return HeartbeatReply(_wish(wanted), seconds + micros / 1e6 - middle)
 
     def forget(self, name: str) -> None:
-        """The worker `name` is gone."""
+        """Delete the heartbeat of the worker `name`, which has ended."""
         with answering():
             self._client.delete(HEARTBEAT + name)
 
     def wanted(self, name: str) -> Wish:
-        """What is wanted of the worker `name`."""
+        """Return the wanted state of the worker `name`."""
         with answering():
             return _wish(self._client.get(_WANTED + name))
 
     def want(self, name: str, wish: Wish) -> None:
-        """Have the worker `name` work, be quiet for a week at most, or stop within a minute."""
+        """Set the wanted state of the worker `name`: `quiet` for QUIET_S, `stop` for STOP_S."""
         with answering():
             if wish == "work":
                 self._client.delete(_WANTED + name)
@@ -147,9 +147,9 @@ class WorkerRegistry:
                 self._client.set(_WANTED + name, wish, ex=QUIET_S if wish == "quiet" else STOP_S)
 
     def ask(self, name: str, wish: Wish) -> RegisteredWorker:
-        """`want` of a worker that is known and will hear of it; how it is doing until then.
+        """Set the wanted state of a worker and return its state before.
 
-        InvalidError if nobody would.
+        Raises InvalidError if it is unknown, of an old version, or to be stopped and has ended.
         """
         found = self.list()
         worker = next((each for each in found if each.name == name), None)
@@ -165,7 +165,7 @@ class WorkerRegistry:
         return worker
 
     def list(self) -> list[RegisteredWorker]:
-        """Who lives or did a day ago, by name."""
+        """Return the workers that live or have ended within a day, by name."""
         with answering():
             known: Any = self._client.zrange(NAMES, 0, -1, withscores=True)
         last = {name.decode(errors="replace"): score for name, score in known}
@@ -182,7 +182,7 @@ class WorkerRegistry:
         for at, name in enumerate(names):
             stored, ttl, wanted = replies[3 * at : 3 * at + 3]
             if stored is None and name not in last:
-                continue  # somebody who once read an inbox: a command, a worker long gone
+                continue  # an earlier consumer of an inbox: a command, a worker ended long ago
             seen = HEARTBEAT_S - ttl / 1000 if stored is not None else seconds - last[name]
             beat = None if stored is None else _beat(stored)
             found.append(

@@ -1,3 +1,3 @@
-"""Records of pages, ids and translation groups: look up, scan, apply and repair them; not the
+"""Page records, claims and translation groups: look up, scan, apply and repair them; not the
 records of files (shared/store/publishing).
 """

@@ -1,11 +1,11 @@
--- Repair what disagrees: write some fields, if all that this was decided on is still so.
+-- Repair inconsistent state: write some fields if all values the repair is based on are unchanged.
 --
--- KEYS 1 lease string  of whoever publishes
+-- KEYS 1 lease string  of the publisher
 -- ARGV 1 cmsgpack of {token (empty: no lease is needed), compared = {{key, field, value}..},
 --        fields = {{key, field, value}..}, scores = {{key, member, score}..}}; keys of the same
---        site, each with its prefix. An empty value: the field is not there, or goes. An empty
---        score: the member goes
--- Returns 1; 0 if the lease is another's, or if something has changed meanwhile: nothing is written.
+--        site, each with its prefix. An empty value: the field does not exist, or is deleted. An
+--        empty score: the member is removed
+-- Returns 1; 0 if the lease is another's, or if a compared value has changed: nothing is written.
 local a = cmsgpack.unpack(ARGV[1])
 if a.token ~= '' and redis.call('GET', KEYS[1]) ~= a.token then
   return 0
@@ -15,7 +15,7 @@ for _, each in ipairs(a.compared) do
     return 0
   end
 end
--- What is written to is read first: a key of the wrong type fails before anything is written.
+-- Written keys are read first: a key of the wrong type fails before anything is written.
 for _, each in ipairs(a.fields) do
   redis.call('HEXISTS', each[1], each[2])
 end

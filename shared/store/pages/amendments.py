@@ -1,4 +1,4 @@
-"""Repairs of the state: written whole, and only if all that they were decided on is still so."""
+"""Repairs of the state, all or nothing, written only if their basis is unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value = bytes | str
 
 @dataclass(slots=True)
 class Amendment:
-    """One repair: what it relies on, and what it writes (empty: what is to go)."""
+    """One repair: the values it was decided on, and those it writes (empty: to be deleted)."""
 
     compared: list[tuple[str, Value, Value]] = field(default_factory=list)
     fields: list[tuple[str, Value, Value]] = field(default_factory=list)
@@ -24,24 +24,24 @@ class Amendment:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing would be written."""
+        """True if it writes nothing."""
         return not self.fields and not self.scores
 
     def change(self, key: str, name: Value, before: Value, after: Value) -> None:
-        """Write `after` where `before` is still found."""
+        """Write `after` if the field still holds `before`."""
         self.compared.append((key, name, before))
         self.fields.append((key, name, after))
 
 
 class Amendments:
-    """Writes repairs of one site."""
+    """Writer of repairs of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
         self._scripts = Scripts(client)
 
     def write(self, amendment: Amendment, lease: str = "") -> bool:
-        """Write all or nothing; whether it was written. `lease`: the token that must hold it."""
+        """Write all or nothing; True if written. `lease`: the token that must hold the lease."""
         message: dict[str, Any] = {
             "token": lease, "compared": amendment.compared, "fields": amendment.fields,
             "scores": amendment.scores,
@@ -50,11 +50,11 @@ class Amendments:
         return bool(self._scripts("pages/amend", [self._keys.lease], packed))
 
     def add_to_count(self, name: str, more: int) -> None:
-        """Correct a counter by a difference, which stays right whatever is counted meanwhile."""
+        """Correct a counter by a difference, which stays right under concurrent counting."""
         with answering():
             self._client.hincrby(self._keys.counters, name, more)
 
     def new_ordinal(self) -> int:
-        """A position among all shards of the site that nobody has."""
+        """Return a new ordinal, unique among all shards of the site."""
         with answering():
             return int(self._client.hincrby(self._keys.counters, "shards", 1)) - 1

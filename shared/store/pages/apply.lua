@@ -1,32 +1,32 @@
 -- Apply the net changes of one batch of events: all or nothing.
 --
--- Everything that was read to decide is compared first; if anything has changed since, nothing is
--- written and the caller reads and decides again. So any number of workers may do this at once.
--- Then all is worked out and checked, and then written, the records of the pages last: if it ended
--- half way all the same, its events would be decided again, and not be found to be done already.
+-- Every record the decision was based on is compared first; if one has changed since, nothing is
+-- written and the caller reads and decides again. So any number of workers may run this at once.
+-- Then all changes are computed and checked, and then written, the page records last: if the script
+-- still ended half way, the events would be decided again and not be found to be applied already.
 --
 -- KEYS 1 inbox     stream  settled events are acknowledged and removed
---      2 dirty     zset    shard -> since when
---      3 tombs     zset    what may be forgotten when
---      4 counters  hash    shards: how many there ever were; urls: how many pages are listed
+--      2 dirty     zset    shard -> since when (ms)
+--      3 tombs     zset    tombstone -> when it may be purged (ms)
+--      4 counters  hash    shards: number that ever existed; urls: number of listed pages
 --      5 tails     hash    section -> shard, block, fragments and bytes in the block
---      6 recent    stream  what was decided, for people
+--      6 recent    stream  event log
 --      7..         hashes  the bucket of each page, then of each claim
 -- further keys of the same site are named in keys.py: of section:<section>: shards, pending:<n>,
 -- taking:<n>; held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
--- ARGV 1 cmsgpack of {prefix, group, now, since (arrival of the oldest, ms), forget, recent_most,
---        recent (empty: nothing to say), counted = {[name in stats] = number}, tells (0, 1),
+-- ARGV 1 cmsgpack of {prefix, group, now (ms), since (arrival of the oldest, ms), forget (ms),
+--        recent_most, recent (empty: no entry), counted = {[name in stats] = number}, tells (0, 1),
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
 --        pages = {{field, before, after, op, payload, section, digest, counts, told}..},
---              op: P put, D delete, E delete because its time is over, T touch, M move to the tail,
---              N nothing, only compared, F touch, and have the shard looked at, for the feeds
---              change; counts: 0 for news, which lists a page a second time; told: 1 if search
---              engines are to be told once it is published, which lower case says in a patch
+--              op: P put, D delete, E delete because it expired, T touch, M move to the tail,
+--              N none, only compared, F touch, and mark the shard dirty, because its feed item
+--              changed; counts: 0 for news, which lists a page a second time; told: 1 if engines
+--              are notified once it is published, stored as a lower case op in the patch
 --        claims = {{field, before, after}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
---        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (0: never)}..}
---        feed = {{loc, when, item (empty: none)}..}, feed_most
---        resyncs = {{scope, asked for when (ms)}..}}
+--        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (ms; 0: never)}..}
+--        feed = {{loc, when (ms), item (empty: none)}..}, feed_most
+--        resyncs = {{scope, requested when (ms)}..}}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns;
 --      digests are bucket-wide fields, 8 byte digests stand in `digest`
 -- Returns the number of records that had changed; 0: applied.
@@ -64,7 +64,7 @@ end
 
 local shards, tails, listed = {}, {}, 0
 local records = {}
--- In the order in which the batch comes to them: `pairs` has none, and ordinals are for ever.
+-- In the order of the batch: `pairs` has none, and ordinals never change.
 local touched = {}
 
 local function shard_of(section, number)
@@ -106,7 +106,7 @@ local function reuse(section, length)
   end
 end
 
--- The place of a new page: the tail block, the next block, or the next shard.
+-- Place of a new page: the tail block, the next block, or the next shard.
 local function place(section, length)
   local limits = a.sections[section]
   if limits[7] == 1 then
@@ -126,8 +126,8 @@ local function place(section, length)
   return shard, tail.block
 end
 
--- A page may leave one block and enter another of the same shard before anything is published:
--- with the block in its name neither patch hides the other.
+-- A page may leave one block and enter another of the same shard before anything is published: with
+-- the block in its name neither patch hides the other.
 local function patch(shard, block, digest, op, payload, told)
   local patches, where = shard.patches, struct.pack('>I2', block)
   op = told == 1 and string.lower(op) or op
@@ -135,13 +135,13 @@ local function patch(shard, block, digest, op, payload, told)
   patches[#patches + 1] = where .. op .. payload
 end
 
--- A shard that lists nothing has no file soon, unless that is what the shrink guard holds.
+-- Return true if `shard` keeps its file: it lists pages, or the shrink guard holds it.
 local function stands(shard)
   return shard.count > 0
     or redis.call('HEXISTS', a.prefix .. 'held', a.sections[shard.section][1] .. '/' .. shard.number) == 1
 end
 
--- Whether the page was taken out of `shard` and is still in its file.
+-- Return true if the page was removed from `shard` and is still in its published file.
 local function still_published(shard, block, digest)
   local name, patched = a.prefix .. 'section:' .. a.sections[shard.section][1], digest .. struct.pack('>I2', block)
   return redis.call('HEXISTS', name .. ':pending:' .. shard.number, patched) == 1
@@ -178,7 +178,7 @@ for i, page in ipairs(a.pages) do
       if old_length > 0 then
         stays = shard.size - old_length + length <= limits[3]
       else
-        -- A deleted page returns to its hole, if the shard still stands and has room.
+        -- A deleted page returns to its earlier place if the shard keeps its file and has room.
         stays = stands(shard) and shard.count < limits[2] and shard.size + length <= limits[3]
       end
     end
@@ -215,8 +215,8 @@ for i, page in ipairs(a.pages) do
   end
 end
 
--- Nothing has been written so far, and nothing below can fail that was not looked at here. What is
--- written for people may: it is left out then.
+-- Nothing has been written so far, and no write below can fail that was not checked here. Only the
+-- event log and counters may: their errors are ignored.
 must_be('stream', KEYS[1])
 must_be('zset', KEYS[2], KEYS[3])
 must_be('hash', KEYS[5])
@@ -232,7 +232,7 @@ end
 for _, shard in ipairs(touched) do
   local name = a.sections[shard.section][1]
   if shard.moved > 0 then
-    -- Listed elsewhere now, which is no loss to the shrink guard.
+    -- Listed in another shard now: no loss to the shrink guard.
     redis.call('HINCRBY', a.prefix .. 'allowed', 'moved ' .. shard.name, shard.moved)
     redis.call('ZADD', KEYS[2], 'LT', a.since, shard.name)
   end
@@ -243,7 +243,7 @@ for _, shard in ipairs(touched) do
     if #shard.patches > 0 then
       local patches = shard.patches
       for j = 1, a.tells * #patches, 2 do
-        -- What comes after a change that is to be told of, before it is published, unsays nothing.
+        -- A later patch keeps the mark of an unpublished change that is to be notified.
         local waits = redis.call('HGET', shard.pending, patches[j])
         if waits and to_be_told(waits) then
           patches[j + 1] = telling(patches[j + 1])

@@ -1,8 +1,8 @@
--- What changes beside the pages themselves: groups, expiry, feeds, resyncs. A part of apply.lua.
+-- Changes besides the page records: groups, expiry, feeds, resync requests. A part of apply.lua.
 --
 -- Keys of the site: cluster:<group>, counters, coming, expiry, feed, feed:items, resync.
--- Returns nothing: defines beside(a), whose `a` apply.lua describes, and sound_beside(a), an error if
--- beside(a) could not write all of it.
+-- Returns nothing: defines beside(a), whose `a` apply.lua describes, and sound_beside(a), an error
+-- if beside(a) could not write all of it.
 local SCOPES = 1000
 
 local function sound_beside(a)
@@ -73,7 +73,7 @@ local function beside(a)
     redis.call('ZADD', a.prefix .. 'resync', 'GT', scope[2], scope[1])
   end
   if #a.resyncs > 0 and redis.call('ZCARD', a.prefix .. 'resync') > SCOPES then
-    -- So many parts are the whole site, to be read once; and a sender cannot fill the store.
+    -- More scopes are replaced by the whole site, read once; so a sender cannot fill the store.
     local last = redis.call('ZRANGE', a.prefix .. 'resync', -1, -1, 'WITHSCORES')
     redis.call('DEL', a.prefix .. 'resync')
     redis.call('ZADD', a.prefix .. 'resync', last[2], 'site')

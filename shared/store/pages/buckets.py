@@ -1,4 +1,4 @@
-"""Walk through all pages, ids and translation groups of a site, some at a time."""
+"""Iterators over all page records, claims and translation groups of a site, in parts."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from shared.store.keys import Keys
 BUCKETS_AT_ONCE = 2_048
 FEW_KEYS = 20_000
 FIELDS_AT_ONCE = 1_000
-"""Buckets and records (and those of one bucket more) that one script reads at most: one or two
-milliseconds. Below FEW_KEYS keys the buckets that exist are listed instead.
+"""Maximum number of buckets and of records (plus those of one bucket) that one script reads: one or
+two milliseconds. Below FEW_KEYS keys the existing buckets are listed instead.
 """
 
 
 class BucketScan:
-    """Reads what is kept by digests. None of it is read at one instant."""
+    """Reader of the records stored by digest. No iterator reads at one instant."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self.keys = client, Keys(site)
         self._scripts = Scripts(client)
 
     def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Digest and record of every page: a list for each first byte of the digest, in order.
-
-        Not at one instant.
+        """Yield digest and record of every page: a list for each first byte of the digest, in
+        order.
         """
         return self._by_first_byte(self.keys.loc(bytes(2)))
 
     def claims(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Owner and claim of every id likewise."""
+        """Yield owner and claim of every id likewise."""
         return self._by_first_byte(self.keys.id(bytes(2)))
 
     def _by_first_byte(self, zeroth: str) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -54,7 +53,7 @@ class BucketScan:
         return self._some_buckets(prefix) if few else self._all_buckets(prefix)
 
     def _some_buckets(self, prefix: str) -> Iterator[tuple[bytes, bytes]]:
-        """Those that are there: on a small server they are found sooner than the empty ones."""
+        """Read existing buckets only: faster on a small server than reading all."""
         with answering():
             keys = self._client.scan_iter(f"{_literal(prefix)}*", count=FIELDS_AT_ONCE)
             numbers = sorted({int(key.decode()[len(prefix) :], 16) for key in keys})
@@ -81,7 +80,7 @@ class BucketScan:
                     yield head + rest, value
 
     def groups(self) -> Iterator[bytes]:
-        """The names of all translation groups, some maybe twice. Not at one instant."""
+        """Yield the names of all translation groups, some perhaps twice."""
         prefix = self.keys.cluster(b"")
         with answering():
             for key in self._client.scan_iter(f"{_literal(prefix)}*", count=1_000):
@@ -91,5 +90,5 @@ class BucketScan:
 
 
 def _literal(text: str) -> str:
-    """`text` as a pattern of SCAN that means itself."""
+    """Escape `text` for a pattern of SCAN."""
     return "".join(f"\\{each}" if each in "*?[]\\" else each for each in text)

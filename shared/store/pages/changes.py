@@ -1,4 +1,4 @@
-"""What a batch was read from, and the rows in which apply.lua is told what it has come to."""
+"""Changes of a batch: the records it was read from, and the rows that apply.lua writes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from shared.store.pages.lookup import loc_of
 
 MOST_PATCHES = 2_000
 MOST_BYTES = 4 * 1024 * 1024
-"""Bounds of one call of apply.lua, during which Redis answers nobody: 0.03 ms a patch on an idle
-core, 0.1 ms a patch and 30 ms a MiB of fragments on two cores under a load of 7 (measured).
+"""Limits of one call of apply.lua, which blocks Redis: 0.03 ms a patch on an idle core, 0.1 ms a
+patch and 30 ms a MiB of fragments on two cores under a load of 7 (measured).
 """
 
 _NOT_LISTED = bytes(3)
 
 
 class BatchTooLargeError(SitemapdError):
-    """A batch of several events comes to more than one call may write: take fewer at a time."""
+    """A batch of several events exceeds what one call may write: take fewer events at a time."""
 
 
 class ReadBatch(NamedTuple):
-    """What is known of the pages of a batch, and the records it was read from: of pages, claims,
-    of groups the number of the last change and the members, and of the feeds. `divisible` if it
-    can be taken in parts, and must be if it is too large.
+    """Batch state, and the stored records it was read from: of pages, claims, groups (the number of
+    the last change, and the members) and feeds. A `divisible` batch can be split, and must be if it
+    is too large.
     """
 
     known: BatchState
@@ -42,12 +42,12 @@ class ReadBatch(NamedTuple):
     divisible: bool = False
 
     def bound(self, patches: Sequence[tuple[bytes, int]]) -> None:
-        """Raise BatchTooLargeError if these patches, translation group (empty: none) and bytes of
-        each, are too many for one call.
+        """Raise BatchTooLargeError if these patches, each a translation group (empty: none) and a
+        number of bytes, are too many for one call.
 
-        One event may come to more, if it changes a large group: it is applied as a whole. Several
-        events of that group come to no more together, and would write it again and again if taken
-        one by one.
+        One event may exceed the limits if it changes a large group: it is applied as a whole.
+        Several events of that group need no more than that together, and would write it repeatedly
+        if taken one by one.
         """
         size = sum(each for _, each in patches)
         if not self.divisible or (len(patches) <= MOST_PATCHES and size <= MOST_BYTES):
@@ -63,7 +63,7 @@ class ReadBatch(NamedTuple):
 
 
 class BatchChanges(NamedTuple):
-    """What apply.lua is to write: see there."""
+    """Rows that apply.lua writes; described there."""
 
     pages: Sequence[Sequence[Any]]
     claims: Sequence[tuple[bytes, bytes, bytes]] = ()
@@ -75,7 +75,7 @@ class BatchChanges(NamedTuple):
 
 
 def changes_of(batch: ReadBatch) -> BatchChanges:
-    """What `batch.known` has become against what was stored; BatchTooLargeError."""
+    """Return the changes of `batch.known` to what was stored. Raises BatchTooLargeError."""
     known = batch.known
     claims = [
         (owner, batch.claims[owner], after)
@@ -122,7 +122,7 @@ def _page(op: NetChange, fed: Collection[str], *, told: bool) -> list[Any]:
 def _fed_alone(
     batch: ReadBatch, fed: Collection[str], ops: Sequence[NetChange]
 ) -> Iterator[list[Any]]:
-    """Pages of which nothing changes but what the feeds say: by an event with an equal stamp."""
+    """Yield pages that change only in the feeds: by an event with an equal stamp."""
     if not fed:
         return
     placed = {op.loc for op in ops}
@@ -133,8 +133,8 @@ def _fed_alone(
 
 
 def _compared(batch: ReadBatch) -> Iterator[list[Any]]:
-    """Entries that are not looked at again, and have to be as they were when that was found; and
-    the pages of news that is scheduled, or was.
+    """Yield rows that are only compared: entries that leave the expiry schedule, and the pages of
+    news that is or was scheduled.
     """
     done = {key: None for key, when in batch.known.expiry.items() if when == 0}
     for key in {**done, **dict.fromkeys(map(loc_of, batch.known.coming))}:
@@ -147,7 +147,7 @@ def _compared(batch: ReadBatch) -> Iterator[list[Any]]:
 def _group_changes(
     known: BatchState, stored: Mapping[bytes, tuple[bytes, Mapping[str, GroupMember]]]
 ) -> Iterator[list[Any]]:
-    """What changes in each group: its name and number, members to set, members that left."""
+    """Yield the changes of each group: its name and number, members to set, members that left."""
     for group, (number, before) in stored.items():
         after = known.groups[group]
         if after != before:

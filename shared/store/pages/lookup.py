@@ -1,4 +1,4 @@
-"""Where a page is by now, and the bytes that list it."""
+"""Current place and fragment of a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shared.store.sections import Sections
 
 
 class PageLookup:
-    """Reads what the store knows of one site's pages."""
+    """Reader of page records, claims and fragments of one site."""
 
     def __init__(self, client: redis.Redis, site: str, sections: Sections) -> None:
         self._client, self._sections = client, sections
@@ -30,7 +30,7 @@ class PageLookup:
     def records(
         self, keys: Sequence[str], owners: Sequence[bytes] = ()
     ) -> tuple[dict[str, bytes], dict[bytes, bytes]]:
-        """The stored records of pages and claims, empty where nothing is known."""
+        """Return the stored records of pages and claims, empty where there is none."""
         *replies, numbering, sections = self._scripts(
             "pages/read_records", [self._keys.inbox],
             self._keys.prefix, b"".join(map(digest_of, keys)), b"".join(owners),
@@ -41,20 +41,20 @@ class PageLookup:
         )
 
     def find(self, key: str) -> PageRecord | None:
-        """What is known of the page or news entry `key`."""
+        """Return the record of the page or news entry `key`."""
         return unpacked(self.records([key])[0])[key]
 
     def shard_of(self, page: PageRecord) -> Shard | None:
-        """The shard that lists `page`."""
+        """Return the shard that lists `page`; None if it has no place."""
         if page.place is None:
             return None
         section = page.place.section
         return Shard(self._sections.names([section])[section], page.place.shard)
 
     def current(self, pages: Mapping[str, PageRecord]) -> dict[str, bytes]:
-        """The fragments of those of `pages` that are listed, waiting patches before what is merged.
+        """Return the fragments of the listed ones of `pages`, pending patches before blocks.
 
-        One that a publisher is just committing may be missing.
+        A fragment may be missing while a publisher commits it.
         """
         live = {key: page for key, page in pages.items() if page.live and page.place}
         places = {key: Place(*page.place) for key, page in live.items() if page.place}
@@ -65,7 +65,7 @@ class PageLookup:
             pipe = self._client.pipeline(transaction=False)
             for key, shard in shards.items():
                 patch = digest_of(key) + places[key].block.to_bytes(2, "big")
-                # In the order in which a patch goes its way.
+                # In the order in which a patch moves.
                 pipe.hget(self._keys.pending(shard), patch)
                 pipe.hget(self._keys.taking(shard), patch)
             for shard, block in blocks:
@@ -83,9 +83,9 @@ class PageLookup:
         return found
 
     def feed(self, keys: Iterable[str]) -> dict[str, FeedItem | None]:
-        """What the feeds say of each page among `keys`, None where they say nothing.
+        """Return the feed item of each page among `keys`, None where it has none.
 
-        A news entry is that of a page once more, and has no place of its own in a feed.
+        News entries are left out: they have no feed item besides that of their page.
         """
         locs = [key for key in keys if not key.startswith(NEWS)]
         if not locs:
@@ -95,7 +95,7 @@ class PageLookup:
         return dict(zip(locs, (FeedItem.unpack(stored or b"") for stored in found), strict=True))
 
     def coming(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """What expiry.schedule keeps of those news entries among `keys` that are to come."""
+        """Return the scheduled news entries among `keys`, as expiry.schedule stored them."""
         wanted = [key for key in keys if key.startswith(NEWS)]
         if not wanted:
             return {}
@@ -106,13 +106,13 @@ class PageLookup:
         }
 
     def all_coming(self) -> Iterator[tuple[str, bytes]]:
-        """The same of all news entries that are to come."""
+        """Yield all scheduled news entries."""
         with answering():
             for key, stored in self._client.hscan_iter(self._keys.coming):
                 yield key.decode(errors="replace"), stored
 
     def waiting_patch(self, shard: Shard, block: int, digest: bytes) -> bytes | None:
-        """The pending fragment of one page of a block, empty if it is to go, None if none waits."""
+        """Return the unpublished fragment of a page in a block; empty: removal, None: no patch."""
         patch = digest + block.to_bytes(2, "big")
         with answering():
             pipe = self._client.pipeline(transaction=False)
@@ -124,23 +124,23 @@ class PageLookup:
         return fragment_of(found[0]) or b""
 
     def fragment(self, shard: Shard, block: int, loc: str) -> bytes | None:
-        """The published fragment of the page `loc` of one block."""
+        """Return the published fragment of the page `loc` in one block; None if it is not there."""
         with answering():
             stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
         raw = Block.unpack(stored).raw() if stored else b""
         return fragments.find(raw, loc)
 
     def count(self) -> int:
-        """How many pages are listed, patches not yet published included."""
+        """Return the number of listed pages, patches not yet published included."""
         with answering():
             return int(self._client.hget(self._keys.counters, "urls") or 0)
 
 
 def loc_of(key: str) -> str:
-    """The loc of the page or news entry that is known as `key`."""
+    """Return the loc of the page or news entry `key`."""
     return key.removeprefix(NEWS)
 
 
 def unpacked(pages: Mapping[str, bytes]) -> dict[str, PageRecord | None]:
-    """Stored records as values, None where nothing is known."""
+    """Return the stored records unpacked, None where there is none."""
     return {key: PageRecord.unpack(stored) if stored else None for key, stored in pages.items()}

@@ -1,4 +1,4 @@
-"""What is known of pages: read it to decide, and apply what was decided."""
+"""Page records and claims of a site: read the batch state, and apply what was decided on it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from shared.store.sections import Draft, Sections
 
 _DEFAULT = Limits()
 _GROUPS, _MEMBERS = 100, 50_000
-"""Translation groups that are read in one round trip, and members of a batch."""
+"""Translation groups read in one round trip, and members of a batch."""
 
 
 class PageRepository:
-    """The locators, claims and pending patches of one site."""
+    """Page records, claims and pending patches of one site."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class PageRepository:
         draft: bool = False,
         tells: bool = False,
     ) -> None:
-        """`limits` of each configured section; news is looked up if one reuses its files.
+        """Create a repository with the `limits` of each configured section.
 
-        `feed_entries` is how many pages the site's feeds list, 0 if it has none. A `draft` is for
-        deciding only, and must not be applied: nothing at all is written. `tells` if search engines
-        are told of changes.
+        News entries are read if one of the sections reuses its files. `feed_entries` is the number
+        of pages the site's feeds list, 0 if it has none. A `draft` is for deciding only and must
+        not be applied: nothing is written. `tells` if engines are notified of changes.
         """
         self._client = client
         self._keys = Keys(site)
@@ -62,18 +62,18 @@ class PageRepository:
         self._lists_news = any(each.reuse for each in limits.values())
 
     def limits_of(self, section: str) -> Limits:
-        """How much fits into a shard of `section`."""
+        """Return the limits of a shard of `section`."""
         return self._limits.get(family_of(section, self._limits), _DEFAULT)
 
     def know(self, events: Iterable[Event]) -> ReadBatch:
-        """What must be known to decide `events`, and the records as stored, for `apply`.
+        """Read the batch state needed to decide `events`, and the stored records, for `apply`.
 
-        BatchTooLargeError if several events are of groups with too many members to read at once.
+        Raises BatchTooLargeError if the groups of several events have too many members to read.
         """
         events = list(events)
         wanted = [subjects(event) for event in events]
-        # In order of arrival, and not as a set, whose order changes from process to process: new
-        # pages are placed in this order.
+        # In order of arrival, and not as a set, whose order differs between processes: new pages
+        # are placed in this order.
         owners = list(dict.fromkeys(owner for _, owner in wanted if owner))
         locs = list(dict.fromkeys(loc for loc, _ in wanted if loc is not None))
         pages, claims = self.lookup.records(self._with_news(locs), owners)
@@ -81,7 +81,7 @@ class PageRepository:
             self.sections.numbers({event.section for event in events if event.section})
         )
         known.claims = {o: Claim.unpack(stored) if stored else None for o, stored in claims.items()}
-        # A page that moves leaves its old URL: that one must be known as well.
+        # A page that moves leaves its old URL: the record of that one is needed as well.
         left = [c.loc for c in known.claims.values() if c and c.loc and c.loc not in pages]
         if left:
             pages.update(self.lookup.records(self._with_news(left))[0])
@@ -104,15 +104,15 @@ class PageRepository:
     def _learn_sections(self, known: BatchState) -> None:
         listed = {page.place.section for page in known.pages.values() if page and page.place}
         if not listed <= set(known.sections.values()):
-            # A worker with a newer configuration has put pages there (RELIABILITY F21), or another
-            # worker the first page of a month.
+            # A worker with a newer configuration has placed pages there (RELIABILITY F21), or
+            # another worker the first page of a month.
             self.sections.forget()
             known.sections = self.sections.numbers(known.sections)
 
     def _groups(
         self, wanted: Iterable[bytes], *, divisible: bool
     ) -> dict[bytes, tuple[bytes, dict[str, GroupMember]]]:
-        """Each group as stored: the number of its last change, and its members."""
+        """Return each group as stored: the number of its last change, and its members."""
         found: dict[bytes, tuple[bytes, dict[str, GroupMember]]] = {}
         read, rest = 0, iter(wanted)
         while names := list(islice(rest, _GROUPS)):
@@ -133,15 +133,14 @@ class PageRepository:
         return found
 
     def relink(self, batch: ReadBatch) -> None:
-        """Have every page list the alternates that its group has come to.
+        """Give every page the alternates that its group now has.
 
-        Only members whose set changed are read, and their fragments from wherever they are now.
-        LostLineError if one is nowhere: it is being published this moment, so decide again; or, if
-        that stays so, the state is damaged.
-        BatchTooLargeError if these are more pages than one call may write.
+        Only members whose set changed are read, with their current fragments. Raises LostLineError
+        if a fragment is missing: it is being published, so decide again; if the error persists, the
+        state is damaged. Raises BatchTooLargeError if these are more pages than one call may write.
         """
         known = batch.known
-        # Once; more often where the store was edited and a set names pages that are not there.
+        # One pass; more where the store was edited and a set names pages that have no record.
         while due := group_alternates.outdated(known):
             batch.bound([(group, 0) for group, _ in due.values()])
             new = self.lookup.records([loc for loc in due if loc not in batch.pages])[0]
@@ -158,13 +157,13 @@ class PageRepository:
                 group_alternates.relink(known, loc, group, here.get(loc, b""), linked)
 
     def expiring(self, now_ms: int, most: int = 200) -> list[bytes]:
-        """The entries whose time has come: their news or videos are over."""
+        """Return up to `most` entries due for expiry at `now_ms` (ms since 1970)."""
         with answering():
             found: Any = self._client.zrangebyscore(self._keys.expiry, "-inf", now_ms, 0, most)
         return list(found)
 
     def due(self, expiring: Iterable[bytes], now_ms: int) -> ReadBatch:
-        """These entries, changed as they are to be, for `apply`."""
+        """Read the entries `expiring` and change them as due at `now_ms`, for `apply`."""
         keys = [key.decode() for key in expiring]
         coming = self.lookup.coming(keys)
         wanted = dict.fromkeys([*keys, *(loc_of(key) for key in coming)])
@@ -180,11 +179,11 @@ class PageRepository:
             elif page is None or not page.live or key in listed:
                 expiry.expire(known, key, listed.get(key, b""), now_ms)
                 if key in coming and known.expiry[key] == 0:
-                    known.coming[key] = b""  # listed since, by an event that said so
+                    known.coming[key] = b""  # listed by a later event
         return ReadBatch(known, pages, {}, {}, divisible=len(keys) > 1)
 
     def expect(self, entries: Mapping[Any, int]) -> None:
-        """Have entries looked at again at these times (ms since 1970), whatever was known."""
+        """Schedule entries for expiry at these times (ms since 1970), whatever was scheduled."""
         if entries:
             with answering():
                 self._client.zadd(self._keys.expiry, entries)
@@ -198,14 +197,14 @@ class PageRepository:
         resyncs: Sequence[tuple[str, int]] = (),
         payloads: Sequence[bytes] = (),
     ) -> bool:
-        """Write what `batch.known` has become, all or nothing, and settle the events of these ids.
+        """Write the decided `batch.known`, all or nothing, and settle the events `settled`.
 
-        False if somebody else changed one of the records meanwhile: read and decide again.
-        `decisions` is what people are told: (event id, loc, reason, whether bytes change).
-        `errand` is done right behind it, unless it was done before. `resyncs` are scopes to be
-        compared with their source, and when that was asked for (ms). `payloads` are the events as
-        they were stored, in the order of `decisions`, to be kept for a while. BatchTooLargeError if
-        a divisible batch comes to more than one call may write: nothing was written.
+        Return False if another worker changed one of the records meanwhile: read and decide again.
+        `decisions` go into the event log: (event id, loc, reason, whether bytes change). `errand`
+        runs right after it, unless it is done. `resyncs` are scopes to be compared with their
+        source, with the time of the request (ms). `payloads` are the stored events in the order of
+        `decisions`, for the event log. Raises BatchTooLargeError if a divisible batch exceeds what
+        one call may write: nothing was written.
         """
         changes = changes_of(batch)._replace(resyncs=resyncs)
         note = event_log.pack(decisions, payloads) if decisions else b""
@@ -213,9 +212,9 @@ class PageRepository:
         return self._write(changes, settled, note, counted, errand)
 
     def move(self, shard: Shard, listed: Sequence[bytes]) -> int:
-        """Move pages, by their fragments in `shard`, to the tail of its section; how many went.
+        """Move pages, by their fragments in `shard`, to the tail of its section; return the number.
 
-        A page that has changed since it was published stays, and none goes if one changes now.
+        A page that changed since it was published stays; if one changes now, none is moved.
         """
         stored = self.lookup.records([fragments.loc_of(fragment) for fragment in listed])[0]
         number = self.sections.numbers()[shard.section]
@@ -261,7 +260,7 @@ class PageRepository:
     def _section_limits(
         self, pages: Iterable[Sequence[Any]]
     ) -> dict[int, tuple[str, int, int, int, int, int, int]]:
-        """The limits of the sections that these pages leave and enter."""
+        """Return the limits of the sections that these pages leave and enter."""
         touched = {page[5] for page in pages}
         touched |= {Place.unpack(page[1]).section for page in pages if page[1]}
         limits = {}
@@ -274,7 +273,7 @@ class PageRepository:
         return limits
 
     def forget(self, now_ms: int, most: int = 1000) -> int:
-        """Forget deleted pages and ids whose time has come; how many were due."""
+        """Purge the tombstones due at `now_ms` (ms since 1970); return the number that was due."""
         return int(
             self._scripts(
                 "pages/purge_tombstones", [self._keys.tombs], now_ms, most, self._keys.prefix

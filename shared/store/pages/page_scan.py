@@ -1,4 +1,4 @@
-"""What a site lists: with the patches that wait to be published, or as it is published."""
+"""Scan of the pages a site lists, with unpublished patches or as published."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from shared.store.publishing.publish_state import PublishState
 
 
 class PageScan:
-    """Reads the shards of one site, one after the other and one block at a time."""
+    """Reader of the shards of one site, one after the other and one block at a time."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
         self._state = PublishState(client, site)
 
     def shards(self, sections: list[str]) -> dict[Shard, int]:
-        """The shards of `sections` that list anything, and how many pages each."""
+        """Return the shards of `sections` that list pages, and the number of pages of each."""
         found = self._state.shards(sections)
         return {shard: state.urls for shard, state in found.items() if state.urls}
 
     def locs(self, shard: Shard) -> Iterator[str]:
-        """The pages of `shard` at one instant.
+        """Yield the pages of `shard` at one instant.
 
-        A page that moves to another shard meanwhile may be met there again, or not at all.
+        A page that moves to another shard meanwhile may be yielded there again, or not at all.
         """
         with answering():
-            # In one transaction: between two reads a publisher might move patches into blocks.
+            # In one transaction: between two reads a publisher might merge patches into blocks.
             pipe = self._client.pipeline(transaction=True)
             pipe.hgetall(self._keys.blocks(shard))
             pipe.hgetall(self._keys.taking(shard))
@@ -51,7 +51,7 @@ class PageScan:
                 yield line[:-1].decode()
 
     def published(self, shards: Sequence[Shard]) -> list[list[Block]]:
-        """The blocks of each of `shards` as they were published last, all at one instant."""
+        """Return the blocks of each of `shards` as published last, all at one instant."""
         with answering():
             pipe = self._client.pipeline(transaction=True)
             for shard in shards:
@@ -60,8 +60,8 @@ class PageScan:
         return [[Block.unpack(blocks_[n]) for n in sorted(blocks_, key=int)] for blocks_ in stored]
 
     def overdue(self, before_ms: int, most: int) -> tuple[int, list[str]]:
-        """Entries whose hour came before `before_ms` and that are listed still: how many, and the
-        locs (of news: batch_state.NEWS + loc) of up to `most`, the longest overdue first.
+        """Return the number of scheduled entries due before `before_ms` (ms since 1970), and the
+        keys of up to `most` (of news: batch_state.NEWS + loc), the longest overdue first.
         """
         with answering():
             pipe = self._client.pipeline(transaction=False)

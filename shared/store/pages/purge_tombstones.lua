@@ -1,8 +1,8 @@
--- Forget deleted pages and ids whose time has come.
+-- Purge the tombstones of pages and claims that are due.
 --
 -- KEYS 1 tombs zset
--- ARGV 1 now (ms), 2 how many at most, 3 prefix
--- Returns how many were looked at. A page that came back meanwhile is left alone.
+-- ARGV 1 now (ms), 2 maximum number, 3 prefix
+-- Returns the number that was due. A page that is listed again keeps its record.
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
 local gone = {}
 for _, member in ipairs(due) do

@@ -1,10 +1,10 @@
 -- Read the buckets of pages or claims in turn: one reply instead of one for each of 65,536 hashes.
 --
 -- KEYS 1 inbox, for the slot of the site; the buckets are of the same
--- ARGV 1 what the names of the buckets begin with, 2 the first one, 3 the last one, 4 how many
---      fields are enough for one reply
--- Returns the bucket to go on with (beyond the last: none is left), then of each bucket that holds
--- anything its number, and its fields and values
+-- ARGV 1 prefix of the bucket names, 2 first bucket, 3 last bucket, 4 number of fields that are
+--      enough for one reply
+-- Returns the next bucket (after the last: none is left), then for each bucket that is not empty
+-- its number, and its fields and values
 local found, fields, at = {0}, 0, tonumber(ARGV[2])
 while at <= tonumber(ARGV[3]) and fields < tonumber(ARGV[4]) do
   local stored = redis.call('HGETALL', ARGV[1] .. string.format('%x', at))

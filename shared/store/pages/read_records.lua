@@ -1,9 +1,9 @@
--- What is known of some pages and claims: one reply instead of a command for each.
+-- Read the records of some pages and claims: one reply instead of a command for each.
 --
 -- KEYS 1 inbox, for the slot of the site; loc:<bucket> and id:<bucket> are of the same
 -- ARGV 1 prefix, 2 digests of pages, 3 digests of owners, 8 bytes each, one after the other
--- Returns the record of each page, then of each claim; empty where nothing is known. Then which
---         numbering of sections that is, and how many it has
+-- Returns the record of each page, then of each claim; empty where there is none. Then the
+--         numbering of sections, and how many it has
 local found = {}
 for part, kind in ipairs({'loc:', 'id:'}) do
   local digests, prefix = ARGV[part + 1], ARGV[1] .. kind

@@ -1,4 +1,4 @@
-"""What is stored of one shard, and what lines it comes to once everything that waits is merged."""
+"""Stored content of one shard, and the lines it has once its patches are merged."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _NEWS_MARK = b"<news:news>"
 
 
 def key_of(fragment: bytes) -> str:
-    """The name under which the page of a line is known: batch_state.NEWS and the loc for news."""
+    """Return the key of the page that a line lists: batch_state.NEWS and the loc for news."""
     loc = fragments.loc_of(fragment)
     return NEWS + loc if _NEWS_MARK in fragment else loc
 
 
 def readable(stored: bytes) -> bool:
-    """Whether `stored` has the form of a page record."""
+    """Return True if `stored` has the length of a page record."""
     return len(stored) in RECORD_BYTES
 
 
 def lists(stored: bytes) -> bool:
-    """Whether `stored` (empty: none) is the readable record of a listed page."""
+    """Return True if `stored` (empty: none) is the readable record of a listed page."""
     return readable(stored) and PageRecord.was_live(stored)
 
 
 def state_of(stored: bytes) -> ShardState:
-    """The state of a shard as stored; zeros where nothing is, or nothing that could be one."""
+    """Return the state of a shard as stored; zeros if it is missing or has another length."""
     return ShardState.unpack(stored) if len(stored) == STATE_BYTES else ShardState(0, 0, 0, 0)
 
 
 class ShardLines(NamedTuple):
-    """One block of a shard: `merged` is what `block` (None: there is none yet) holds, `listed` are
-    the fragments there will be once what waits is merged.
+    """One block of a shard: `merged` is the content of `block` (None: there is none yet), `listed`
+    are its fragments once its patches are merged.
     """
 
     number: int
@@ -53,12 +53,12 @@ class ShardLines(NamedTuple):
 
     @property
     def head(self) -> tuple[int, int]:
-        """What the head of the block must say: pages, extensions."""
+        """Expected head of the block: number of pages, extensions."""
         return self.merged.count(fragments.END), fragments.uses(self.merged)
 
 
 class ShardContent(NamedTuple):
-    """What is stored of one shard: each mapping as in Redis; `state` and `file` empty: none."""
+    """Stored content of one shard: each mapping as in Redis; empty `state` and `file`: none."""
 
     shard: Shard
     state: bytes
@@ -69,11 +69,11 @@ class ShardContent(NamedTuple):
 
     @property
     def known(self) -> ShardState:
-        """What is counted of it; zeros if nothing is."""
+        """State of the shard; zeros if there is none."""
         return state_of(self.state)
 
     def lines(self) -> Iterator[ShardLines]:
-        """Its blocks, and what they come to once what waits is merged; ShardError if damaged."""
+        """Yield the blocks with their merged lines. Raises ShardError if one is damaged."""
         try:
             older, newer = patches_of(self.taking.values()), patches_of(self.pending.values())
         except (ValueError, IndexError) as error:
@@ -86,7 +86,7 @@ class ShardContent(NamedTuple):
             yield ShardLines(number, block, merged, blocks.split(raw))
 
     def misnamed(self) -> Iterator[tuple[str, bytes]]:
-        """Patches whose name is not that of their page: `taking` or `pending`, and the name."""
+        """Yield patches not named after their page: `taking` or `pending`, and the name."""
         for kind, patches in (("taking", self.taking), ("pending", self.pending)):
             for name, patch in patches.items():
                 if name not in _names(patch):
@@ -94,7 +94,7 @@ class ShardContent(NamedTuple):
 
 
 def _names(patch: bytes) -> set[bytes]:
-    """The names that a stored patch may have."""
+    """Return the names that a stored patch may have."""
     block, payload = patch[:2], patch[3:]
     if LOC_END not in payload:
         return set()
@@ -105,11 +105,11 @@ def _names(patch: bytes) -> set[bytes]:
 
 
 def content_of(shard: Shard, replies: Sequence[Any]) -> ShardContent:
-    """The content of `shard` as five replies of Redis, in the order of the fields."""
+    """Return the content of `shard` from five replies of Redis, in the order of the fields."""
     state, file, blocks_, taking, pending = replies
     return ShardContent(shard, state or b"", file or b"", numbered(blocks_), taking, pending)
 
 
 def numbered(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
-    """`stored` by the numbers that its fields are."""
+    """Return `stored` with its fields as numbers."""
     return {int(number): value for number, value in stored.items()}

@@ -1,7 +1,7 @@
-"""Read parts of a site's state, each at one instant, so that they can be held against each other.
+"""Snapshots of parts of a site's state, each read at one instant, for checks of consistency.
 
 Every script that changes pages writes record, patch, counts and group at once, and a commit moves
-patches into blocks at once. So whatever one transaction reads must agree, also while events flow.
+patches into blocks at once. So whatever one transaction reads must agree, also while events arrive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class At(NamedTuple):
-    """One page to look at: its digest, a place (as stored), its name if its hour is asked for."""
+    """Page to be read: its digest, place (as stored), and key if its expiry time is wanted."""
 
     digest: bytes
     place: bytes
@@ -32,8 +32,8 @@ class At(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was found at one instant: the page's record (empty: none), its line at the place (None:
-    none there), when it is to be looked at again (ms; None: never). `unread` if the block there is
+    """State of a page at one instant: its record (empty: none), its line at the place (None: none
+    there), when it is due for expiry (ms since 1970; None: never). `unread` if the block there is
     damaged.
     """
 
@@ -44,29 +44,29 @@ class Seen(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A claim and the record of a page, both as stored (empty: none)."""
+    """Claim and page record, both as stored (empty: none)."""
 
     claim: bytes
     record: bytes
 
 
 class Snapshots(BucketScan):
-    """Reads the state of one site. Each method is one transaction, or says that it is not."""
+    """Reader of the state of one site. Each method is one transaction, unless noted otherwise."""
 
     def at_once(self, ask: Callable[[Any], None]) -> list[Any]:
-        """The replies to what `ask` puts into one transaction."""
+        """Return the replies to the commands that `ask` puts into one transaction."""
         with answering():
             pipe = self._client.pipeline(transaction=True)
             ask(pipe)
             return list(pipe.execute())
 
     def content(self, shards: Sequence[Shard]) -> list[ShardContent]:
-        """All that is stored of `shards`."""
+        """Return the stored content of `shards`."""
         replies = self.at_once(lambda pipe: self.ask_content(pipe, shards))
         return [content_of(s, replies[5 * n : 5 * n + 5]) for n, s in enumerate(shards)]
 
     def ask_content(self, pipe: Any, shards: Iterable[Shard]) -> None:
-        """Ask for what content_of is made of, five replies for each of `shards`."""
+        """Queue the five commands of each of `shards` whose replies content_of takes."""
         keys = self.keys
         for shard in shards:
             pipe.hget(keys.shards(shard.section), str(shard.number))
@@ -76,18 +76,18 @@ class Snapshots(BucketScan):
             pipe.hgetall(keys.pending(shard))
 
     def sections(self) -> dict[int, str]:
-        """All sections that ever were, by their numbers."""
+        """Return all sections that ever existed, by number."""
         with answering():
             found: Any = self._client.hgetall(self.keys.sections)
         return {int(number): name.decode() for name, number in found.items()}
 
     def look(self, wanted: Sequence[At]) -> list[Seen]:
-        """Each of `wanted`."""
+        """Return the state of each of `wanted`."""
         return self._look(wanted, b"")[1]
 
     def _look(self, wanted: Sequence[At], group: bytes) -> tuple[dict[bytes, bytes], list[Seen]]:
-        """Each of `wanted`, and what is stored of `group`."""
-        names = self.sections()  # now: a place that is known by now has a section that has its name
+        """Return the stored members of `group` and the state of each of `wanted`."""
+        names = self.sections()  # read here: every place known so far is in a named section
         places = [_place(at.place, names) for at in wanted]
         merged = list(dict.fromkeys(place for place in places if place))
 
@@ -115,7 +115,7 @@ class Snapshots(BucketScan):
         ]
 
     def members(self, groups: Sequence[bytes]) -> list[dict[bytes, bytes]]:
-        """What is stored of each of `groups`."""
+        """Return the stored members of each of `groups`."""
 
         def ask(pipe: Any) -> None:
             for group in groups:
@@ -126,9 +126,9 @@ class Snapshots(BucketScan):
     def group(
         self, group: bytes, digests: Sequence[bytes]
     ) -> tuple[dict[bytes, bytes], dict[bytes, Seen]]:
-        """What is stored of `group`, and these pages with their lines.
+        """Return the stored members of `group` and the state of these pages.
 
-        The place of a page must be known to ask for its line: read again until none has moved.
+        Reading the line of a page takes its place: the read is repeated until no page has moved.
         """
         places = self.records(digests)
         while True:
@@ -146,7 +146,7 @@ class Snapshots(BucketScan):
             places |= moved
 
     def records(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The records of these pages, empty where there is none."""
+        """Return the records of these pages, empty where there is none."""
 
         def ask(pipe: Any) -> None:
             for digest in digests:
@@ -155,7 +155,7 @@ class Snapshots(BucketScan):
         return dict(zip(digests, (found or b"" for found in self.at_once(ask)), strict=True))
 
     def pairs(self, wanted: Sequence[tuple[bytes, bytes]]) -> list[Pair]:
-        """The claims of these owners, each with the record of the page of this digest."""
+        """Return the claim of each owner with the record of the page of the digest beside it."""
 
         def ask(pipe: Any) -> None:
             for owner, digest in wanted:
@@ -166,7 +166,7 @@ class Snapshots(BucketScan):
         return [Pair(*replies[2 * n : 2 * n + 2]) for n in range(len(wanted))]
 
     def buried(self, members: Sequence[bytes]) -> list[tuple[bytes, bool]]:
-        """Of each member that `tombs` should have: what is stored of it now, and whether it has."""
+        """Return the record or claim of each expected member of `tombs`, and if it is there."""
 
         def ask(pipe: Any) -> None:
             for member in members:
@@ -181,7 +181,7 @@ class Snapshots(BucketScan):
         ]
 
     def unscheduled(self, entries: Mapping[str, int]) -> list[str]:
-        """Those of `entries` that are not to be looked at by the time (ms) given."""
+        """Return the keys of `entries` that are not scheduled by the given time (ms since 1970)."""
         return [
             key
             for key, at in self._scores(self.keys.expiry, entries)
@@ -189,7 +189,7 @@ class Snapshots(BucketScan):
         ]
 
     def unburied(self, members: Sequence[bytes]) -> list[bytes]:
-        """Those of `members` that nobody is to forget."""
+        """Return those of `members` that are missing in `tombs`."""
         return [member for member, at in self._scores(self.keys.tombs, members) if at is None]
 
     def _scores(self, key: str, members: Iterable[_T]) -> Iterator[tuple[_T, float | None]]:
@@ -200,7 +200,7 @@ class Snapshots(BucketScan):
 
 
 def _place(stored: bytes, names: Mapping[int, str]) -> tuple[Shard, int] | None:
-    """The shard and block of a stored place; None if there is no such."""
+    """Return the shard and block of a stored place; None if it is no place."""
     if stored == NOWHERE:
         return None
     section, number, block = Place.unpack(stored)

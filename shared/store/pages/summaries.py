@@ -1,4 +1,4 @@
-"""Read what is counted of a site as a whole, and what that must be the sum of, at one instant."""
+"""Counts of a site as a whole, and the records they must be the sum of, read at one instant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class Overview(NamedTuple):
-    """What is counted of a site as a whole."""
+    """Counts and file records of a site as a whole."""
 
     counters: Mapping[bytes, bytes]
     states: Mapping[Shard, ShardState]
@@ -28,8 +28,8 @@ class Overview(NamedTuple):
 
 
 class Coming(NamedTuple):
-    """A news entry that is to come as stored (empty: not any more), when it is looked at (ms; None:
-    never), the records of its page and of itself (empty: none).
+    """Scheduled news entry as stored (empty: no longer scheduled), when it is due (ms since 1970;
+    None: never), the records of its page and of the entry itself (empty: none).
     """
 
     stored: bytes
@@ -39,11 +39,11 @@ class Coming(NamedTuple):
 
 
 class Summaries(Snapshots):
-    """Reads the state of one site, and what is counted of it."""
+    """Reader of the state of one site and its counts."""
 
     def overview(self, sections: Sequence[str]) -> Overview:
-        """What is counted; `lines` of every index file, `waiting`: shards with patches, `queued`:
-        those that a publisher takes or the shrink guard holds.
+        """Return the counts; `lines` of every index file, `waiting`: shards with patches, `queued`:
+        dirty shards and those that the shrink guard holds.
         """
         known = [*self._states(sections)]
         with answering():
@@ -86,7 +86,7 @@ class Summaries(Snapshots):
     def counted(
         self, sections: Sequence[str], mixed: Sequence[Shard]
     ) -> tuple[int, dict[Shard, ShardState], list[ShardContent]]:
-        """The number of listed pages as counted, the states of all shards, all of `mixed`."""
+        """Return the counted number of listed pages, all shard states, the content of `mixed`."""
 
         def ask(pipe: Any) -> None:
             pipe.hget(self.keys.counters, "urls")
@@ -101,8 +101,8 @@ class Summaries(Snapshots):
         return int(urls or 0), states, content
 
     def tail(self, number: int, shard: Shard) -> tuple[bytes, list[int], ShardContent]:
-        """Where new pages of section `number` go (empty: nowhere yet), the numbers of its shards,
-        and `shard`, one of them.
+        """Return the place of new pages of section `number` (empty: none yet), the numbers of its
+        shards, and the content of `shard`, one of them.
         """
 
         def ask(pipe: Any) -> None:
@@ -114,7 +114,7 @@ class Summaries(Snapshots):
         return tail or b"", sorted(map(int, numbers)), content_of(shard, rest)
 
     def to_come(self, keys: Sequence[str]) -> list[Coming]:
-        """What is known of these news entries that are to come."""
+        """Return the state of these scheduled news entries."""
 
         def ask(pipe: Any) -> None:
             for key in keys:
@@ -131,13 +131,13 @@ class Summaries(Snapshots):
         ]
 
     def coming(self) -> Iterator[str]:
-        """The names of all news entries that are to come. Not at one instant."""
+        """Yield the keys of all scheduled news entries. Not at one instant."""
         with answering():
             for key, _ in self._client.hscan_iter(self.keys.coming):
                 yield key.decode(errors="replace")
 
     def fed(self) -> tuple[set[bytes], dict[bytes, bytes], dict[bytes, bytes]]:
-        """The pages that the feeds order, what they say of each, the records of these pages."""
+        """Return the locs in `feed`, the feed items by loc, and the page records by loc."""
         with answering():
             found: Any = self._client.zrange(self.keys.feed, 0, -1)
         locs = {loc: digest_of(loc.decode(errors="replace")) for loc in found}

@@ -1,3 +1,3 @@
-"""State of publishing: leases, dirty shards, blocks, file records, holds and revisions; not the
-files themselves (worker/publishing).
+"""State of publishing: leases, dirty shards, blocks, file records, shrink holds, quarantine and
+revisions; not the files themselves (worker/publishing).
 """

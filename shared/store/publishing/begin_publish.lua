@@ -1,14 +1,14 @@
 -- Take the lease of a site and the patches of some of its shards.
 --
--- KEYS 1 lease string, 2 dirty zset, 3 counters hash (`run` is given once)
--- ARGV 1 token, 2 TTL of the lease (ms), 3 prefix, 4 ident of this state if it has none,
---      5 how many shards at most if none are named: those dirty longest,
---      6 how many shards are named, 7.. section and number of each, then the shards (as in dirty)
+-- KEYS 1 lease string, 2 dirty zset, 3 counters hash (`run` is set once)
+-- ARGV 1 token, 2 TTL of the lease (ms), 3 prefix, 4 identity of this state if it has none,
+--      5 maximum number of shards if none are named: those dirty longest,
+--      6 number of named shards, 7.. section and number of each, then the shards (as in dirty)
 --      that are not to be taken unless they are named
--- Returns the token of whoever holds the lease; or {} if there is nothing to do; or {ident of this
--- state, number of publishes, then of each shard: section, number, state}.
--- Patches that a publisher took and never committed come first, so nothing is moved over them.
--- What is dirty and can be no shard's name is forgotten: a section is a part of a file's name.
+-- Returns the token of the lease holder; or {} if there is nothing to do; or {identity of this
+-- state, number of publishes, then for each shard: section, number, state}.
+-- Patches that a publisher took and never committed come first, so they are not overwritten.
+-- Members of dirty that cannot be a shard's name are removed: a section is a part of a file's name.
 -- include lua/preconditions
 local LONGEST = 100
 
@@ -63,7 +63,7 @@ for _, shard in ipairs(chosen) do
   reply[#reply + 1] = shard[1]
   reply[#reply + 1] = number
   local state = redis.call('HGET', section .. ':shards', number)
-  -- An empty record is a damaged one, and nothing is said of a shard that is not known.
+  -- An empty record is damaged; an empty reply stands for an unknown shard.
   reply[#reply + 1] = state == '' and '?' or state or ''
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

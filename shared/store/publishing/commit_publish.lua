@@ -1,19 +1,19 @@
--- Record what was published, and give the lease back.
+-- Record the published shards, and release the lease.
 --
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
 --      7 revisions stream, 8 quarantine hash
--- further keys of the same site: section:<section>:..., notify:<engine> (zset: loc -> now), stats, pulse:
--- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 what to say there, 6 ms since the
---      patches were taken, 7 most revisions, 8 names of the engines to be told, each with a space
---      behind it, 9 upper bounds of how long an event waited (ms), likewise, then of each shard:
+-- further keys of the site: section:<section>:.., notify:<engine> zset (loc -> now), stats, pulse:
+-- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 entry for recent, 6 ms since the
+--      patches were taken, 7 most revisions, 8 names of the engines to be notified, each with a
+--      space behind it, 9 upper bounds of the classes of waits (ms), likewise, then for each shard:
 --      section, number, generation as read, file record (empty: it has none any more),
 --      index page, ordinal, line (empty: none), pages moved away as read, number confirmed as read
---      (empty: none), why it is held (empty: it was published; else `urls reference`),
---      number of lines that changed, these (empty: too many to keep), number of locs to tell of,
+--      (empty: none), shrink hold (empty: it was published; else `urls reference`),
+--      number of lines that changed, these (empty: too many to keep), number of locs to notify,
 --      number of blocks, then the locs, then number and bytes of each block (empty: gone)
--- Returns the number of publishes so far; 0 if the lease was lost: then somebody else may have
--- published meanwhile and these files may be older than theirs, so the shards are dirty again,
--- under a new generation, so that the other's commit cannot call them clean.
+-- Returns the number of publishes so far; 0 if the lease was lost: another publisher may have
+-- published meanwhile and these files may be older than its files, so the shards are dirty again,
+-- under a new generation, so that its commit cannot mark them clean.
 local mine = redis.call('GET', KEYS[1]) == ARGV[1]
 local time = redis.call('TIME')
 local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -22,7 +22,7 @@ local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- include lua/preconditions
 -- include lua/told
 
--- What was taken waits again, under what came in since: the same page's later patch counts.
+-- Taken patches become pending again; a newer pending patch of the same page wins.
 local function give_back(taking, pending)
   if redis.call('EXISTS', taking) == 0 then
     return
@@ -59,7 +59,7 @@ local function let_go(shard, moved, confirmed)
   end
 end
 
--- How long the event waited that waited longest for this file.
+-- Count the wait of the longest waiting event of this file.
 local function waited(shard)
   local since = redis.call('ZSCORE', KEYS[2], shard)
   if since then
@@ -78,7 +78,7 @@ local function tell(loc)
   end
 end
 
--- What each shard is to become, and whether all of it can be written.
+-- Read what each shard becomes, and check that all of it can be written.
 local done, i = {}, 10
 while i <= #ARGV do
   local section, number = ARGV[i], ARGV[i + 1]
@@ -141,18 +141,18 @@ for _, each in ipairs(done) do
     if each.why ~= '' then
       give_back(each.taking, each.pending)
       hold(each.shard, each.why)
-      -- Confirmed while it was being judged: to be judged again.
+      -- Confirmed during the shrink check: check again.
       clean = clean and (redis.call('HGET', KEYS[6], 'confirmed ' .. each.shard) or '') == each.confirmed
     else
       publish(each)
-      -- The generation alone is not enough: patches that a publisher took and never committed are
-      -- merged before those that came in after them, under the generation of both.
+      -- The generation alone does not suffice: patches that a publisher took and never committed
+      -- are merged before those that arrived after them, under the generation of both.
       clean = clean and redis.call('EXISTS', each.pending) == 0
     end
     if clean then
       redis.call('ZREM', KEYS[2], each.shard)
     elseif each.why == '' then
-      -- What waits now came after the rest was taken.
+      -- Pending patches arrived after the others were taken.
       redis.call('ZADD', KEYS[2], 'XX', redis_now - ARGV[6], each.shard)
     end
   elseif each.stored then

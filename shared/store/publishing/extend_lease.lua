@@ -1,4 +1,4 @@
--- Keep the lease for another while.
+-- Extend the lease.
 --
 -- KEYS 1 lease string
 -- ARGV 1 token, 2 TTL (ms)

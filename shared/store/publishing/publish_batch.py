@@ -1,4 +1,4 @@
-"""A publisher's work: what it takes up, and what it gives back."""
+"""Batch of a publish pass: the shards it takes, and the shards it has published."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shared.sitemap.shards import Shard, ShardState
 from shared.store.keys import PublishedFile
 
 DAMAGED = (ValueError, TypeError, IndexError, OverflowError, struct.error)
-"""What reading a record raises that is not what was once written (RELIABILITY T35)."""
+"""Errors raised when a record is read that was not written in that form (RELIABILITY T35)."""
 
 
 class ShardWork(NamedTuple):
-    """One shard as a publisher takes it up.
+    """One shard as taken by a publisher.
 
-    `patches` maps block number -> key -> new fragment (None: remove); `blocks` is what is merged
-    so far; `file` is what is on disk, None if nothing is. `moved` of its pages are listed by other
-    files now, and an administrator has `confirmed` that it may shrink to that many (T32). `told`
-    are the pages whose change search engines are to be told of.
+    `patches` maps block number -> key -> new fragment (None: remove); `blocks` is the merged
+    content; `file` is the file on disk, None if there is none. `moved` of its pages are listed by
+    other files now, and an administrator has `confirmed` that it may shrink to that many (T32).
+    `told` are the pages whose change engines are to be notified of.
     """
 
     shard: Shard
@@ -37,11 +37,11 @@ class ShardWork(NamedTuple):
 
 
 class PublishedShard(NamedTuple):
-    """One shard as it was published: `blocks` changed (None: gone), `file` None if it has none.
+    """One published shard: `blocks` that changed (None: gone), `file` (None: it has none).
 
-    `lines` are those that changed, packed (revisions.py), `changed` how many.
-    `taken` is what that was made of. `held` if it stays as it was published before: the pages it
-    would list, and those it is measured against (T32); the patches wait on, out of the way.
+    `lines` are the changed lines, packed (revisions.py), `changed` is their number. `taken` is the
+    work it was made from. `held` for a shrink hold, which keeps the published file: the number of
+    pages it would list, and the reference number (T32); the patches stay pending.
     """
 
     taken: ShardWork
@@ -55,26 +55,26 @@ class PublishedShard(NamedTuple):
 
     @property
     def shard(self) -> Shard:
-        """Which shard."""
+        """Shard that was published."""
         return self.taken.shard
 
     @property
     def state(self) -> ShardState:
-        """The shard's state when it was taken up."""
+        """State of the shard when it was taken."""
         return self.taken.state
 
 
 class PublishRun(NamedTuple):
-    """Which life of the state this is and how often it was published: the run marker (F22)."""
+    """Run marker: identity of the state, and its number of publishes (F22)."""
 
     ident: str
     publishes: int
 
 
 class PublishBatch(NamedTuple):
-    """What a publisher may take up: its `shards` and their `states`, and whose state that is.
+    """Shards that a publisher may take with their `states`, and the run marker of the state.
 
-    Of `damaged` the state cannot be read, and why.
+    `damaged` maps shards whose state cannot be read to the error.
     """
 
     run: PublishRun
@@ -83,7 +83,7 @@ class PublishBatch(NamedTuple):
     damaged: dict[Shard, ShardError]
 
     def within(self, most_bytes: int) -> int:
-        """How many of them, at least one, come to no more than that."""
+        """Return how many shards, at least one, sum to at most `most_bytes`."""
         total = 0
         for count, state in enumerate(self.states):
             total += state.size
@@ -93,14 +93,14 @@ class PublishBatch(NamedTuple):
 
 
 def fragment_of(patch: bytes) -> bytes | None:
-    """The fragment that a stored patch lists; None if it removes a page."""
+    """Return the fragment that a stored patch lists; None if it removes a page."""
     return patch[3:] if patch[2:3] in {b"U", b"u"} else None
 
 
 def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
-    """Stored patches by block: fragments.key -> new fragment, None to remove.
+    """Return stored patches by block: fragments.key -> new fragment, None to remove.
 
-    ValueError for what is no patch.
+    Raises ValueError if one is not a patch.
     """
     found: dict[int, dict[bytes, bytes | None]] = {}
     for patch in stored:
@@ -116,13 +116,13 @@ def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
 
 
 def told_of(stored: Iterable[bytes]) -> list[str]:
-    """The pages among stored patches whose change search engines are to be told of."""
+    """Return the pages among stored patches whose change engines are to be notified of."""
     pieces = (patch[3:] for patch in stored if patch[2:3].islower())
     return list(dict.fromkeys(map(fragments.loc_of, pieces)))
 
 
 def read_taken(shard: Shard, state: ShardState, stored: Sequence[Any]) -> ShardWork:
-    """What `Publishing.load` read of one shard; any of DAMAGED if that was never written so."""
+    """Return the work on one shard that `PublishState.load` read. Raises any of DAMAGED."""
     patches, blocks, file, (moved, confirmed) = stored
     return ShardWork(
         shard, state, patches_of(patches.values()),
@@ -134,12 +134,12 @@ def read_taken(shard: Shard, state: ShardState, stored: Sequence[Any]) -> ShardW
 
 
 def damage(shard: Shard, error: Exception) -> ShardError:
-    """Why `shard` is held back."""
+    """Return the error for a shard with damaged records."""
     return ShardError(f"the records of {shard} in Redis are damaged: {error}")
 
 
 def index_lines(stored: Mapping[bytes, bytes]) -> dict[int, bytes]:
-    """Index lines by ordinal, without what no publish has written there."""
+    """Return index lines by ordinal, without fields that no publish has written."""
     return {
         int(ordinal): line
         for ordinal, line in stored.items()

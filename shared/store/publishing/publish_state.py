@@ -1,4 +1,4 @@
-"""The publisher's side of the state: what is dirty, the lease, blocks, files and index lines."""
+"""Publish state of a site: dirty shards, the lease, blocks, file records and index lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN = ShardState(0, 0, 0, 0)
 
 
 class PublishState:
-    """The publishing state of one site."""
+    """Publish state of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class PublishState:
         self.shrink, self.quarantine = ShrinkHolds(client, site), Quarantine(client, site)
 
     def dirty(self, most: int = -1) -> list[Shard]:
-        """The shards with unpublished patches, the longest waiting first."""
+        """Return the shards with unpublished patches, oldest first."""
         with answering():
             members: Any = self._client.zrange(self._keys.dirty, 0, most - 1 if most > 0 else -1)
         return [shard for member in members if (shard := Shard.read(member))]
@@ -51,7 +51,7 @@ class PublishState:
         self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1,
         aside: Iterable[Shard] = (),
     ) -> PipelinedScript:  # fmt: skip
-        """What `begin` does, to be sent along with something else before.
+        """Return the script of `begin`, to be pipelined after another one.
 
         Shards that are set `aside` are taken only by name.
         """
@@ -65,15 +65,15 @@ class PublishState:
     def begin(
         self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1
     ) -> PublishBatch | str | None:
-        """Take the lease and the patches of `shards`, by default of the `most` that wait longest.
+        """Take the lease and the patches of `shards`, by default of the `most` longest dirty ones.
 
-        None if none waits; who holds the lease if somebody else does. `fresh` becomes the ident of
-        this state if it has none.
+        Return None if none is dirty; the token of the holder if the lease is taken. `fresh` becomes
+        the identity of this state if it has none.
         """
         return self.begun(self.errand(token, fresh, shards, most))
 
     def begun(self, errand: PipelinedScript) -> PublishBatch | str | None:
-        """What `begin` gives, by its `errand`: from its reply, or done now if it was not yet."""
+        """Return the result of `begin` from the reply of `errand`; run it now if it is not done."""
         reply = errand.reply if errand.done else self._scripts.run(errand)
         if isinstance(reply, bytes):
             return reply.decode()
@@ -97,10 +97,10 @@ class PublishState:
         pages: Sequence[int] = (),
         damaged: dict[Shard, ShardError] | None = None,
     ) -> tuple[list[ShardWork], dict[int, dict[int, bytes]]]:
-        """What is to be merged and what is there; `states` as `begin` gave them.
+        """Return the patches and content of `shards`; `states` as `begin` returned them.
 
-        With it, in the same round trip, the lines of the index files `pages`. A shard whose records
-        cannot be read is left out and entered into `damaged`; ShardError without that.
+        Also returns, from the same round trip, the lines of the index files `pages`. A shard with
+        damaged records is left out and added to `damaged`; without that, raises ShardError.
         """
         keys = self._keys
         with answering():
@@ -125,13 +125,13 @@ class PublishState:
         return taken, dict(lines)
 
     def lines(self, page: int) -> dict[int, bytes]:
-        """The lines of one index file, by the ordinals of their shards."""
+        """Return the lines of one index file, by the ordinals of their shards."""
         with answering():
             found: Any = self._client.hgetall(self._keys.index(page))
         return index_lines(found)
 
     def pages(self, per_page: int) -> list[int]:
-        """The numbers of the index files that list anything, `per_page` shards each."""
+        """Return the numbers of the index files that list any shard, `per_page` shards each."""
         with answering():
             shards = int(self._client.hget(self._keys.counters, "shards") or 0)
             pipe = self._client.pipeline(transaction=False)
@@ -141,9 +141,9 @@ class PublishState:
             return [page for page, found in enumerate(pipe.execute()) if found] if count else []
 
     def repage(self, per_page: int) -> int:
-        """Move each index line to the page that is its own with `per_page` lines; how many went.
+        """Move each index line to its file for `per_page` lines each; return the number moved.
 
-        For whoever holds the lease.
+        The caller must hold the lease.
         """
         with answering():
             shards = int(self._client.hget(self._keys.counters, "shards") or 0)
@@ -161,14 +161,14 @@ class PublishState:
         return moved
 
     def write_lines(self, lines: Mapping[int, Mapping[int, bytes]]) -> None:
-        """Put these lines into the index files `lines` names, for whoever holds the lease."""
+        """Write these lines, by index file and ordinal. The caller must hold the lease."""
         for page, by_ordinal in lines.items():
             items = [part for ordinal, line in by_ordinal.items() for part in (ordinal, line)]
             with answering():
                 self._client.hset(self._keys.index(page), items=items)
 
     def run(self, fresh: str) -> PublishRun:
-        """The run marker of this state; `fresh` becomes its ident if it has none."""
+        """Return the run marker of this state; `fresh` becomes its identity if it has none."""
         with answering():
             found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
             if found[0] is None:
@@ -177,7 +177,7 @@ class PublishState:
         return PublishRun(found[0].decode(), int(found[1] or 0))
 
     def known_run(self) -> PublishRun:
-        """The run marker of this state as it is: an empty ident if it has none."""
+        """Return the run marker of this state as stored: an empty identity if it has none."""
         with answering():
             found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
         return PublishRun((found[0] or b"").decode(), int(found[1] or 0))
@@ -190,11 +190,11 @@ class PublishState:
         engines: Iterable[str] = (),
         took_ms: int = 0,
     ) -> int:
-        """Record what was published and give the lease back.
+        """Record the published shards and release the lease.
 
-        The number of publishes so far; 0 if the lease was lost meanwhile: the shards are dirty
-        again then. `note` is what people are told, `engines` which search engines are told of the
-        pages that changed, `took_ms` how long ago the patches were taken.
+        Return the number of publishes so far; 0 if the lease was lost: the shards are then dirty
+        again. `note` goes into the event log, `engines` are notified of the pages that changed,
+        `took_ms` is how long ago the patches were taken (ms).
         """
         now = time.time_ns() // 1_000_000
         said = json.dumps(note, separators=(",", ":"))
@@ -221,24 +221,24 @@ class PublishState:
         return int(self._scripts("publishing/commit_publish", used, *args))
 
     def take(self, token: str) -> bool:
-        """Take the lease and nothing else; False if somebody has it."""
+        """Take the lease and no patches; False if it is held."""
         with answering():
             return bool(self._client.set(self._keys.lease, token, nx=True, px=LEASE_MS))
 
     def holds(self, token: str) -> bool:
-        """Whether the lease is still that of `token`."""
+        """Return True if `token` still holds the lease."""
         with answering():
             holder: Any = self._client.get(self._keys.lease)
         return bool(holder == token.encode())
 
     def hold(self, token: str) -> bool:
-        """Keep the lease for another while; False if it was lost."""
+        """Extend the lease by LEASE_MS; False if it was lost."""
         return bool(self._scripts("publishing/extend_lease", [self._keys.lease], token, LEASE_MS))
 
     def release(self, token: str, shards: Sequence[Shard] = ()) -> None:
-        """Give the lease of `token` back, or take it from whoever died with it.
+        """Release the lease of `token`, the caller's or that of a dead publisher.
 
-        `shards` are dirty again if it was lost: their files may be older than the new holder's.
+        If it was lost, `shards` are dirty again: their files may be older than the new holder's.
         """
         names = [part for shard in shards for part in (shard.section, shard.number)]
         now = time.time_ns() // 1_000_000
@@ -246,7 +246,7 @@ class PublishState:
         self._scripts("publishing/release_lease", keys, token, self._keys.prefix, now, *names)
 
     def feed(self) -> dict[str, FeedItem]:
-        """What the feeds may list, by loc; without what the store has damaged."""
+        """Return the feed items by loc, without damaged ones."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.feed_items)
         found = {
@@ -257,18 +257,18 @@ class PublishState:
         }
 
     def forget_feed(self) -> None:
-        """Keep nothing for feeds: nobody would take out of it what is deleted from now on."""
+        """Delete the feed items: without feeds, deleted pages are no longer removed from them."""
         with answering():
             self._client.delete(self._keys.feed, self._keys.feed_items)
 
     def sections(self) -> list[str]:
-        """The names of all sections that ever were."""
+        """Return the names of all sections that ever existed."""
         with answering():
             names: Any = self._client.hkeys(self._keys.sections)
         return sorted(name for each in names if nameable(name := each.decode(errors="replace")))
 
     def soil(self, shards: Iterable[Shard]) -> None:
-        """Have `shards` published even if nothing is pending."""
+        """Mark `shards` as dirty, even without patches."""
         now = time.time_ns() // 1_000_000
         marks = {str(shard): now for shard in shards}
         if marks:
@@ -276,11 +276,11 @@ class PublishState:
                 self._client.zadd(self._keys.dirty, marks, nx=True)
 
     def shards(self, sections: Iterable[str]) -> dict[Shard, ShardState]:
-        """Every shard of `sections` that ever was, in order."""
+        """Return every shard of `sections` that ever existed, in order."""
         return self._by_shard(sections, self._keys.shards, ShardState.unpack)
 
     def files(self, sections: Iterable[str]) -> dict[Shard, PublishedFile]:
-        """Every shard file of `sections` as it was last written."""
+        """Return every shard file of `sections` as last written."""
         return self._by_shard(sections, self._keys.files, PublishedFile.unpack)
 
     def _by_shard(

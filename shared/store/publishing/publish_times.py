@@ -1,4 +1,4 @@
-"""What was published when, as far back as the store remembers (shared/crawls/delays.py asks)."""
+"""Publish times of files and pages, as far back as stored (for shared/crawls/delays.py)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shared.store.publishing.revisions import Revisions
 
 
 class PublishTimes:
-    """Reads what publishers noted: files they wrote, and pages whose lines changed there.
+    """Reader of publishes from the event log and of changed lines from the revisions.
 
-    A publish that changed thousands of lines of a file at once is known by its file alone.
+    A publish that changed more lines of a file than revisions keep is known by its file alone.
     """
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
@@ -22,14 +22,14 @@ class PublishTimes:
         self._base, self._form = site.base, site.form
 
     def files(self) -> Iterator[tuple[str, int]]:
-        """The URL of each file that was written, and when (ms since 1970), oldest first."""
+        """Yield the URL of each file that was written, and when (ms since 1970), oldest first."""
         for at_ms, said in self._history.publishes():
             for name in said["written"]:
                 listed = name.removesuffix(".gz") if self._form == "encoded" else name
                 yield self._base.url(listed), at_ms
 
     def changes(self) -> Iterator[tuple[str, int]]:
-        """The loc of each page that was added or changed, and when its file was written (ms)."""
+        """Yield the loc of each page added or changed, and when its file was written (ms)."""
         for revision in self._revisions.since():
             for line in revision.lines or ():
                 if line.after is not None and line.loc.startswith(self._base.prefix):

@@ -1,7 +1,7 @@
-"""What keeps files of a site from being published: all of them, or single ones (RELIABILITY F31).
+"""Quarantine of a site: the whole site or single shards that are not published (RELIABILITY F31).
 
-Webhook and console do not see the web root, so the worker that does records here what stands in
-the way. A publish that is recorded clears it (commit_publish.lua).
+Webhook and console have no access to the web root, so the worker records the cause here. A recorded
+publish clears it (commit_publish.lua).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from shared.store.client import answering
 from shared.store.keys import Keys
 
 ALL = "*"
-"""The field that concerns the whole site; all others are shards."""
+"""Field of the whole site; all others are shards."""
 
 Kind = Literal["state", "disk"]
-"""Why nothing is published: Redis and the files do not belong together, or the system refuses."""
+"""Cause of a site's quarantine: Redis and files do not match, or the system reports an error."""
 
 
 class QuarantineCause(NamedTuple):
-    """Why a file, or every file, is not published, and since when (s since 1970).
+    """Cause of a quarantine, and its start (s since 1970).
 
-    `todo` is the remedy (empty: none is known but to mend the reason).
+    `todo` is the remedy (empty: none is known besides removing the cause).
     """
 
     since: int
@@ -36,7 +36,7 @@ class QuarantineCause(NamedTuple):
 
     @classmethod
     def of(cls, stored: bytes) -> QuarantineCause:
-        """The cause of what `Quarantine` stored; what is damaged is its own reason."""
+        """Return the cause that `Quarantine` stored; a damaged record becomes its own reason."""
         since, _, rest = stored.decode(errors="replace").partition(" ")
         kind, _, said = rest.partition(" ")
         reason, _, todo = said.partition("\n")
@@ -44,33 +44,33 @@ class QuarantineCause(NamedTuple):
 
 
 class Quarantine:
-    """What is not published of one site."""
+    """Quarantine of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._key = client, Keys(site).quarantine
 
     def read(self) -> tuple[QuarantineCause | None, dict[Shard, QuarantineCause]]:
-        """Why nothing is published (None: publishing goes on), and why single shards are not."""
+        """Return the cause for the whole site (None: publishing continues), and those by shard."""
         with answering():
             stored: Any = self._client.hgetall(self._key)
         return _read(stored)
 
     def stopped(self) -> QuarantineCause | None:
-        """Why nothing is published; None if publishing goes on."""
+        """Return the cause for the whole site; None if publishing continues."""
         with answering():
             stored: Any = self._client.hget(self._key, ALL)
         return QuarantineCause.of(stored) if stored else None
 
     def stop(self, kind: Kind, reason: str, todo: str = "") -> bool:
-        """Record that nothing is published; False if just that was recorded before."""
+        """Quarantine the whole site; False if the same cause was recorded before."""
         return self._record(ALL, kind, reason, todo)
 
     def hold(self, shard: Shard, reason: str, todo: str = "") -> bool:
-        """Record that `shard` is not published; False if just that was recorded before."""
+        """Quarantine `shard`; False if the same cause was recorded before."""
         return self._record(str(shard), "file", reason, todo)
 
     def clear(self, *shards: Shard) -> None:
-        """Forget about `shards`; without any, about the whole site."""
+        """End the quarantine of `shards`; without any, that of the whole site."""
         with answering():
             self._client.hdel(self._key, *(map(str, shards) if shards else (ALL,)))
 
@@ -86,7 +86,7 @@ class Quarantine:
 
 
 def stopped(client: redis.Redis, sites: Sequence[str]) -> dict[str, QuarantineCause]:
-    """Those of `sites` of which nothing is published, and why; one round trip."""
+    """Return the causes of those of `sites` that are quarantined as a whole; one round trip."""
     with answering():
         pipe = client.pipeline(transaction=False)
         for site in sites:

@@ -1,9 +1,9 @@
--- Give the lease back, if it still is the caller's.
+-- Release the lease if the caller still holds it.
 --
 -- KEYS 1 lease string, 2 dirty zset
--- ARGV 1 token, 2 prefix, 3 now (ms), 4.. section and number of each shard that was at work
--- Returns 1; 0 if the lease was lost: then files may have been put over newer ones, so the shards
--- are dirty again, under a new generation, so that no commit under way can call them clean.
+-- ARGV 1 token, 2 prefix, 3 now (ms), 4.. section and number of each shard that was taken
+-- Returns 1; 0 if the lease was lost: then newer files may have been overwritten, so the shards
+-- are dirty again, under a new generation, so that no running commit can mark them clean.
 -- include lua/preconditions
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])

@@ -1,6 +1,6 @@
-"""What each publish changed in which file, line by line: to be shown, and to be taken back.
+"""Revisions: the lines of each file that each publish changed, for display and rollback.
 
-Kept by size. A publish that changed more than MOST_LINES lines of a file is only counted.
+Bounded by size. Of more than MOST_LINES lines or MOST_BYTES only the number is stored.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _STEP = 100
 
 
 class ChangedLine(NamedTuple):
-    """One `<url>` of a file before and after a publish; None where it was not, or is no more."""
+    """One `<url>` of a file before and after a publish; None where it is not listed."""
 
     before: bytes | None
     after: bytes | None
 
     @property
     def loc(self) -> str:
-        """The page it lists."""
+        """Loc of the page it lists."""
         fragment = self.after or self.before
         assert fragment is not None
         return fragments.loc_of(fragment)
 
 
 class Revision(NamedTuple):
-    """One publish of one file: its place `at` in the stream (ms since 1970, a hyphen, a number).
+    """One publish of one file: its id `at` in the stream (ms since 1970, a hyphen, a number).
 
-    `file` is what was written, None if the file went; `changed` how many lines did, `lines` these,
-    None if there were too many to keep.
+    `file` is what was written, None if the file was removed; `changed` is the number of changed
+    lines, `lines` these, None if there were too many to keep.
     """
 
     at: str
@@ -56,12 +56,12 @@ class Revision(NamedTuple):
 
     @property
     def at_ms(self) -> int:
-        """When it was published (ms since 1970)."""
+        """Time of the publish (ms since 1970)."""
         return Arrival.of(self.at).ms
 
 
 def pack(lines: Sequence[ChangedLine]) -> bytes:
-    """The stored form of what changed; empty if that is too much to keep."""
+    """Return the stored form of changed lines; empty if they are too many or too large to keep."""
     size = sum(len(before or b"") + len(after or b"") for before, after in lines)
     if len(lines) > MOST_LINES or size > MOST_BYTES:
         return b""
@@ -69,37 +69,37 @@ def pack(lines: Sequence[ChangedLine]) -> bytes:
 
 
 class Revisions:
-    """Reads the revisions of one site."""
+    """Reader of the revisions of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys = client, Keys(site)
 
     def latest(self, shard: Shard | None = None, before: str = "") -> Iterator[Revision]:
-        """Revisions of `shard` (None: of any), newest first, from the place `before` on."""
+        """Yield revisions of `shard` (None: any), newest first, before the id `before`."""
         for at, fields in backwards(self._client, self._keys.revisions, before=before, step=_STEP):
             if shard is None or fields[b"shard"] == str(shard).encode():
                 yield _revision(at, fields)
 
     def get(self, at: str) -> list[Revision]:
-        """The revision at this place, if it is kept."""
+        """Return the revision with this id as a list, empty if it is not kept."""
         with answering():
             rows: Any = self._client.xrange(self._keys.revisions, at, at)
         return [_revision(ident.decode(), fields) for ident, fields in rows]
 
     def since(self, since_ms: int = 0) -> Iterator[Revision]:
-        """Revisions from `since_ms` (ms since 1970) on, oldest first."""
+        """Return an iterator over revisions from `since_ms` (ms since 1970) on, oldest first."""
         rows = forwards(self._client, self._keys.revisions, str(since_ms), step=_STEP)
         return (_revision(at, fields) for at, fields in rows)
 
     def oldest(self) -> str:
-        """The place of the oldest that is kept; empty if none is."""
+        """Return the id of the oldest revision; empty if there is none."""
         return next((at for at, _ in forwards(self._client, self._keys.revisions, step=1)), "")
 
     def first_about(
         self, loc: str, since_ms: int, shard: Shard | None = None, most: int = 2_000
     ) -> Revision | None:
-        """The first publish since `since_ms` that changed the line of the page `loc`, among the
-        next `most`: one of `shard` that changed too many lines to keep may be it.
+        """Return the first of the next `most` publishes since `since_ms` (ms since 1970) that
+        changed the line of `loc`, or one of `shard` whose lines were too many to keep.
         """
         for revision in islice(self.since(since_ms), most):
             if revision.lines is None and revision.shard == shard:
@@ -115,7 +115,7 @@ def _revision(at: str, fields: dict[bytes, bytes]) -> Revision:
     try:
         pairs = msgpack.unpackb(isal_zlib.decompress(stored)) if stored else None
     except (IsalError, ValueError):  # type: ignore[misc]  # see shared.sitemap.blocks
-        pairs = None  # damaged: as if it had been too much
+        pairs = None  # damaged: treated as too many lines
     lines = None if pairs is None else tuple(ChangedLine(*pair) for pair in pairs)
     file = PublishedFile.unpack(fields[b"file"]) if fields[b"file"] else None
     return Revision(at, Shard(section, int(number)), file, int(fields[b"changed"]), lines)

@@ -1,4 +1,4 @@
-"""Shards that the shrink guard holds (RELIABILITY T32): which, and letting them go."""
+"""Shrink holds (RELIABILITY T32): list and confirm them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from shared.store.keys import Keys, confirmed_field
 
 
 class ShrinkHold(NamedTuple):
-    """One shard whose publish is held since `since` (s since 1970).
+    """Shrink hold of one shard since `since` (s since 1970).
 
-    It would list `urls` pages, where `reference` were listed lately.
+    It would list `urls` pages, compared with `reference` pages recently.
     """
 
     since: int
@@ -25,14 +25,14 @@ class ShrinkHold(NamedTuple):
 
 
 class ShrinkHolds:
-    """What is held of one site."""
+    """Shrink holds of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client = client
         self._keys = Keys(site)
 
     def held(self) -> dict[Shard, ShrinkHold]:
-        """Every shard that is held, in order."""
+        """Return the shrink holds by shard, in order."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.held)
         shards = ((Shard.read(name), hold) for name, hold in stored.items())
@@ -40,7 +40,7 @@ class ShrinkHolds:
         return dict(sorted(found.items()))
 
     def confirm(self, shown: Mapping[Shard, int]) -> None:
-        """Let these shards shrink to the numbers of pages that were shown, and no further."""
+        """Let these shards shrink to the numbers of pages that were `shown`, and no further."""
         now = time.time_ns() // 1_000_000
         with answering():
             pipe = self._client.pipeline()

@@ -17,7 +17,7 @@ from shared.admin.queues import QueueActions
 from shared.admin.timeline import Timeline, Timelines
 from shared.errors import InvalidError, StoreError
 from shared.store.operations.dead_letters import DeadLetters
-from shared.store.operations.queues import DOOR, EVENTS, NOTIFY, PUBLISH
+from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PUBLISH
 from tests.integration.conftest import TOKEN, Signer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -105,7 +105,7 @@ def test_what_is_paused_twice_stays_with_who_was_first(queues: QueueActions) -> 
     assert queues.rows()[1].paused.by == "first"  # type: ignore[union-attr]
     assert queues.resume(EVENTS).number == 1
     assert queues.resume(EVENTS).said == "was not paused"
-    with pytest.raises(InvalidError, match="events, publish, notify, door"):
+    with pytest.raises(InvalidError, match="events, publish, notify, intake"):
         queues.pause("everything", "me")
 
 
@@ -123,22 +123,22 @@ def test_the_rows_say_what_waits_how_long_and_how_fast_it_goes(
     rig.client.zadd("{demo}:notify:bing", {"a": now_ms - 60_000, "b": now_ms})
     rig.client.zadd("{demo}:notify:bing:sending", {"c": now_ms})
 
-    door, events, publish, notify = queues.rows()
+    intake, events, publish, notify = queues.rows()
 
-    assert [row.queue for row in (door, events, publish, notify)] == [
-        DOOR, EVENTS, PUBLISH, NOTIFY,
+    assert [row.queue for row in (intake, events, publish, notify)] == [
+        INTAKE, EVENTS, PUBLISH, NOTIFY,
     ]  # fmt: skip
     assert (events.waiting, events.in_flight) == (2, 1)
     assert events.oldest_ms is not None
     assert 0 <= events.oldest_ms < 60_000
-    assert (door.rate, events.rate, publish.rate) == (12.0, 4.0, 0.4)
+    assert (intake.rate, events.rate, publish.rate) == (12.0, 4.0, 0.4)
     assert (publish.waiting, publish.oldest_ms) == (0, None)
     assert (notify.waiting, notify.in_flight, notify.rate) == (3, 1, None)
     assert notify.oldest_ms is not None
     assert notify.oldest_ms >= 60_000
 
 
-def test_the_door_that_is_closed_answers_503_for_events_and_hooks(
+def test_the_intake_that_is_closed_answers_503_for_events_and_hooks(
     web: FlaskClient, store: redis.Redis, signed: Signer
 ) -> None:
     queues = QueueActions(store, "demo")
@@ -151,7 +151,7 @@ def test_the_door_that_is_closed_answers_503_for_events_and_hooks(
         assert (answer.status_code, answer.json["code"]) == (503, "closed")
         assert int(answer.headers["Retry-After"]) == 60
     assert queues.waiting().events == 0
-    queues.resume(DOOR)
+    queues.resume(INTAKE)
     assert web.post("/v1/sites/demo/events", data=body, headers=signed(body)).status_code == 202
     assert hook(web).status_code == 200
 
@@ -168,7 +168,7 @@ def test_a_drain_that_could_never_end_is_refused_with_what_to_do(queues: QueueAc
 
     with pytest.raises(InvalidError, match="sitemapd queue resume publish --site demo"):
         queues.drain("me")
-    assert DOOR not in {row.queue for row in queues.rows() if row.paused}
+    assert INTAKE not in {row.queue for row in queues.rows() if row.paused}
 
 
 def test_a_purge_beside_a_worker_loses_nothing(
@@ -353,8 +353,8 @@ def test_a_replay_that_is_not_possible_says_what_to_do(rig: Rig, queues: QueueAc
     two = stored_lines([b'{"v":1,"type":"delete","id":"1"}'] * 2)
     with pytest.raises(StoreError, match="0 of 2 accepted"):
         events.replay(two, [], newest=False)
-    queues.pause(DOOR, "me")
-    with pytest.raises(InvalidError, match="sitemapd queue resume door"):
+    queues.pause(INTAKE, "me")
+    with pytest.raises(InvalidError, match="sitemapd queue resume intake"):
         events.replay(two, [], newest=False)
     assert rig.inbox.waiting() == 0
 

@@ -270,6 +270,6 @@ def test_what_cannot_be_taken_back_is_refused_with_what_to_do(
         roll(rig, to)
     store.delete(rig.keys.revisions)
     store.xadd(rig.keys.revisions, fields)
-    rig.client.hset(rig.keys.paused, "door", "1 me")
-    with pytest.raises(InvalidError, match="sitemapd queue resume door"):
+    rig.client.hset(rig.keys.paused, "intake", "1 me")
+    with pytest.raises(InvalidError, match="sitemapd queue resume intake"):
         roll(rig, last(rig))

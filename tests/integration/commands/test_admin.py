@@ -87,12 +87,12 @@ def test_a_queue_is_paused_shown_and_resumed_and_each_is_recorded_once(
     assert "paused: events are accepted and wait" in run(home, "queue", "pause").stdout
     listed = run(home, "queue", "list")
     rows = answer(home, "queue", "list")
-    assert "goes on" in run(home, "queue", "resume", "events").stdout
+    assert "resumed" in run(home, "queue", "resume", "events").stdout
 
     assert "events" in listed.stdout
     assert "by cli:" in listed.stdout
     assert "sitemapd queue resume events --site demo" in listed.stderr
-    assert [row["queue"] for row in rows] == ["door", "events", "publish", "notify"]
+    assert [row["queue"] for row in rows] == ["intake", "events", "publish", "notify"]
     assert (rows[1]["waiting"], rows[1]["paused"]["by"][:4]) == (1, "cli:")
     entries = audited(store)
     assert [(e.action, e.subject, e.way, e.site) for e in entries] == [
@@ -103,7 +103,21 @@ def test_a_queue_is_paused_shown_and_resumed_and_each_is_recorded_once(
     check_keys(store)
 
 
-def test_a_drain_waits_until_all_is_published_and_leaves_the_door_closed(
+def test_the_former_name_of_the_intake_is_taken_with_a_warning(
+    home: Path, rig: Rig, store: redis.Redis
+) -> None:
+    """On the command line, and in the state that an earlier version left."""
+    store.hset(rig.keys.paused, "door", "1 me")
+
+    assert rig.inbox.accept([rig.parse({"type": "delete", "loc": f"{BASE}x"})]).status == "closed"
+    assert answer(home, "queue", "list")[0]["paused"]["by"] == "me"
+    resumed = run(home, "queue", "resume", "door")
+
+    assert "`door` is called `intake` now" in resumed.stderr
+    assert not store.exists(rig.keys.paused)
+
+
+def test_a_drain_waits_until_all_is_published_and_leaves_the_intake_closed(
     home: Path, rig: Rig, store: redis.Redis
 ) -> None:
     rig.send(*({"type": "upsert", "loc": f"new/{n}"} for n in range(50)))
@@ -115,11 +129,11 @@ def test_a_drain_waits_until_all_is_published_and_leaves_the_door_closed(
     assert result.exit_code == 0
     assert rig.quiet()
     assert len(rig.listed()) == 53
-    assert "it stays so until: sitemapd queue resume door --site demo" in result.stdout
-    assert "door" in QueueActions(store, "demo")._queues.paused()
+    assert "it stays so until: sitemapd queue resume intake --site demo" in result.stdout
+    assert "intake" in QueueActions(store, "demo")._queues.paused()
 
 
-def test_a_drain_that_is_interrupted_leaves_the_door_closed_and_says_so(
+def test_a_drain_that_is_interrupted_leaves_the_intake_closed_and_says_so(
     home: Path, rig: Rig, until: Wait
 ) -> None:
     rig.send({"type": "upsert", "loc": "waits"})
@@ -127,13 +141,13 @@ def test_a_drain_that_is_interrupted_leaves_the_door_closed_and_says_so(
         [Path(sys.executable).with_name("sitemapd"), "queue", "drain", "--home", home],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    until(lambda: rig.client.hexists(rig.keys.paused, "door"), "the door is closed")
+    until(lambda: rig.client.hexists(rig.keys.paused, "intake"), "the intake is closed")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
 
     assert process.returncode == 130
-    assert "sitemapd queue resume door --site demo" in said
-    assert rig.client.hexists(rig.keys.paused, "door")
+    assert "sitemapd queue resume intake --site demo" in said
+    assert rig.client.hexists(rig.keys.paused, "intake")
     assert rig.inbox.waiting() == 1
 
 
@@ -298,7 +312,7 @@ def test_every_action_gives_a_command_that_exists(rig: Rig, store: redis.Redis) 
     queues, dead = QueueActions(store, "demo"), DeadLetterActions(store, "demo")
     events, rolling = EventActions(store, "demo"), Rollback(store, "demo", rig.site)
     outcomes = [queues.pause("events", "me"), queues.resume("events"), queues.purge()]
-    outcomes += [queues.drain("me"), queues.resume("door")]
+    outcomes += [queues.drain("me"), queues.resume("intake")]
     for n, choice in enumerate(
         (DeadLetterFilter(error="E: -x"), DeadLetterFilter(everything=True))
     ):

@@ -469,7 +469,7 @@ def test_what_waits_for_too_long_fails_where_somebody_should_be_at_it(
 def test_what_failed_is_held_or_paused_is_warned_about(rig: Rig) -> None:
     rig.client.xadd(rig.keys.dead, {"e": b""})
     rig.client.hset(rig.keys.held, "pages/1", "1700000000 1 100")
-    for queue in ("events", "door"):
+    for queue in ("events", "intake"):
         Queues(rig.client, rig.name).pause(queue, "ann")
 
     found = look(rig, "dead letters", "held", "paused")
@@ -478,8 +478,8 @@ def test_what_failed_is_held_or_paused_is_warned_about(rig: Rig) -> None:
     assert "sitemapd confirm --site demo" in found["held"].todo
     assert "sitemapd dead list --site demo" in found["dead letters"].todo
     assert "sitemapd dead retry --all --site demo" in found["dead letters"].todo
-    assert found["paused"].detail == "paused: events by ann, door by ann"
-    for queue in ("events", "door"):
+    assert found["paused"].detail == "paused: events by ann, intake by ann"
+    for queue in ("events", "intake"):
         assert f"sitemapd queue resume {queue} --site demo" in found["paused"].todo
 
 

@@ -144,7 +144,7 @@ def test_t28_what_events_say_is_text(ann: Browser, store: redis.Redis) -> None:
     store.xadd("{demo}:dead", fields | {"id": "3-3", "e": CANARY})
     waiting: Any = store.xadd("{demo}:inbox", {"e": payload})
     store.xgroup_create("{demo}:inbox", "workers", "0")
-    for queue in ("events", "publish", "notify", "door"):
+    for queue in ("events", "publish", "notify", "intake"):
         store.hset("{demo}:paused", queue, f"1795000000000 {CANARY}")
     one = "/admin/events/one?id="
     pages = {

@@ -154,7 +154,7 @@ def test_what_waits_is_found_and_says_why(ann: Browser, rig: Rig) -> None:
     assert "2 events waiting" in ann.get("/admin/events").text
 
 
-def test_what_is_refused_at_the_door_has_its_page(
+def test_what_is_refused_at_intake_has_its_page(
     ann: Browser, store: redis.Redis, configure: Configure
 ) -> None:
     refusals = RejectionLog(configure(), every_s=0.01)
@@ -167,7 +167,7 @@ def test_what_is_refused_at_the_door_has_its_page(
 
     assert about(text) == ["401 unauthorized"]
     assert about(ann.get("/admin/events?kind=refused&reason=token").text) == ["401 unauthorized"]
-    assert "Refused at the door" in one
+    assert "Refused at intake" in one
     assert "401 unauthorized: token" in one
     assert "Replay</button>" not in one
 

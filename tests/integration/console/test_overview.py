@@ -12,7 +12,7 @@ import redis
 from lxml import html
 
 from shared.store.counting.counters import Counters, together
-from shared.store.operations.queues import DOOR, EVENTS, Queues
+from shared.store.operations.queues import EVENTS, INTAKE, Queues
 from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import Browser, Configure
@@ -99,12 +99,12 @@ def test_files_that_list_other_pages_than_the_state_are_pointed_out(
 def test_what_is_paused_is_said(ann: Browser, rig: Rig) -> None:
     queues = Queues(rig.client, rig.name)
     queues.pause(EVENTS, "ann")
-    queues.pause(DOOR, "ann")
+    queues.pause(INTAKE, "ann")
 
-    assert "The door is closed to senders; events are paused." in concerns(overview(ann))
+    assert "Events are paused; the intake is closed." in concerns(overview(ann))
 
     queues.resume(EVENTS)
-    queues.resume(DOOR)
+    queues.resume(INTAKE)
     assert "paused" not in concerns(overview(ann))
 
 

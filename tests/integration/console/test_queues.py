@@ -43,10 +43,10 @@ def test_each_queue_says_what_waits_and_how_fast_it_goes(
 
     text = ann.get("/admin/queues").text
 
-    assert "open Where senders hand in" in card(text, "door")
-    assert "Accepted a minute 10 " in card(text, "door")
+    assert "open Takes deliveries of senders" in card(text, "intake")
+    assert "Accepted a minute 10 " in card(text, "intake")
     events = card(text, "events")
-    assert "goes on" in events
+    assert "running" in events
     assert "Waiting 2" in events
     assert "In flight 1" in events
     assert "Oldest 0 s" in events
@@ -73,7 +73,7 @@ def test_a_paused_queue_waits_over_restarts_until_it_is_resumed(
     assert "sitemapd queue resume events --site demo" in said
 
     assert "was paused already" in ann.act("/admin/queues/pause", site="demo", queue="events")
-    assert "goes on" in ann.act("/admin/queues/resume", site="demo", queue="events")
+    assert "resumed" in ann.act("/admin/queues/resume", site="demo", queue="events")
     wait_until(lambda: store.llen("sitemapd"), "a worker is woken")
     rig.settle()
 
@@ -81,23 +81,23 @@ def test_a_paused_queue_waits_over_restarts_until_it_is_resumed(
     assert [each[1:] for each in outcomes(store) if each[1] != "login"] == [
         ("queue pause", "paused: events are accepted and wait: nothing is decided", True),
         ("queue pause", "was paused already", True),
-        ("queue resume", "goes on", True),
+        ("queue resume", "resumed", True),
     ]
     assert "there are: events" in ann.act("/admin/queues/pause", site="demo", queue="none")
     assert "not configured" in ann.act("/admin/queues/pause", site="no", queue="events")
 
 
-def test_a_drain_closes_the_door_and_says_how_far_it_is(ann: Browser, rig: Rig) -> None:
+def test_a_drain_closes_the_intake_and_says_how_far_it_is(ann: Browser, rig: Rig) -> None:
     rig.send({"type": "upsert", "loc": "a"})
 
     text = ann.act("/admin/queues/drain", site="demo")
 
-    assert "Left to do: 1 event and 0 files. No worker is alive." in card(text, "door")
+    assert "Left to do: 1 event and 0 files. No worker is alive." in card(text, "intake")
     event = rig.parse({"type": "upsert", "loc": f"{BASE}b"})
     assert rig.inbox.accept([event]).status == "closed"
     rig.settle()
-    assert "All is done: nothing waits" in card(ann.get("/admin/queues").text, "door")
-    assert "goes on" in ann.act("/admin/queues/resume", site="demo", queue="door")
+    assert "All is done: nothing waits" in card(ann.get("/admin/queues").text, "intake")
+    assert "resumed" in ann.act("/admin/queues/resume", site="demo", queue="intake")
     assert rig.inbox.accept([event]).status == "accepted"
     ann.act("/admin/queues/pause", site="demo", queue="publish")
     assert "nothing would ever be done" in ann.act("/admin/queues/drain", site="demo")

@@ -38,14 +38,14 @@ with Killed.from_url(sys.argv[1]) as client:
 NO_ROOM = """
 import resource, signal
 from shared.errors import ReconcileError
-from worker.reconcile.diff_spool import Finding, Findings
+from worker.reconcile.diff_spool import DiffSpool, SourceDifference
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    with Findings() as findings:
+    with DiffSpool() as findings:
         for n in range(400):
-            findings.found(Finding("extra", f"https://a.example/{n}", "x" * 100_000, None))
+            findings.found(SourceDifference("extra", f"https://a.example/{n}", "x" * 100_000, None))
 except ReconcileError as error:
     print(error)
 """

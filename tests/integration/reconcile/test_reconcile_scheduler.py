@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import redis
-from structlog.testing import capture_logs
 
 from shared.config.settings import Settings
 from tests.integration.conftest import RedisServer, Wait
+from tests.integration.logs import captured
 from tests.integration.rig import BASE, Rig, settings
 from tests.unit.worker.sources.cms import Asked, Ghost, Reply, served
+from worker.reconcile import reconcile_scheduler
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
 from worker.runtime import Runtime
 
@@ -135,7 +136,7 @@ def test_a_source_that_fails_leaves_the_scope_open_and_its_key_unsaid(
 ) -> None:
     resync(rig)
 
-    with capture_logs() as logs:
+    with captured(reconcile_scheduler) as logs:
         answerer(rig, configured(source=source, source_key="another-canary")).look()
 
     assert len(rig.resyncs.open()) == 1
@@ -150,7 +151,7 @@ def test_a_source_that_is_nearly_empty_is_refused_with_an_alarm(
     rig.do(*({"type": "upsert", "loc": f"p/{n}"} for n in range(20)))
     resync(rig)
 
-    with capture_logs() as logs:
+    with captured(reconcile_scheduler) as logs:
         answerer(rig, configured(source=source, source_key=KEY)).look()
 
     assert len(listed(rig)) == 20
@@ -161,7 +162,7 @@ def test_a_source_that_is_nearly_empty_is_refused_with_an_alarm(
 def test_a_site_without_a_source_gives_one_alarm_an_hour(rig: Rig, configured: Configured) -> None:
     resync(rig, prefix=BASE + "blog/")
 
-    with capture_logs() as logs:
+    with captured(reconcile_scheduler) as logs:
         for _ in range(3):
             answerer(rig, configured()).look()
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 from typer.main import get_command
 
 from deploy.cli import app
@@ -52,11 +53,11 @@ def test_a_command_in_a_document_is_one(document: str, line: str) -> None:
         assert found is not None, (document, name)
         command = found
 
-    parsed = command.make_context(
-        command.name, list(words), parent=context, resilient_parsing=False
-    )
-
-    assert parsed.command is command
+    try:
+        command.make_context(command.name, list(words), parent=context)
+    except typer.BadParameter as error:
+        if "does not exist" not in str(error):  # a file of the reader's
+            raise
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

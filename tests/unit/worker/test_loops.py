@@ -141,7 +141,7 @@ def test_equal_failures_are_logged_ever_more_seldom_and_a_new_kind_at_once(
     lines = logged(do)
 
     assert [line.get("times") for line in lines] == [1, 2, 4, 8, 16, 21, 21]
-    assert [line["event"] for line in lines] == ["loop failed"] * 6 + ["loop works again"]
+    assert [line["event"] for line in lines] == ["loop failed"] * 6 + ["loop recovered"]
 
 
 def test_work_without_progress_hangs_and_the_line_is_named(loop: Loop, clock: Clock) -> None:

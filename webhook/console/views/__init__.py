@@ -1,5 +1,5 @@
-"""The pages of the console, one module with `install` for each; not what several of them share
-(webhook/console).
+"""The pages of the console, one module with `install` for each. Helpers shared by several pages are
+in webhook/console.
 """
 
 from __future__ import annotations

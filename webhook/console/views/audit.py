@@ -1,4 +1,4 @@
-"""Who did what."""
+"""Page of the audit log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROWS = 50
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Audit."""
+    """Register the page Audit."""
 
     def show() -> Shown:
         before = asked_for("before")

@@ -1,4 +1,6 @@
-"""Is what is listed right: what the last check found, what to do about it; asking for another."""
+"""Page of checks: findings of the last check with their remedies, and the action that asks for
+another.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from webhook.console import check_results, form_fields
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown
 
 SOME = 5
-"""Samples that are shown at once; the others when somebody wants them."""
+"""Samples that are shown at once; the others are folded."""
 
 _DOING = {
     "robots.txt": "asks what robots.txt forbids",
@@ -32,7 +34,7 @@ _DOING = {
     "files": "compares the files of the web root",
     "served": "fetches files as crawlers do",
 }
-"""What `Progress.what` means."""
+"""Texts for `Progress.what`."""
 
 _DIFFERING = {
     "missing": "Of the source, and not listed here.",
@@ -42,7 +44,7 @@ _DIFFERING = {
 
 
 class FindingRow(NamedTuple):
-    """A page or file in a finding: its name, what is the matter, the address that shows it."""
+    """A page or file in a finding: its name, the fault, the address that shows it."""
 
     where: str
     detail: str
@@ -50,7 +52,7 @@ class FindingRow(NamedTuple):
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Checks, and the action `check`."""
+    """Register the page Checks, and the action `check`."""
     services = frame.services
 
     def show() -> Shown:
@@ -88,8 +90,8 @@ def install(frame: PageRegistry) -> None:
 
 
 def _card(frame: PageRegistry, name: str, finding: CheckFinding) -> dict[str, Any]:
-    """One finding on the page."""
-    ours = finding.check != "extra-file"  # no page of the console is about a file of others
+    """Return the values of one finding."""
+    ours = finding.check != "extra-file"  # no page of the console shows foreign files
     samples = [
         _found(frame, name, each) if ours else FindingRow(*each, "") for each in finding.samples
     ]
@@ -108,7 +110,7 @@ def _card(frame: PageRegistry, name: str, finding: CheckFinding) -> dict[str, An
 def _filled(
     line: str, frame: PageRegistry, name: str, samples: Sequence[FindingSample]
 ) -> tuple[str, ...]:
-    """A command of a finding for this site, and for its first sample."""
+    """Return a command of a finding, filled in for this site and its first sample."""
     sourced = bool(frame.services.sites[name].source.get_secret_value())
     words = {"SOURCE": "configured"} if sourced else {}
     if samples and "://" in samples[0].where:
@@ -118,7 +120,7 @@ def _filled(
 
 
 def _found(frame: PageRegistry, name: str, sample: FindingSample) -> FindingRow:
-    """A sample with the address of the page that shows it, empty if there is none."""
+    """Return a sample with the address of the page that shows it, empty if there is none."""
     site = frame.services.sites[name]
     if file := check_results.file_of(site, sample.where):
         return FindingRow(*sample, frame.address("Files", site=name, file=file))
@@ -132,7 +134,7 @@ def _found(frame: PageRegistry, name: str, sample: FindingSample) -> FindingRow:
 def _differing(
     frame: PageRegistry, name: str, compared: ComparisonSummary | None
 ) -> list[dict[str, Any]]:
-    """The kinds of pages that a comparison found, with some of each."""
+    """Return the values of each kind of difference that a comparison found, with samples."""
     rows = []
     for what, count in check_results.differing(compared):
         named: Iterable[FindingSample] = compared.samples.get(what, ()) if compared else ()

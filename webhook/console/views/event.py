@@ -1,4 +1,4 @@
-"""One event: what happened to it, when, and what it changed; accept it again."""
+"""Page of one event: timeline, changed lines, and the action that accepts it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ STATES: Mapping[str, tuple[str, str, str]] = {
     "published": ("good", "Published", ""),
     "unchanged": ("quiet", "Nothing changed", "It said nothing that the files did not say."),
     "dead": ("bad", "Failed", "It was tried as often as is tried, and set aside."),
-    "refused": ("bad", "Refused at the door", "Nothing of it was accepted: its sender was told."),
+    "refused": (
+        "bad",
+        "Refused at intake",
+        "None of its events was accepted.",
+    ),
     "unknown": ("quiet", "Not known", "Nothing that is still kept says what became of it."),
 }
 """A grade, a few words and a sentence for each state of a timeline."""
@@ -30,7 +34,7 @@ _MAY_CHANGE = frozenset({"waiting", "in flight", "applied", "held"})
 
 
 def install(frame: PageRegistry) -> None:
-    """The page of an event, and the action `event replay`."""
+    """Register the page of an event, and the action `event replay`."""
     services = frame.services
 
     def show() -> Shown:

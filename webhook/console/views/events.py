@@ -1,4 +1,4 @@
-"""Events: what came, what was decided and why, what was refused; what waits, what failed."""
+"""Page of events: decided, refused, waiting and failed ones, with filters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webhook.console.table_rows import TableRow
 
 ROWS = 50
 LOOKED_AT = 5_000
-"""How much of what happened one page looks through for what its filters choose."""
+"""Entries that one page reads to find those that match its filters."""
 FAILED, WAITING = "failed", "waiting"
 ASKED = ("url", "reason", "kind", "since")
 SINCE = {
@@ -29,14 +29,14 @@ _STEP = 500
 
 
 class EventSearch(NamedTuple):
-    """Rows, and from where on there may be more."""
+    """Rows, and the id from which on there may be more."""
 
     rows: list[TableRow]
     older: str
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Events."""
+    """Register the page Events."""
     services = frame.services
 
     def show() -> Shown:
@@ -69,11 +69,11 @@ def install(frame: PageRegistry) -> None:
 
 
 def filters(frame: PageRegistry, name: str) -> dict[str, str]:
-    """What the address chooses: a URL as it is stored, or all that have a part of one."""
+    """Return the filters in the address: a URL as it is stored, or a pattern for a part of one."""
     asked = {key: asked_for(key) for key in ASKED}
     url = asked["url"]
     if "://" in url and "*" not in url:
-        with suppress(UrlError):  # another site's: then nothing is about it
+        with suppress(UrlError):  # another site's URL: it matches no event
             url = urls.canonical(url, frame.services.sites[name].base)
     whole = not url or "*" in url or "://" in url or url.startswith("id ")
     return asked | {"url": url if whole else f"*{url}*"}
@@ -115,7 +115,7 @@ def _waiting(frame: PageRegistry, name: str, asked: Mapping[str, str], before: s
 
 
 def _some(seen: Iterable[tuple[str, TableRow]], wanted: EventFilter) -> EventSearch:
-    """The first ROWS of what was `seen` that are `wanted`."""
+    """Return the first ROWS of the rows in `seen` that match `wanted`."""
     found, last, count = list[TableRow](), "", 0
     for ident, row in seen:
         if len(found) == ROWS:

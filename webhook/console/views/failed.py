@@ -1,4 +1,4 @@
-"""Failed: events that were given up, by error; try them again, or forget them."""
+"""Page of dead letters, grouped by error, and the actions that retry or discard them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from webhook.console import form_fields, table_rows
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 GROUPED = 5_000
-"""How many of the newest letters the page puts into groups."""
+"""Newest dead letters that the page groups."""
 ROWS, SAMPLE = 50, 10
 MOST = 10_000
-"""So many events are tried again or forgotten at once."""
+"""Dead letters that one action retries or discards at most."""
 VERBS = {"retry": "Try again", "discard": "Forget"}
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Failed with its actions, and the page before they do more than one."""
+    """Register the page Failed with its actions, and the confirmation page for several dead
+    letters.
+    """
     services = frame.services
 
     def show() -> Shown:
@@ -89,7 +91,7 @@ def _group(name: str, group: DeadLetterGroup) -> dict[str, Any]:
 
 
 def _letters(frame: PageRegistry, name: str, dead: DeadLetterActions, error: str) -> dict[str, Any]:
-    """The values of the page of one group."""
+    """Return the values of the page of one group."""
     before = asked_for("before")
     found = dead.latest(error, before if is_id(before) else "")
     letters = list(islice(found, ROWS + 1))
@@ -104,7 +106,7 @@ def _letters(frame: PageRegistry, name: str, dead: DeadLetterActions, error: str
 
 
 def _choice(given: Mapping[str, str]) -> DeadLetterFilter:
-    """What an address or a form chooses: one by its id, those with an error, or all."""
+    """Return the filter that an address or a form states: one id, those with an error, or all."""
     if ident := given.get("id"):
         return DeadLetterFilter((ident,))
     if (error := given.get("error")) is not None:
@@ -114,7 +116,7 @@ def _choice(given: Mapping[str, str]) -> DeadLetterFilter:
 
 
 def _fields(name: str, choice: DeadLetterFilter) -> dict[str, str]:
-    """The same again, for a form."""
+    """Return the form fields that state the same filter."""
     if choice.ids:
         return {"site": name, "id": choice.ids[0]}
     return {"site": name} | ({"all": "yes"} if choice.error is None else {"error": choice.error})

@@ -1,4 +1,4 @@
-"""The published files: how full, how old, what each publish changed, and taking that back."""
+"""Page of published files: their fill, age and revisions, and the action that rolls one back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _GRADES = {"current": "good", "dirty": "busy", "held": "warn", "gone": "quiet"}
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Files with a page for each file and revision, and the action `files_rollback`."""
+    """Register the page Files, its pages for a file and a revision, and the action `files
+    rollback`.
+    """
 
     def show() -> Shown:
         name = frame.site()
@@ -74,7 +76,7 @@ def install(frame: PageRegistry) -> None:
 
 
 def _file(frame: PageRegistry, name: str, file: str) -> Shown:
-    """The page of one file, of what one publish changed there, or of taking that back."""
+    """Return the page of one file, of one of its revisions, or of a planned rollback."""
     files = _files(frame, name)
     try:
         shard = files.shard(file)
@@ -101,7 +103,7 @@ def _file(frame: PageRegistry, name: str, file: str) -> Shown:
 
 
 def _served(frame: PageRegistry, name: str, rows: Sequence[FileRow]) -> dict[str, Any]:
-    """Whether files are handed out as they were published, by the last check."""
+    """Return whether files are served as published, according to the last check."""
     checks = CheckStore(frame.services.client, name)
     report = checks.latest()
     found = check_results.served(report, checks.seen(), rows)
@@ -109,7 +111,7 @@ def _served(frame: PageRegistry, name: str, rows: Sequence[FileRow]) -> dict[str
 
 
 def _revision(frame: PageRegistry, name: str, shard: Shard, at: str) -> dict[str, Any]:
-    """What the page of a revision shows: some of its lines before and after."""
+    """Return the values of the page of a revision: some of its lines before and after."""
     revision = _kept(frame, name, shard, at)
     lines = revision.lines or ()
     first = min(_number(asked_for("line")), max(len(lines) - 1, 0) // LINES * LINES)
@@ -124,7 +126,7 @@ def _revision(frame: PageRegistry, name: str, shard: Shard, at: str) -> dict[str
 
 
 def _plan(frame: PageRegistry, name: str, shard: Shard, to: str) -> dict[str, Any]:
-    """What the page of a rollback shows: what it would come to."""
+    """Return the values of the page of a planned rollback."""
     revision = _kept(frame, name, shard, to)
     try:
         plan = _rollback(frame, name).plan(shard, to)
@@ -144,7 +146,7 @@ def _plan(frame: PageRegistry, name: str, shard: Shard, to: str) -> dict[str, An
 
 
 def _kept(frame: PageRegistry, name: str, shard: Shard, at: str) -> Revision:
-    """The revision of `shard` at this place; InvalidError if it is not kept."""
+    """Return the revision of `shard` at `at`. Raises InvalidError if it is not kept."""
     found = Revisions(frame.services.client, name).get(at) if is_id(at) else []
     if not found or found[0].shard != shard:
         raise InvalidError(Fault(at[:40], "revision", "is not kept for this file"))
@@ -152,7 +154,7 @@ def _kept(frame: PageRegistry, name: str, shard: Shard, at: str) -> Revision:
 
 
 def _number(text: str) -> int:
-    """A number of a page or a line; 0 for anything else."""
+    """Return the number of a page or a line; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
 
 

@@ -1,4 +1,4 @@
-"""Where is my page, and why."""
+"""Page inspector: where a page is listed, or why it is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NESTED = ("images", "videos", "news", "alternates")
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Page inspector."""
+    """Register the page Page inspector."""
 
     def show() -> Shown:
         sites = frame.services.sites
@@ -40,7 +40,7 @@ def install(frame: PageRegistry) -> None:
 
 
 def _site_of(frame: PageRegistry, loc: str, asked: str) -> tuple[str, str]:
-    """The site that `loc` can be on, or why it can be on none."""
+    """Return the site that `loc` belongs to, or the reason why it belongs to none."""
     refused = ""
     for name in [asked] if asked else frame.services.sites:
         try:
@@ -53,7 +53,7 @@ def _site_of(frame: PageRegistry, loc: str, asked: str) -> tuple[str, str]:
 
 
 def verdict(found: Mapping[str, Any]) -> tuple[str, str]:
-    """What the answer comes to: a grade (good, busy, warn, bad) and a few words."""
+    """Return a grade (good, busy, warn, bad) and a few words for the state of a page."""
     if "held" in found:
         return "warn", "Held by the shrink guard"
     if not found["listed"]:

@@ -1,4 +1,4 @@
-"""What search engines were told, what waits, what was given up; and whether it helped."""
+"""Page of notifications: sent, waiting and given up ones, and the crawl report."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked
 
 ROWS = 50
 LETTERS = 9
-"""Of up to a thousand pages each; the store gives ten at a time."""
+"""Dead letters shown, of up to a thousand pages each; the store returns ten at a time."""
 SOME = 3
 
 _GRADES = {"done": "good", "pending": "good", "too many": "warn", "held back": "warn"}
-"""Of outcomes (worker/notify/engine.py); the others are failures."""
+"""Grades of outcomes (worker/notify/engine.py); the others are failures."""
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Notifications, and the action `notify replay`."""
+    """Register the page Notifications, and the action `notify replay`."""
     services = frame.services
 
     def show() -> Shown:
@@ -73,7 +73,7 @@ def _engine(
     breakers: Mapping[tuple[str, str], Breaker],
     now: int,
 ) -> dict[str, Any]:
-    """One engine on the page."""
+    """Return the values of one engine."""
     mine = [(at, breaker) for (engine, at), breaker in breakers.items() if engine == name]
     figures = notices.figures(name, now)
     grade, state = "good", "told of changes"
@@ -93,7 +93,7 @@ def _engine(
 
 
 def host(endpoint: str) -> str:
-    """Where an endpoint is; its path and query may be nobody else's business."""
+    """Return the host of an endpoint; its path and query may hold keys."""
     try:
         return urlsplit(endpoint).netloc.rpartition("@")[2] or "unknown"
     except ValueError:
@@ -101,7 +101,9 @@ def host(endpoint: str) -> str:
 
 
 def crawl(frame: PageRegistry, name: str) -> dict[str, Any] | None:
-    """The last result of `sitemapd crawl` as rows of an engine and a kind; None if none is kept."""
+    """Return the last result of `sitemapd crawl` as rows of an engine and a kind; None if none is
+    kept.
+    """
     report = crawl_report.load(frame.services.client, name)
     if report is None:
         return None
@@ -118,7 +120,7 @@ def crawl(frame: PageRegistry, name: str) -> dict[str, Any] | None:
 
 
 def _classes(bounds_s: Iterable[float]) -> list[str]:
-    """What the columns of a histogram hold, in words."""
+    """Return the names of the classes of a histogram."""
     bounds = [template_filters.span(bound) for bound in bounds_s]
     if not bounds:
         return []

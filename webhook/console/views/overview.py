@@ -1,5 +1,5 @@
-"""How all sites are doing now and did within the hour, what needs somebody, and letting held files
-shrink.
+"""Overview of all sites: present state, the last hour, concerns; and the action that confirms a
+shrink hold.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shared.errors import Fault, InvalidError
 from shared.sitemap.shards import Shard
 from shared.store.counting.counters import Counters
 from shared.store.operations.checks import ERROR, CheckReport, CheckStore, ComparisonSummary
-from shared.store.operations.queues import DOOR, EVENTS, NOTIFY, PUBLISH
+from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PUBLISH
 from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.operations.worker_registry import WorkerRegistry
 from shared.store.publishing.shrink_holds import ShrinkHolds
@@ -26,22 +26,22 @@ from webhook.console.views import workers
 SITES = 50
 """Sites on one page: each costs some round trips to Redis."""
 LATE_S = 60
-"""Files that wait longer than that are worth a look: a publish takes milliseconds."""
+"""Seconds after which a waiting file is a concern: a publish takes milliseconds."""
 
 NAMED = 5
-"""How many files that cannot be written are named for each site."""
+"""Quarantined shards that are named for each site."""
 
 PAUSED = {
     EVENTS: "events are paused",
     PUBLISH: "publishing is paused",
-    NOTIFY: "search engines are not told",
-    DOOR: "the door is closed to senders",
+    NOTIFY: "notifications are paused",
+    INTAKE: "the intake is closed",
 }
 
 
 class Concern(NamedTuple):
-    """Something that needs somebody: `grade` bad or warn, what it is, what to do, a command, the
-    endpoint of the page that shows it.
+    """A state that needs an administrator: `grade` bad or warn, description, remedy, a command, and
+    the endpoint of the page that shows it.
     """
 
     grade: str
@@ -52,7 +52,7 @@ class Concern(NamedTuple):
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Overview, and the action `confirm`."""
+    """Register the page Overview, and the action `confirm`."""
     services = frame.services
 
     def show() -> Shown:
@@ -93,7 +93,7 @@ def install(frame: PageRegistry) -> None:
 
 
 def _card(frame: PageRegistry, name: str) -> Mapping[str, Any]:
-    """One site on the page."""
+    """Return the values of one site."""
     client, sourced = frame.services.client, bool(frame.services.sites[name].source)
     status = _settled(frame.services.inspector(name))
     report, against = CheckStore(client, name).last()
@@ -117,21 +117,21 @@ def _card(frame: PageRegistry, name: str) -> Mapping[str, Any]:
 
 
 def _settled(inspector: Inspector) -> Mapping[str, Any]:
-    """How a site is doing, asked again if a publish came between the counts and made them differ:
-    they are no snapshot.
+    """Return the status of a site, read again if a publish came between its counts, which are no
+    snapshot, and made them differ.
     """
     status = inspector.status()
     return inspector.status() if drifts(status) else status
 
 
 def drifts(status: Mapping[str, Any]) -> bool:
-    """Whether the files list other pages than the state although nothing waits."""
+    """Return True if the files list other pages than the state although no work waits."""
     at_work = status["waiting_events"] or status["dirty_files"] or status["held"]
     return not at_work and bool(status["urls"] != status["published_urls"])
 
 
 def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator[Concern]:
-    """What of a site's `status` (shared.admin.site_status) needs somebody, and what helps."""
+    """Yield the concerns in a site's `status` (shared/admin/site_status.py)."""
     if stopped := status["stopped"]:
         todo = f"What to do: {stopped['todo']}."
         yield Concern("bad", f"Nothing is published: {stopped['reason']}.", todo)
@@ -150,7 +150,7 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         yield Concern("bad", said, each["reason"], see="console.workers")
     if paused := status["paused"]:
         said = "; ".join(PAUSED[queue] for queue in paused if queue in PAUSED)
-        todo = "It stays so until somebody lets it go on."
+        todo = "It stays so until it is resumed."
         yield Concern("warn", f"{said[:1].upper()}{said[1:]}.", todo, see="console.queues")
     if status["dirty_for_s"] > LATE_S:
         late = template_filters.span(status["dirty_for_s"])
@@ -178,7 +178,7 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
 
 
 def doubts(report: CheckReport | None, compared: ComparisonSummary | None) -> Iterator[Concern]:
-    """What of the last check, and of the last comparison with a source, needs somebody."""
+    """Yield the concerns in the last check and in the last comparison with a source."""
     if report and (wrong := check_results.wrong(check_results.of_check(report), ERROR)):
         ago = _passed(report.ended_ms)
         said = f"Checked {ago}: {template_filters.plural(len(wrong), 'error')}."

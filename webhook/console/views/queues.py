@@ -1,4 +1,4 @@
-"""Queues: what waits in each, pause and resume, drain, purge."""
+"""Page of the queues: backlog of each, and the actions pause, resume, drain, purge, put back."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from shared.admin.events import stored_lines
 from shared.admin.outcomes import ActionOutcome
 from shared.admin.queues import QueueRow, messages
 from shared.errors import Fault, InvalidError
-from shared.store.operations.queues import DOOR, EVENTS, NOTIFY, PAUSABLE, PUBLISH
+from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PAUSABLE, PUBLISH
 from webhook.console import charts, form_fields, table_rows, template_filters
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 SAMPLE = 10
 MOST_BACK = 100_000
-"""So many events of a purge are put back from here; more by the command line."""
+"""Events of a purge that the console puts back at most; the command line puts back more."""
 TITLES = {
-    DOOR: ("Door", "Where senders hand in their events.", "accepted"),
+    INTAKE: ("Intake", "Takes deliveries of senders into the inbox.", "accepted"),
     EVENTS: ("Events", "Accepted; a worker decides what they change.", "decided"),
-    PUBLISH: ("Files", "Those with decided changes that are not written yet.", "publishes"),
-    NOTIFY: ("Notices", "Pages that search engines are to be told of.", "told"),
+    PUBLISH: ("Publishing", "Files with decided changes that are not written yet.", "publishes"),
+    NOTIFY: ("Notifications", "Pages that search engines are to be notified of.", "notified"),
 }
-"""What each queue is called, what is in it, and what is counted each minute."""
+"""Title, content and counted unit of each queue."""
 
-_STATES = ("goes on", "paused"), ("open", "closed")
+_STATES = ("running", "paused"), ("open", "closed")
 
 
 class Kept(NamedTuple):
-    """A purge that is kept: its name, when it was (s since 1970), how many events."""
+    """A purge that is kept: its name, its time (s since 1970), its number of events."""
 
     name: str
     at: float
@@ -40,7 +40,7 @@ class Kept(NamedTuple):
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Queues with its actions, and the page before a purge."""
+    """Register the page Queues with its actions, and the confirmation page of a purge."""
     services, told = frame.services, partial(_told, frame)
 
     def show() -> Shown:
@@ -127,12 +127,12 @@ def _told(frame: PageRegistry, name: str, outcome: ActionOutcome) -> ActionDone:
 def _card(name: str, row: QueueRow) -> dict[str, Any]:
     title, said, counted = TITLES[row.queue]
     total = template_filters.number(sum(row.minutes))
-    paused, door = row.paused, row.queue == DOOR
-    stop = ("drain",) if door else ("pause", row.queue)
+    paused, intake = row.paused, row.queue == INTAKE
+    stop = ("drain",) if intake else ("pause", row.queue)
     return {
         "row": row, "title": title, "said": said, "counted": counted,
         "means": PAUSABLE[row.queue], "grade": "warn" if paused else "",
-        "state": _STATES[door][paused is not None],
+        "state": _STATES[intake][paused is not None],
         "since": paused.since_ms / 1000 if paused else None,
         "oldest": None if row.oldest_ms is None else row.oldest_ms / 1000,
         "spark": charts.spark(row.minutes, f"{total} {counted} within the last 30 minutes"),

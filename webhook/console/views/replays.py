@@ -1,4 +1,4 @@
-"""Accept all events again that some filters choose, after a look at how many these are."""
+"""Replay of all events that match filters, after a page that shows their number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLE = 10
 
 
 def install(frame: PageRegistry) -> None:
-    """The page before a replay of many, and the action `event replay all`."""
+    """Register the confirmation page of a replay, and the action `event replay matching`."""
     services = frame.services
 
     def chosen(name: str, asked: Mapping[str, str]) -> list[StoredEvent]:

@@ -1,4 +1,4 @@
-"""What is configured for each site, without any secret, and what its robots.txt says of us."""
+"""Page of a site's configuration, without secrets, and of its robots.txt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = (
     "publish_interval", "rate", "check_interval", "shard_urls", "shard_bytes", "index_shards",
     "shrink_share", "shrink_minutes", "shrink_least", "feed", "feed_entries", "hub",
 )  # fmt: skip
-"""The settings that are shown as they are; a new one is not shown before somebody says so here."""
+"""Settings that are shown as they are; a new setting is shown only if it is added here."""
 
 _STATES = {
     "new": "busy", "asked": "busy", "active": "good", "denied": "bad", "failed": "bad",
@@ -33,14 +33,15 @@ _STATES = {
 """A grade for each state of a subscription; an ended one is quiet."""
 
 _HEX = re.compile("[0-9a-fA-F]{16,}")
-"""What a hub says may repeat what it was told: its secret and our callback are hex (shared/hubs).
+"""Matches the secret and the callback in a hub's message, which are hex
+(shared/config/notify/hubs.py).
 """
 
 _MARKER = b"# BEGIN sitemapd"
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Sites."""
+    """Register the page Sites."""
 
     def show() -> Shown:
         name = frame.site()
@@ -67,12 +68,12 @@ def _said(value: object) -> str:
 
 
 def _may(site: Site) -> Mapping[str, int]:
-    """How many keys there are, and never one of them."""
+    """Return the number of secrets and tokens, never their values."""
     return {"secrets": len(site.secrets), "tokens": len(site.tokens)}
 
 
 def _truth(site: Site) -> Mapping[str, str]:
-    """The kind of the source; its address may hold a password."""
+    """Return the kind of the source; its address may hold a password."""
     source = site.source.get_secret_value()
     kind = source.partition(":")[0]
     plain = "sitemap" if kind in {"http", "https"} or ":" not in source else kind
@@ -81,7 +82,7 @@ def _truth(site: Site) -> Mapping[str, str]:
 
 
 def _sections(site: Site, state: PublishState) -> list[dict[str, Any]]:
-    """Each configured section with its rules, and what is published of it and its parts."""
+    """Return each configured section with its rules, and what is published of it and its parts."""
     files, urls = Counter[str](), Counter[str]()
     for shard, file in state.files(state.sections()).items():
         family = family_of(shard.section, site.limits.keys())
@@ -106,7 +107,7 @@ def _connections(site: Site) -> list[dict[str, Any]]:
 
 
 def _feeds(site: Site, known: list[Subscription]) -> list[dict[str, Any]]:
-    """Each feed whose hub is to send to the site, or was, and how far that is."""
+    """Return each feed that is or was subscribed to, with the state of its subscription."""
     source, now = site.sources.get("websub"), time.time()
     found = {each.topic: each for each in known}
     feeds = dict.fromkeys([*(source.topics if source else ()), *found])
@@ -126,7 +127,7 @@ def _feeds(site: Site, known: list[Subscription]) -> list[dict[str, Any]]:
 
 
 def _address(url: str) -> str:
-    """Where a feed or a hub is; its user, query and fragment may be keys."""
+    """Return the address of a feed or a hub; its user, query and fragment may be keys."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -136,7 +137,7 @@ def _address(url: str) -> str:
 
 
 def robots(site: Site) -> tuple[str, str]:
-    """How it stands with robots.txt: a grade (good, warn, quiet) and a sentence."""
+    """Return the state of robots.txt: a grade (good, warn, quiet) and a sentence."""
     if site.robots == "off":
         return "quiet", "Left alone, as configured: name the sitemap there yourself."
     try:

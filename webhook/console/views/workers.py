@@ -1,4 +1,4 @@
-"""Who works, at what and how well, and who is to be quiet or to stop."""
+"""Page of the workers: their state and work, and the actions quiet, resume, stop."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from shared.store.operations.worker_registry import (
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown
 
 LATE_S = HEARTBEAT_S / 2
-"""A heartbeat that is older is late: there is one every second (worker/heartbeat.py)."""
+"""Seconds after which a heartbeat is late: there is one every second (worker/heartbeat.py)."""
 CLOCK_S = 5.0
-"""A clock that differs by more from that of Redis is worth a look."""
+"""Seconds by which a worker's clock may differ from that of Redis before the page marks it."""
 
 _ASKED: Mapping[Wish, str] = {
     "quiet": "asked to be quiet: it finishes what is at hand and takes no more, for a week at most",
@@ -28,7 +28,7 @@ _ASKED: Mapping[Wish, str] = {
 
 
 def install(frame: PageRegistry) -> None:
-    """The page Workers, and the actions `workers quiet`, `workers resume`, `workers stop`."""
+    """Register the page Workers and its actions `workers quiet`, `resume` and `stop`."""
     services = frame.services
 
     def show() -> Shown:
@@ -58,7 +58,7 @@ def install(frame: PageRegistry) -> None:
 
 
 def state(worker: RegisteredWorker) -> tuple[str, str]:
-    """How a worker is doing: a grade and a few words."""
+    """Return the state of a worker: a grade and a few words."""
     if not worker.alive:
         return "quiet", "gone"
     if worker.beat is None:
@@ -72,7 +72,7 @@ def state(worker: RegisteredWorker) -> tuple[str, str]:
 
 
 def card(worker: RegisteredWorker) -> dict[str, Any]:
-    """One worker on the page."""
+    """Return the values of one worker."""
     grade, said = state(worker)
     beat = worker.beat
     offset = beat.clock_offset if beat else None
@@ -81,19 +81,19 @@ def card(worker: RegisteredWorker) -> dict[str, Any]:
         "seen": worker.seen, "late": worker.seen > LATE_S,
         "skewed": offset is not None and abs(offset) > CLOCK_S,
         "quiet": bool(beat) and "quiet" in {worker.wanted, beat.state if beat else ""},
-        # Busy since when is said by the worker's clock.
+        # `since` is a time by the worker's clock.
         "busy": [(each.site, each.since + (offset or 0)) for each in beat.busy] if beat else [],
     }  # fmt: skip
 
 
 def versions(living: Sequence[RegisteredWorker]) -> list[str]:
-    """The versions that run, if there are several."""
+    """Return the versions that run, if there are several."""
     found = {worker.beat.version if worker.beat else "an older one" for worker in living}
     return sorted(found) if len(found) > 1 else []
 
 
 def alert(living: Sequence[RegisteredWorker]) -> str:
-    """What is wrong if nobody works, in a sentence; empty if somebody does."""
+    """Return a sentence if no worker takes work, else an empty text."""
     if not living:
         return "No worker is alive."
     if all(state(worker)[1] == "quiet" for worker in living):

@@ -1,3 +1,3 @@
-"""Checks that the parts of a site's state agree, and the repair where they do not (N14); no checks
-of what is served.
+"""Consistency checks of the parts of a site's state, and their repair (N14). Checks of served files
+belong to the parent package.
 """

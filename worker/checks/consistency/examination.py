@@ -1,4 +1,4 @@
-"""Examine the state of one site: pages, what names them, and what is counted of them."""
+"""Examination of the state of one site: pages, claims and groups that name them, and counts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from worker.checks.progress import Step
 
 
 class Consistency:
-    """Holds the parts of one site's state against each other (RELIABILITY N14). It changes nothing.
+    """Compares the parts of one site's state (RELIABILITY N14). It changes nothing.
 
-    Memory does not grow with the site, and events may flow meanwhile. `mixed` are the shards that
-    list news, by the last examination.
+    Memory does not grow with the site, and events may be applied meanwhile. `mixed` are the shards
+    that list news, as of the last examination.
     """
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
@@ -30,7 +30,9 @@ class Consistency:
         self.mixed: set[Shard] = set()
 
     def flaws(self, step: Step = lambda _: None) -> Iterator[Flaw]:
-        """Whatever disagrees. Raises StoreError, and CheckError where no temporary file can be."""
+        """Yield all flaws. Raises StoreError, and CheckError where no temporary file can be
+        written.
+        """
         with ListedLines(self.snapshots, self._site.form) as listed:
             yield from listed.flaws(self.shards(), step)
             self.mixed = listed.mixed
@@ -39,13 +41,13 @@ class Consistency:
             yield from self.totals().flaws(listed.mixed)
 
     def shards(self) -> list[Shard]:
-        """All shards that are counted or were published."""
+        """Return all shards that are counted or were published."""
         sections = sorted(self.snapshots.sections().values())
         found = self.snapshots.overview(sections)
         return sorted({*found.states, *found.files})
 
     def totals(self) -> Totals:
-        """The sums of the site."""
+        """Return the checks of the site's totals."""
         limits = self._site.limits
         reusing = {
             name

@@ -1,4 +1,4 @@
-"""What can disagree in the state of a site, and where: each kind is a check with that name."""
+"""Flaws in the state of a site; each kind is a check of that name."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from shared.store.operations.checks import OF_STATE
 
 
 class Flaw(NamedTuple):
-    """One disagreement: its `kind`, `where` for people (a loc or a file), what is the matter.
+    """One disagreement: its `kind`, `where` for administrators (a loc or a file), and `detail`.
 
-    The rest is for whoever repairs it: `digest` of the page, `shard` that would list it, `owner` or
-    `group` of `pages` that names it, `key` that is to be looked at `when` (ms since 1970).
+    The rest is for the repair: `digest` of the page, `shard` that would list it, `owner` or `group`
+    of `pages` that names it, `key` that expires at `when` (ms since 1970).
     """
 
     kind: str

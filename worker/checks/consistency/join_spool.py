@@ -1,7 +1,7 @@
-"""Rows that are put down to be joined later, in bounded memory.
+"""Spool of rows for a later join, in bounded memory.
 
-All rows of a spool have one size and begin with a digest; they are dealt into PARTS by its first
-byte. What is held in memory of each part is spilt into one temporary file.
+All rows of a spool have one size and begin with a digest; its first byte assigns them to one of
+PARTS. Rows beyond the memory limit of a part go to one temporary file.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from typing import Self
 from shared.errors import CheckError
 
 PARTS = 256
-"""Of 10,000,000 rows of 26 bytes, one holds 1 MB."""
+"""Number of parts; of 10,000,000 rows of 26 bytes, one holds 1 MB."""
 
 _FLUSH = 32 * 1024
 
 
 class JoinSpool:
-    """Rows of `size` bytes each; `flush` bytes of a part are kept in memory."""
+    """Rows of `size` bytes each; `flush` bytes of a part are kept in memory.
+
+    Raises CheckError if the temporary file cannot be opened.
+    """
 
     def __init__(self, size: int, flush: int = _FLUSH) -> None:
         self._size, self._flush = size, flush
@@ -37,7 +40,7 @@ class JoinSpool:
         self._file.close()
 
     def add(self, row: bytes) -> None:
-        """Put down a row. Raises CheckError if there is no room."""
+        """Add a row. Raises CheckError if there is no room."""
         held = self._held[row[0]]
         held += row
         if len(held) >= self._flush:
@@ -49,7 +52,7 @@ class JoinSpool:
             held.clear()
 
     def part(self, number: int) -> Iterator[bytes]:
-        """The rows whose digest begins with this byte, in the order in which they were added."""
+        """Yield the rows whose digest begins with this byte, in the order of `add`."""
         for at, length in self._spilt[number]:
             self._file.seek(at)
             yield from self._rows(self._file.read(length))
@@ -61,6 +64,6 @@ class JoinSpool:
 
 
 def no_room(error: OSError) -> CheckError:
-    """What is raised where a temporary file cannot be written."""
+    """Return the error for a temporary file that cannot be written."""
     reason = error.strerror or error
     return CheckError(f"no room for a temporary file ({reason}): TMPDIR names where there is some")

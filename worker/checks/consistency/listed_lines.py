@@ -1,8 +1,8 @@
-"""Hold every line against the record of its page, both ways, in bounded memory.
+"""Compare every line with the record of its page, both ways, in bounded memory.
 
-Each line leaves a row in a file: where it is and what it says. Then the records are read bucket by
-bucket and matched with these rows. Both were read at other moments, so whatever does not match is
-looked at again, record and line in one transaction: only what disagrees there is a flaw.
+Each line adds a row to a spool: its place and content digest. The records are then read bucket by
+bucket and matched with these rows. Rows and records are read at different moments, so each mismatch
+is read again, record and line in one transaction: only a mismatch there is a flaw.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ _HOURS = (b"<news:news>", b"<video:expiration_date>")
 
 
 def link_of(links: bytes) -> bytes:
-    """A few bytes that tell sets of alternates apart."""
+    """Return a short hash that tells sets of alternates apart."""
     return blake2b(links, digest_size=LINK_BYTES).digest()
 
 
 def due_ms(fragment: bytes) -> int:
-    """When a listed entry has to be looked at (ms since 1970); 0: never."""
+    """Return the time at which a listed entry expires (ms since 1970); 0: never."""
     if not any(mark in fragment for mark in _HOURS):
         return 0
     try:
         entry = fragments.parse(fragment)
         return news.leaves_ms(entry.news) if entry.news else expiry.next_over_ms(entry.videos)
     except (DateError, ValueError, KeyError):
-        return 0  # no entry that we write: another check's
+        return 0  # not an entry that sitemapd writes: another check reports it
 
 
 class ListedLines:
     """Every line and every record of one site.
 
-    `owners` (owner, digest) and `groups` (group, digest, link_of) are rows of what the records of
-    listed pages name; `mixed` are the shards that list news.
+    `owners` (owner, digest) and `groups` (group, digest, link_of) are rows of the claims and groups
+    in the records of listed pages; `mixed` are the shards that list news.
     """
 
     def __init__(self, snapshots: Snapshots, form: str) -> None:
@@ -82,7 +82,7 @@ class ListedLines:
             spool.__exit__()
 
     def flaws(self, every: Iterable[Shard], step: Step) -> Iterator[Flaw]:
-        """Whatever disagrees, of all shards that are known. Raises StoreError, CheckError."""
+        """Yield the flaws of all known shards. Raises StoreError, CheckError."""
         names = {name: number for number, name in self._snapshots.sections().items()}
         looked = set()
         for shard in every:
@@ -94,11 +94,11 @@ class ListedLines:
         yield from self._uncounted(looked, step)
 
     def file(self, shard: Shard) -> str:
-        """The name of a shard's file, for people."""
+        """Return the name of a shard's file, for display."""
         return shards.file_name(shard, self._form)
 
     def _shard(self, content: ShardContent, section: int | None, step: Step) -> Iterator[Flaw]:
-        """Its lines, put down and counted."""
+        """Add the lines of a shard to the spool and count them."""
         urls = size = published = 0
         hours: dict[str, tuple[At, int]] = {}
         wrong = [f"a change waits under a wrong name in {kind}" for kind, _ in content.misnamed()]
@@ -113,7 +113,7 @@ class ListedLines:
                     place = Place(section, content.shard.number, lines.number).pack()
                     hours |= self._put_down(content.shard, place, lines.listed)
         except ShardError:
-            return  # the other checks say what cannot be read
+            return  # another check reports unreadable blocks
         known = content.known
         if (urls, size) != known[1:3]:
             counted, there = f"{known.urls} pages ({known.size} B)", f"{urls} ({size} B)"
@@ -131,7 +131,7 @@ class ListedLines:
     def _put_down(
         self, shard: Shard, place: bytes, listed: Sequence[bytes]
     ) -> Iterator[tuple[str, tuple[At, int]]]:
-        """A row of each line; those that have an hour, and when that is."""
+        """Add a row for each line; yield the lines that expire, with the time."""
         for fragment in listed:
             key = key_of(fragment)
             digest, content = digest_of(key), fragments.digest(fragment)
@@ -155,12 +155,12 @@ class ListedLines:
     def _match(
         self, put_down: Iterable[bytes], records: Iterable[tuple[bytes, bytes]], step: Step
     ) -> Iterator[Flaw]:
-        """A part of the records against the rows of their lines."""
+        """Match a part of the records with the rows of their lines."""
         rows: dict[bytes, bytes] = {}
         doubts: list[At] = []
         for row in put_down:
             if row[:8] in rows:
-                doubts.append(At(row[:8], row[8:14]))  # twice, or moved while all was read
+                doubts.append(At(row[:8], row[8:14]))  # a duplicate, or moved during the reading
             else:
                 rows[row[:8]] = row
         gone = []
@@ -218,7 +218,7 @@ class ListedLines:
                         yield Flaw(NOT_SCHEDULED, f"page {digest.hex()}", detail, digest=digest)
 
     def _uncounted(self, looked: Collection[Shard], step: Step) -> Iterator[Flaw]:
-        """Shards that pages name, and that nothing else knows."""
+        """Yield shards that page records name, and that have no shard state."""
         sections = self._snapshots.sections()
         for packed in sorted(self._met):
             place = Place.unpack(packed + bytes(2))
@@ -234,7 +234,7 @@ class ListedLines:
 
 
 def _head(lines: ShardLines) -> list[str]:
-    """What is wrong with how a block describes itself."""
+    """Return the faults of a block's description of itself."""
     block = lines.block
     if block is None or (block.urls, block.uses) == lines.head:
         return []
@@ -242,7 +242,7 @@ def _head(lines: ShardLines) -> list[str]:
 
 
 def _verdict(at: At, seen: Seen) -> tuple[str, str] | None:
-    """What is wrong with a page as it was found at one instant; None if nothing is."""
+    """Return the flaw of a page as read at one instant; None if it has none."""
     if seen.unread:
         return None
     record, fragment = seen.record, seen.fragment

@@ -1,7 +1,7 @@
-"""Hold what names pages against the pages: the ids of senders (claims), translation groups, feeds.
+"""Compare claims, translation groups and feeds with the pages they name.
 
-As with lines, what was read at other moments is only a doubt; a doubt is looked at in one
-transaction.
+As with lines, a mismatch between reads of different moments is only a doubt; each doubt is read
+again in one transaction.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from worker.checks.consistency.listed_lines import ASKED_AT_ONCE, LINK_BYTES, li
 from worker.checks.progress import Step
 
 CLAIM_LEAST = 8
-"""Bytes of a claim at least: its stamp; of a page that was deleted there is no more."""
+"""Minimum bytes of a claim: its stamp; that of a deleted page has no more."""
 
 
 class Grouped(NamedTuple):
-    """One translation group at one instant: its members by their locs, and each page that is one,
-    or says that it is, by its digest.
+    """One translation group at one instant: its members by loc, and each page that is a member, or
+    says so, by digest.
     """
 
     members: Mapping[str, GroupMember]
@@ -44,7 +44,7 @@ class Grouped(NamedTuple):
 
     @classmethod
     def read(cls, snapshots: Snapshots, group: bytes, digests: Sequence[bytes]) -> Grouped:
-        """The group, with the pages of `digests` besides its members."""
+        """Return the group, with the pages of `digests` besides its members. Raises StoreError."""
         wanted = dict.fromkeys(digests)
         while True:
             wanted |= dict.fromkeys(map(digest_of, _members(snapshots.members([group])[0])))
@@ -54,7 +54,7 @@ class Grouped(NamedTuple):
                 return cls(members, pages, fields)
 
     def of(self, group: bytes) -> set[bytes]:
-        """The listed pages that say they are in this group."""
+        """Return the listed pages that say they are in this group."""
         return {
             digest
             for digest, seen in self.pages.items()
@@ -62,7 +62,7 @@ class Grouped(NamedTuple):
         }
 
     def flaw(self, group: bytes) -> tuple[str, str] | None:
-        """Which page disagrees and how; None if all agree (PROTOCOL H2, H3)."""
+        """Return the page that disagrees and its fault; None if all agree (PROTOCOL H2, H3)."""
         saying, now = self.of(group), translation_groups.alternates(self.members)
         named = {digest_of(loc): loc for loc in self.members}
         for digest, loc in named.items():
@@ -81,7 +81,7 @@ class Grouped(NamedTuple):
 
 
 def rendered(loc: str, now: links.Alternates) -> bytes:
-    """The links of the page `loc` in a group whose set is `now`."""
+    """Return the links of the page `loc` in a group with the alternates `now`."""
     return links.render(translation_groups.listed_by(loc, now)).encode()
 
 
@@ -94,15 +94,16 @@ def _members(fields: Mapping[bytes, bytes]) -> dict[str, GroupMember]:
 
 
 def claimed(claim: bytes) -> Claim | None:
-    """A claim as stored; None if there is none that can be read."""
+    """Return a stored claim; None if it cannot be read."""
     return Claim.unpack(claim) if len(claim) >= CLAIM_LEAST else None
 
 
 def disagrees(pair: Pair, owner: bytes, digest: bytes) -> str:
-    """What is wrong between the claim of `owner` and the page of `digest`; empty: nothing.
+    """Return the fault between the claim of `owner` and the page of `digest`; empty if there is
+    none.
 
-    A listed page that an id owns is where this id is. An id may be said to be at a page that
-    another one, or a later event without an id, has taken since; but not at one that knows less.
+    The claim of the owner of a listed page must name this page. A claim may still name a page that
+    another id, or a later event without an id, has taken since; but not a page with an older stamp.
     """
     claim = claimed(pair.claim)
     page = PageRecord.unpack(pair.record) if lists(pair.record) else None
@@ -119,13 +120,13 @@ def disagrees(pair: Pair, owner: bytes, digest: bytes) -> str:
 
 
 class Relations:
-    """What names the pages of one site; `owners` and `groups` are what Listed put down."""
+    """Claims, groups and feeds of one site; `owners` and `groups` are the rows of ListedLines."""
 
     def __init__(self, snapshots: Summaries, owners: JoinSpool, groups: JoinSpool) -> None:
         self._snapshots, self._owners, self._groups = snapshots, owners, groups
 
     def flaws(self, step: Step) -> Iterator[Flaw]:
-        """Whatever disagrees. Raises StoreError, CheckError."""
+        """Yield all flaws. Raises StoreError, CheckError."""
         yield from self._grouped(step)
         for part, claims in enumerate(self._snapshots.claims()):
             yield from self._claims(part, claims, step)
@@ -215,7 +216,7 @@ def _text(loc: bytes) -> str:
 
 
 def _agrees(members: Mapping[str, GroupMember], saying: Mapping[bytes, bytes]) -> bool:
-    """Whether each member has a page in the group with just the links that are due."""
+    """Return True if each member has a page in the group with exactly the due links."""
     if len(members) != len(saying):
         return False
     now = translation_groups.alternates(members)

@@ -1,9 +1,9 @@
-"""Derive the state of a site again where its parts disagree: what `sitemapd rebuild` begins with.
+"""Repair of a site's state where its parts disagree: the first step of `sitemapd rebuild`.
 
-In rounds: what one repair brings to light, a group that lists a page which is lost, is the next
-one's. Lines and records come first, then what names pages, then sums. Every repair is written whole
-or not at all and leaves what it touches in agreement: a run that is killed is simply begun again.
-If events change what a repair was decided on, it is decided again.
+It works in rounds: a flaw that one repair reveals, such as a group that lists a lost page, is left
+to the next. Lines and records come first, then claims and groups, then totals. Every repair is
+written whole or not at all and leaves consistent records: a killed run is simply started again. A
+repair whose input events have changed meanwhile is decided again.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ TRIES = 20
 _OF_PAGES = frozenset({LOST_LINE, UNKNOWN_LINE, OTHER_LINE})
 
 Exclusively = Callable[[Callable[[], bool]], bool]
-"""Does something while nobody publishes; what it gives."""
+"""Runs a function under the lease; returns its result."""
 
 
 class Repaired(NamedTuple):
-    """What was found and repaired, how often each kind; records of files are, by publishing.
+    """Flaws found and repaired, by kind; publishing repairs the records of files.
 
-    `lost` pages have no line any more and are not listed until they are sent again; `stale` ones
-    are listed as they were before their last change. `left` could not be repaired.
+    `lost` pages have no line and are not listed until they are sent again; `stale` ones are listed
+    as before their last change. `left` could not be repaired.
     """
 
     found: Mapping[str, int]
@@ -62,12 +62,12 @@ class Repaired(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was decided is listed again."""
+        """True if every decision is listed again."""
         return not (self.lost or self.stale or self.left)
 
 
 class Repair:
-    """Repairs one site. `exclusively` keeps its lease by `token`."""
+    """Repair of one site. `exclusively` holds the lease with `token`."""
 
     def __init__(
         self, client: redis.Redis, name: str, site: Site, token: str, exclusively: Exclusively
@@ -82,7 +82,7 @@ class Repair:
         self._unwritten: set[Shard] = set()
 
     def run(self, step: Step = lambda _: None) -> Repaired:
-        """Repair whatever disagrees. Raises StoreError, PublishError, CheckError."""
+        """Repair all flaws. Raises StoreError, PublishError, CheckError."""
         found: Counter[str] = Counter()
         left: list[Flaw] = []
         for _ in range(ROUNDS):
@@ -95,7 +95,7 @@ class Repair:
         return Repaired(found, self._files.lost, self._files.stale, left)
 
     def _round(self, found: Counter[str], step: Step) -> list[Flaw]:
-        """Examine everything and repair it; some of what was found, none: all is right."""
+        """Examine everything and repair it; return some of the flaws, none if all is right."""
         files: dict[Shard, bytearray] = {}
         seen: list[Flaw] = []
         for flaw in self._consistency.flaws(step):
@@ -104,7 +104,7 @@ class Repair:
                 self._unwritten.add(flaw.shard)
                 continue
             if files and not of_file:
-                break  # the next round sees it as it is then
+                break  # the next round sees its state after the repairs
             found[flaw.kind] += 1
             if len(seen) < TRIES:
                 seen.append(flaw)
@@ -159,7 +159,7 @@ class Repair:
         self._amending.write(amendment)
 
     def _drop_record(self, digest: bytes) -> None:
-        """A record that cannot be read, or that lists a page in no file."""
+        """Drop a record that cannot be read, or that lists a page in no file."""
         record, keys = self._snapshots.records([digest])[digest], self._snapshots.keys
         amendment = Amendment()
         after = b""
@@ -171,7 +171,7 @@ class Repair:
         self._amending.write(amendment)
 
     def _totals(self) -> None:
-        """Sums, places in the index and tails anew."""
+        """Repair sums, ordinals in the index and tails."""
         self._ordinals()
         names, totals = self._snapshots.sections(), self._consistency.totals()
         for number, section in names.items():
@@ -184,7 +184,7 @@ class Repair:
             self._amending.add_to_count("urls", more)
 
     def _ordinals(self) -> None:
-        """One place in the index for each file, and no line of a file that is not there."""
+        """Give each file one ordinal in the index, and remove lines of missing files."""
         self._exclusively(self._reorder)
 
     def _reorder(self) -> bool:
@@ -222,7 +222,7 @@ class Repair:
 
 
 def _insist(attempt: Callable[[], bool]) -> None:
-    """Try until nobody has changed anything meanwhile, not for ever."""
+    """Try up to TRIES times, until no other write interferes."""
     for _ in range(TRIES):
         if attempt():
             return

@@ -1,8 +1,8 @@
-"""Make records, lines and counts of one file agree again: all of it at once, or nothing.
+"""Repair of records, lines and counts of one shard: all of it at once, or nothing.
 
-What a line says is what is published, so lines count before records; a record counts before a line
-where it says that the page is deleted or that another line lists it. Bytes that are nowhere cannot
-be made: such a page is recorded as not listed, so that the next event about it lists it.
+A line is published, so it prevails over a record; except where the record says that the page is
+deleted or that another line lists it. Lost bytes cannot be recreated: such a page is recorded as
+not listed, so that the next event about it lists it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GZIP = 31
 
 
 class FileLine(NamedTuple):
-    """One line of a file: the name of its page, the block, what it says."""
+    """One line of a shard: digest of its page, block, fragment."""
 
     digest: bytes
     block: int
@@ -41,15 +41,14 @@ class FileLine(NamedTuple):
     def page(
         self, place: bytes, stamp: int = 0, owner: bytes = b"", group: bytes = b""
     ) -> PageRecord:
-        """The record of a page that this line lists."""
+        """Return the record of a page that this line lists."""
         said = len(self.fragment), stamp, fragments.digest(self.fragment)
         return PageRecord(Place.unpack(place), *said, owner, group)
 
 
 class FileRepairPlan:
-    """What is to be written of one shard as it was read: `amendment`.
-
-    `lost` pages have no line any more, `stale` ones one that is not what was decided.
+    """Planned writes for one shard, as it was read: `amendment`. `lost` pages have no line any
+    more, `stale` ones a line other than decided.
     """
 
     def __init__(self, content: ShardContent, section: int, keys: Snapshots) -> None:
@@ -61,11 +60,11 @@ class FileRepairPlan:
         self._now = time.time_ns() // 1_000_000
 
     def place(self, block: int) -> bytes:
-        """The place of a block, as stored."""
+        """Return the place of a block, as stored."""
         return Place(self._section, self._shard.number, block).pack()
 
     def drop_misnamed(self) -> bool:
-        """Take out patches whose name is another page's; whether there were any."""
+        """Remove patches under the name of another page; return True if there were any."""
         keys = {"taking": self._keys.taking, "pending": self._keys.pending}
         for kind, name in self._content.misnamed():
             patches = getattr(self._content, kind)
@@ -73,7 +72,7 @@ class FileRepairPlan:
         return not self.amendment.empty
 
     def lines(self) -> list[FileLine]:
-        """All lines; what their blocks say of themselves is put right. ShardError if damaged."""
+        """Return all lines, with the counts of their blocks corrected. ShardError if damaged."""
         found = []
         for lines in self._content.lines():
             if lines.block is not None and (lines.block.urls, lines.block.uses) != lines.head:
@@ -85,27 +84,27 @@ class FileRepairPlan:
         return found
 
     def keep(self, line: FileLine) -> None:
-        """The line stays."""
+        """Count a line that stays."""
         self._urls, self._size = self._urls + 1, self._size + len(line.fragment)
 
     def record(self, digest: bytes, before: bytes, after: PageRecord | None) -> None:
-        """The record of a page is to be another."""
+        """Change the record of a page."""
         packed = after.pack() if after else b""
         self.amendment.change(self._keys.loc(digest), field_of(digest), before, packed)
         if after and not after.live:
             self.amendment.scores.append((self._keys.tombs, digest, self._now + TOMBSTONE_MS))
 
     def rely(self, digest: bytes, record: bytes) -> None:
-        """All of it goes by this record."""
+        """Make the write conditional on this record."""
         self.amendment.compared.append((self._keys.loc(digest), field_of(digest), record))
 
     def remove(self, line: FileLine) -> None:
-        """The line goes."""
+        """Remove a line."""
         key = fragments.key(fragments.loc_of(line.fragment))
         self._patch(line, b"D", key)
 
     def put(self, line: FileLine) -> None:
-        """The line comes back."""
+        """Restore a line."""
         self._patch(line, b"U", line.fragment)
         self.keep(line)
 
@@ -115,7 +114,7 @@ class FileRepairPlan:
         self.amendment.fields.append((key, line.digest + where, where + op + payload))
 
     def finish(self, new_ordinal: int | None) -> None:
-        """Count anew; have the file written if anything is another."""
+        """Correct the counts, and mark the shard dirty if anything changed."""
         known = self._content.known
         file = self._content.file
         published = sum(Block.unpack(stored).urls for stored in self._content.blocks.values())
@@ -132,9 +131,8 @@ class FileRepairPlan:
 
 
 class FileRepair:
-    """Repairs the files of one site, for whoever has its lease by `token`.
-
-    `lost` and `stale` count the pages of which bytes are missing.
+    """Repair of the files of one site; the caller holds the lease with `token`. `lost` and `stale`
+    count the pages of which bytes are missing.
     """
 
     def __init__(self, snapshots: Snapshots, amending: Amendments, site: Site, token: str) -> None:
@@ -143,8 +141,10 @@ class FileRepair:
         self.lost = self.stale = 0
 
     def mend(self, shard: Shard, digests: Iterable[bytes]) -> bool:
-        """One attempt at `shard` and these pages that should be in it; whether it was written, or
-        nothing had to be. What cannot be read stays as it is.
+        """Try once to repair `shard` and the pages `digests` that should be in it.
+
+        Returns True if it was written, or nothing was to be done; unreadable parts stay as they
+        are. Raises StoreError.
         """
         numbers = {name: number for number, name in self._snapshots.sections().items()}
         if shard.section not in numbers:
@@ -166,7 +166,9 @@ class FileRepair:
         return True
 
     def _lines(self, plan: FileRepairPlan) -> set[bytes]:
-        """Every line against its record; those that list their page, as digest and place."""
+        """Compare every line with its record; return those that list their page, as digest and
+        place.
+        """
         listed: set[bytes] = set()
         for lines in batches(plan.lines(), READ_AT_ONCE):
             records = self._snapshots.records([line.digest for line in lines])
@@ -181,7 +183,7 @@ class FileRepair:
     def _line(
         self, plan: FileRepairPlan, line: FileLine, record: bytes, listed: set[bytes]
     ) -> bool:
-        """Whether `line` stays; its record is then that of it."""
+        """Return True if `line` stays; its record then matches it."""
         place = plan.place(line.block)
         if not readable(record):
             plan.record(line.digest, record, line.page(place))
@@ -214,7 +216,7 @@ class FileRepair:
         listed: set[bytes],
         digests: Iterable[bytes],
     ) -> None:
-        """Pages recorded here without a line: bring it back, or record that it is gone."""
+        """Restore the lines of pages recorded here without one, or record that they are gone."""
         here = plan.place(0)[:4]
         missing: dict[bytes, bytes] = {}
         for some in batches(dict.fromkeys(digests), READ_AT_ONCE):
@@ -237,7 +239,7 @@ class FileRepair:
     def _published(
         self, shard: Shard, missing: Mapping[bytes, bytes]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """The lines of these pages in the file that is there, if they are what was decided."""
+        """Yield the lines of these pages in the published file, if they are as decided."""
         if self._site.form == "txt":
             return
         try:
@@ -252,14 +254,14 @@ class FileRepair:
             try:
                 digest = digest_of(key_of(fragment))
             except (ValueError, UnicodeDecodeError):
-                continue  # somebody has edited the file
+                continue  # the file was edited by hand
             if record := missing.get(digest):
                 page = PageRecord.unpack(record)
                 if (page.length, page.digest) == (len(fragment), fragments.digest(fragment)):
                     yield digest, fragment
 
     def _ordinal(self, content: ShardContent) -> int | None:
-        """A new place in the index for a shard of which nothing is known any more."""
+        """Return a new ordinal in the index for a shard without state."""
         known = len(content.state) == STATE_BYTES
         if known or not (content.blocks or content.pending or content.taking):
             return None

@@ -1,4 +1,4 @@
-"""Make claims and translation groups agree with the pages they name."""
+"""Repair of claims and translation groups that disagree with their pages."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ from worker.checks.consistency.relations import Grouped, claimed, disagrees
 
 
 class RelationRepair:
-    """Repairs what names the pages of one site; each repair is one that apply.lua or amend.lua
-    writes whole or not at all.
+    """Repair of the claims and groups of one site; apply.lua or amend.lua writes each repair whole
+    or not at all.
     """
 
     def __init__(self, snapshots: Snapshots, amending: Amendments, pages: PageRepository) -> None:
         self._snapshots, self._amending, self._pages = snapshots, amending, pages
 
     def claim(self, flaw: Flaw) -> bool:
-        """One attempt at a claim and a page that disagree; whether it was written, or is right."""
+        """Try once to reconcile a claim and a page; return True if written, or right.
+
+        Raises StoreError.
+        """
         owner, digest, keys = flaw.owner, flaw.digest, self._snapshots.keys
         (pair,) = self._snapshots.pairs([(owner, digest)])
         if not disagrees(pair, owner, digest):
@@ -62,7 +65,7 @@ class RelationRepair:
         return self._amending.write(amendment)
 
     def _is_elsewhere(self, owner: bytes, claim: Claim | None, stamp: int) -> bool:
-        """Whether the claim of `owner` knows better than a page with this stamp."""
+        """Return True if the claim of `owner` prevails over a page with this stamp."""
         if claim is None:
             return False
         if claim.loc:
@@ -76,8 +79,10 @@ class RelationRepair:
         return fragments.loc_of(seen.fragment) if seen.fragment else ""
 
     def group(self, flaw: Flaw) -> bool:
-        """One attempt at a group: its members anew from its pages, and every page rendered with the
-        set that comes of it. Whether it was written, or is right.
+        """Try once to repair a group; return True if written, or right.
+
+        Its members are derived from its pages, and every page is rendered with the resulting
+        alternates. Raises StoreError.
         """
         found = Grouped.read(self._snapshots, flaw.group, flaw.pages)
         if found.flaw(flaw.group) is None:
@@ -109,7 +114,7 @@ class RelationRepair:
 
 
 def _locs(found: Grouped) -> dict[bytes, str]:
-    """The names of the listed pages of a group whose lines are there."""
+    """Return the locs of the listed pages of a group that have a line, by digest."""
     return {
         digest: fragments.loc_of(seen.fragment)
         for digest, seen in found.pages.items()
@@ -120,8 +125,8 @@ def _locs(found: Grouped) -> dict[bytes, str]:
 def _members(
     group: bytes, found: Grouped, locs: Mapping[bytes, str]
 ) -> tuple[dict[str, GroupMember], set[str]]:
-    """The members that `group` has by the records of its pages, and pages that must leave it: in
-    which languages they are is written nowhere.
+    """Return the members of `group` by the records of its pages, and the pages that must leave it:
+    no record says which languages they are in.
     """
     members, leaving = dict[str, GroupMember](), set[str]()
     codes = _codes(found)
@@ -134,13 +139,13 @@ def _members(
                 leaving.add(loc)
                 continue
         elif page.group or page.stamp or member is None:
-            continue  # not its page; one that was made anew from its line has no stamp yet
+            continue  # another group's page; one recreated from its line has no stamp yet
         members[loc] = member
     return members, leaving
 
 
 def _codes(found: Grouped) -> dict[str, list[str]]:
-    """The languages of each page by what the pages of the group list."""
+    """Return the languages of each page, by the alternates that the pages of the group list."""
     codes: dict[str, list[str]] = {}
     for seen in found.pages.values():
         if seen.fragment is not None:
@@ -154,7 +159,7 @@ def _codes(found: Grouped) -> dict[str, list[str]]:
 def _list(
     known: BatchState, loc: str, page: PageRecord, seen: Seen, linked: links.Alternates
 ) -> None:
-    """Have the page list `linked`."""
+    """Let the page list the alternates `linked`."""
     assert seen.fragment is not None
     changed = fragments.with_alternates(seen.fragment, linked)
     if changed != seen.fragment:

@@ -1,4 +1,4 @@
-"""Hold what is counted of a site as a whole against what it is the sum of."""
+"""Comparison of a site's totals with their parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAIL = struct.Struct(">IIII")
 
 
 class Tail(NamedTuple):
-    """Where new pages of a section go: shard, block, and what was put into that block so far."""
+    """Place for new pages of a section: shard, block, and pages and bytes already in that block."""
 
     shard: int
     block: int
@@ -29,23 +29,25 @@ class Tail(NamedTuple):
     size: int
 
     def pack(self) -> bytes:
-        """The form in which apply.lua reads and writes it."""
+        """Return the form in which apply.lua reads and writes it."""
         return _TAIL.pack(*self)
 
     @classmethod
     def unpack(cls, stored: bytes) -> Tail | None:
-        """The tail of what `pack` gave; None for anything else."""
+        """Return the tail packed by `pack`; None for anything else."""
         return cls(*_TAIL.unpack(stored)) if len(stored) == _TAIL.size else None
 
 
 class Totals:
-    """Sums, ordinals, tails and marks of one site. `reusing` are the sections without a tail."""
+    """Sums, ordinals, tails and dirty marks of one site. `reusing` are the sections without a
+    tail.
+    """
 
     def __init__(self, snapshots: Summaries, form: str, reusing: Collection[str]) -> None:
         self._snapshots, self._form, self._reusing = snapshots, form, reusing
 
     def flaws(self, mixed: Collection[Shard]) -> Iterator[Flaw]:
-        """Whatever disagrees; `mixed` are shards that list news. Raises StoreError."""
+        """Yield all flaws; `mixed` are shards that list news. Raises StoreError."""
         names = self._snapshots.sections()
         sections = sorted(names.values())
         if more := self.uncounted(sections, mixed):
@@ -64,9 +66,10 @@ class Totals:
         return shards.file_name(shard, self._form)
 
     def uncounted(self, sections: Sequence[str], mixed: Collection[Shard]) -> int:
-        """How many pages are listed beyond what the counter says: shard states against it.
+        """Return the number of listed pages, by shard states, beyond the counter of pages.
 
-        News is no page of its own; it is counted where it is listed. 0 if that cannot be known.
+        News entries are not counted as pages, but in the state of their shard. 0 if the number
+        cannot be known. Raises StoreError.
         """
         every = list(mixed)
         for _ in range(TRIES):
@@ -101,7 +104,10 @@ class Totals:
                 yield Flaw(WRONG_COUNT, shards.index_name(page), detail)
 
     def tail(self, number: int, section: str) -> tuple[bytes, Tail] | None:
-        """The tail of a section as stored, and the one it must have; None if that is right."""
+        """Return the stored tail of a section and the required one; None if it is right.
+
+        Raises StoreError.
+        """
         if section in self._reusing:
             return None
         last = Shard(section, 1)
@@ -116,7 +122,7 @@ class Totals:
 
 
 def _tail(stored: bytes, content: ShardContent) -> tuple[bytes, Tail] | None:
-    """Places that deleted pages left stay counted: a block may hold less than its tail says."""
+    """Compare a stored tail with the last block: it may count more, the places of deleted pages."""
     least, known = Tail(content.shard.number, 0, 0, 0), Tail.unpack(stored)
     with suppress(ShardError):
         for lines in content.lines():

@@ -1,3 +1,3 @@
-"""One module for each search engine, with its requests and the meaning of its answers; no queue and
-no pacing.
+"""Search engines, one module each: requests and the meaning of answers. Queues and back-off belong
+to the parent package.
 """

@@ -1,4 +1,4 @@
-"""Baidu's push interface: 2,000 added or changed URLs a request, within a daily quota."""
+"""Baidu's push interface: 2,000 added or changed URLs in a request, within a daily quota."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _UNVERIFIED = ("site error", "site init fail")
 
 
 class Baidu(Engine):
-    """Told of pages that are there: it takes those that are gone as a file of dead links only."""
+    """Baidu, notified of listed pages only: it accepts removed ones only as a file of dead
+    links.
+    """
 
     most = 2_000
 
@@ -35,26 +37,26 @@ class Baidu(Engine):
 
     @property
     def endpoints(self) -> Sequence[str]:
-        """One."""
+        """The one endpoint."""
         return (self._config.endpoint,)
 
     def wants(self, page: NotifiedPage) -> bool:
-        """Pages that are listed."""
+        """Return True for listed pages."""
         return page.live
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
-        """One POST, a URL a line."""
+        """Return one POST, with one URL per line."""
         url = f"{endpoint}?{urlencode({'site': self._site})}"
         body = "\n".join(page.loc for page in pages).encode()
         return [OutboundRequest("POST", url, url, {"Content-Type": "text/plain"}, body)]
 
     def sign(self, request: OutboundRequest) -> OutboundRequest:
-        """With the token, which goes into the address."""
+        """Add the token to the query. Raises CredentialError."""
         token = urlencode({"token": self.secret(self._config.token)})
         return request._replace(url=f"{request.url}&{token}")
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
-        """By what it says of itself: errors may come with status 200."""
+        """Return the meaning by the body: errors may come with status 200."""
         said = fields(answer.body)
         if said is None or not ({"success", "error"} & said.keys()):
             if answer.status == 200:

@@ -1,4 +1,4 @@
-"""Bing Webmaster's SubmitUrlBatch: 500 URLs a request, within the quota of the site."""
+"""Bing Webmaster's SubmitUrlBatch: 500 URLs in a request, within the quota of the site."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from worker.notify.engine import (
     fields,
 )
 
-# ApiErrorCode of its documentation; what is in no set is wrong with the request.
+# ApiErrorCode of its documentation; a code in no set means an invalid request.
 _INTERNAL = {1, 2, 15}
 _THROTTLED = {4, 5}
 _UNKNOWN_TO_IT = {3, 6, 10, 11, 13, 14, 16}
@@ -26,7 +26,7 @@ QUOTA_S = 6 * 3600.0
 
 
 class Bing(Engine):
-    """Told of every page."""
+    """Bing, notified of every page."""
 
     most = 500
 
@@ -38,22 +38,22 @@ class Bing(Engine):
 
     @property
     def endpoints(self) -> Sequence[str]:
-        """One."""
+        """The one endpoint."""
         return (self._config.endpoint,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
-        """One POST."""
+        """Return one POST."""
         told = {"siteUrl": self._site, "urlList": [page.loc for page in pages]}
         headers = {"Content-Type": "application/json; charset=utf-8"}
         return [OutboundRequest("POST", endpoint, endpoint, headers, json.dumps(told).encode())]
 
     def sign(self, request: OutboundRequest) -> OutboundRequest:
-        """With the key, which goes into the address."""
+        """Add the key to the query. Raises CredentialError."""
         key = quote(self.secret(self._config.key), safe="")
         return request._replace(url=f"{request.url}?apikey={key}")
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
-        """By the code in the body, where there is one: a 200 may hold one, too."""
+        """Return the meaning by the code in the body, if there is one: also with status 200."""
         said = fields(answer.body)
         if said is None and answer.status == 200:
             return NotificationOutcome(AnswerVerdict.FAILED, "200 without its JSON", 200)

@@ -1,4 +1,4 @@
-"""A crawler of one's own: GET of an address that holds the sitemap's (PROTOCOL U1)."""
+"""A private crawler: GET of an address that contains that of the sitemap (PROTOCOL U1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from worker.notify.engine import Engine, NotifiedPage
 
 
 class Crawler(Engine):
-    """Told of what robots.txt names."""
+    """A private crawler, notified of the sitemaps that robots.txt names."""
 
     most, whole = 10_000, True
 
@@ -27,11 +27,11 @@ class Crawler(Engine):
 
     @property
     def endpoints(self) -> Sequence[str]:
-        """One; its query is not part of its name."""
+        """The one endpoint, without its query."""
         return (self._template.partition("?")[0],)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:  # noqa: ARG002
-        """A GET for each sitemap, its address encoded as the protocol says: %3A, %2F."""
+        """Return a GET for each sitemap, its address encoded as the protocol says: %3A, %2F."""
         encoded = (quote(sitemap, safe="") for sitemap in self._sitemaps())
         urls = [self._template.replace(engines.SITEMAP, sitemap) for sitemap in encoded]
         return [OutboundRequest("GET", url, url) for url in urls]

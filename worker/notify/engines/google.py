@@ -1,4 +1,4 @@
-"""Google: a service account's token, sitemaps in Search Console, and the Indexing API."""
+"""Google: access token of a service account, sitemaps in Search Console, and the Indexing API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUOTA = (b"quotaExceeded", b"ateLimitExceeded", b"RESOURCE_EXHAUSTED")
 
 
 class _Google(Engine):
-    """What both have: RFC 7523, a signed claim for a token that is good for an hour."""
+    """Shared part: RFC 7523, a signed claim for a token that is valid for an hour."""
 
     scope = ""
 
@@ -41,11 +41,11 @@ class _Google(Engine):
 
     @property
     def endpoints(self) -> Sequence[str]:
-        """One."""
+        """The one endpoint."""
         return (self._google.endpoint,)
 
     def sign(self, request: OutboundRequest) -> OutboundRequest:
-        """With the token as a Bearer's."""
+        """Add the Bearer token. Raises CredentialError, OutboundError, UnprovenError."""
         if time.time() > self._until:
             self._token, self._until = self._fetch_token(), time.time() + TOKEN_S / 2
             self._secrets.add(self._token)
@@ -53,7 +53,7 @@ class _Google(Engine):
         return request._replace(headers=headers)
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
-        """By status; a quota is no refusal, though Google says 403 for it."""
+        """Return the meaning by status; 403 for a quota is not a refusal."""
         outcome = by_status(answer)
         if answer.status == 401:
             self._until = 0.0
@@ -62,7 +62,7 @@ class _Google(Engine):
         return outcome._replace(verdict=AnswerVerdict.DONE) if outcome.told else outcome
 
     def check(self) -> NotificationOutcome:
-        """Whether the service account gets a token."""
+        """Check that the service account gets a token."""
 
         def send() -> NotificationOutcome:
             self._until = 0.0
@@ -72,7 +72,7 @@ class _Google(Engine):
         return self.heard(send)
 
     def _fetch_token(self) -> str:
-        import jwt  # 60 ms of every start of a worker or a command, where nobody tells Google
+        import jwt  # 60 ms at the start of a worker or command, not needed without Google
 
         account, at = self._account(), self._google.token_endpoint
         now = int(time.time())
@@ -110,7 +110,7 @@ class _Google(Engine):
 
 
 class SearchConsole(_Google):
-    """sitemaps.submit: what robots.txt names is submitted again."""
+    """sitemaps.submit: submits the sitemaps that robots.txt names again."""
 
     most, whole = 10_000, True
     scope = "https://www.googleapis.com/auth/webmasters"
@@ -127,14 +127,14 @@ class SearchConsole(_Google):
         self._property, self._sitemaps = config.property or site.base_url, sitemaps
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:  # noqa: ARG002
-        """A PUT for each sitemap."""
+        """Return a PUT for each sitemap."""
         where = f"{endpoint}/sites/{quote(self._property, safe='')}/sitemaps/"
         urls = [where + quote(url, safe="") for url in self._sitemaps()]
         return [OutboundRequest("PUT", url, url) for url in urls]
 
 
 class GoogleIndexing(_Google):
-    """urlNotifications.publish: job postings and livestreams, one page a request."""
+    """urlNotifications.publish: job postings and livestreams, one page in a request."""
 
     scope = "https://www.googleapis.com/auth/indexing"
 
@@ -145,11 +145,11 @@ class GoogleIndexing(_Google):
         self.sections = frozenset(config.sections)
 
     def wants(self, page: NotifiedPage) -> bool:
-        """Pages of the sections that were named as such."""
+        """Return True for pages of the configured sections."""
         return page.section in self.sections
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
-        """A POST for each page."""
+        """Return a POST for each page."""
         return [
             OutboundRequest(
                 "POST", endpoint, endpoint, {"Content-Type": "application/json"},

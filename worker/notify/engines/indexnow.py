@@ -12,13 +12,13 @@ from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, Outboun
 from worker.notify.engine import AnswerVerdict, Engine, NotificationOutcome, NotifiedPage
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Of URLs in a request, which has to be over in five seconds: 10,000 of 400 characters."""
+"""Maximum bytes of URLs in a request, which must end in five seconds: 10,000 of 400 characters."""
 
 _TYPE = {"Content-Type": "application/json; charset=utf-8"}
 
 
 class IndexNow(Engine):
-    """Told of every page; it fetches the key's file to see that we speak for the host."""
+    """IndexNow, notified of every page; it fetches the key file to verify the host."""
 
     most = 10_000
 
@@ -36,11 +36,11 @@ class IndexNow(Engine):
 
     @property
     def endpoints(self) -> Sequence[str]:
-        """In the order of the configuration: what one is told, all are (PROTOCOL U6)."""
+        """Endpoints in the configured order; they share notifications (PROTOCOL U6)."""
         return self._config.endpoints
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
-        """One POST; more of them for very long URLs."""
+        """Return one POST; several for very long URLs."""
         chunks, size = [list[str]()], 0
         for page in pages:
             size += len(page.loc)
@@ -60,7 +60,7 @@ class IndexNow(Engine):
         return OutboundRequest("POST", endpoint, endpoint, _TYPE, json.dumps(told).encode())
 
     def check(self) -> NotificationOutcome:
-        """Whether the key's file is served as the engines will see it (RELIABILITY T31)."""
+        """Check that the key file is served as the engines will see it (RELIABILITY T31)."""
         host = urlsplit(self.key_url).hostname or ""
         ours = AllowedHosts(frozenset({host}), self._config.allow_private, http=True)
 

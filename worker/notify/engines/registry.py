@@ -1,4 +1,4 @@
-"""Every engine a site is configured to tell, ready to be told."""
+"""Registry of search engines: configured settings to engines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Sitemaps = Callable[[], Sequence[str]]
 
 
 def tellers(site: Site, outbound: Outbound, sitemaps: Sitemaps) -> dict[str, Engine]:
-    """The engines of `site` by name; `sitemaps` gives the addresses that robots.txt names."""
+    """Return the engines of `site` by name; `sitemaps` returns the addresses that robots.txt
+    names.
+    """
     return {
         name: _teller(site, config, outbound, sitemaps)
         for name, config in site.notify.engines.items()
@@ -53,7 +55,7 @@ def _teller(
 
 
 def _allowed(site: Site, config: engines.EngineSettings) -> AllowedHosts:
-    """Its own hosts and no other's, of those that may be asked at all (RELIABILITY T22)."""
+    """Return the engine's own hosts, of those that may be asked at all (RELIABILITY T22)."""
     addresses = (
         *config.addresses,
         *([site.hub] if isinstance(config, engines.WebSubSettings) else []),

@@ -1,4 +1,4 @@
-"""WebSub: the hub that the feeds name is told that they changed (PROTOCOL F11)."""
+"""WebSub: notification of the hub that the feeds name (PROTOCOL F11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.notify.engine import Engine, NotifiedPage
 
 
 class WebSub(Engine):
-    """Told of both feeds."""
+    """A hub, notified of both feeds."""
 
     most, whole = 10_000, True
 
@@ -26,7 +26,9 @@ class WebSub(Engine):
         return (self._hub,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:  # noqa: ARG002
-        """A POST for each feed; hubs agree on this form, the recommendation leaves it open."""
+        """Return a POST for each feed; hubs agree on this form, the recommendation leaves it
+        open.
+        """
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         return [
             OutboundRequest("POST", endpoint, endpoint, form, urlencode(told).encode())

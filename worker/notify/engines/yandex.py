@@ -1,4 +1,4 @@
-"""Yandex Webmaster's recrawl queue: one URL a request, within a daily quota."""
+"""Yandex Webmaster's recrawl queue: one URL in a request, within a daily quota."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUOTA_S = 6 * 3600.0
 
 
 class Yandex(Engine):
-    """Told of every page."""
+    """Yandex, notified of every page."""
 
     def __init__(
         self, config: engines.YandexSettings, allowed: AllowedHosts, outbound: Outbound
@@ -24,11 +24,11 @@ class Yandex(Engine):
 
     @property
     def endpoints(self) -> Sequence[str]:
-        """One."""
+        """The one endpoint."""
         return (self._config.endpoint,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
-        """A POST for each page."""
+        """Return a POST for each page."""
         host = quote(self._config.host_id, safe="")
         url = f"{endpoint}/user/{self._config.user_id}/hosts/{host}/recrawl/queue"
         headers = {"Content-Type": "application/json; charset=utf-8"}
@@ -38,12 +38,12 @@ class Yandex(Engine):
         ]
 
     def sign(self, request: OutboundRequest) -> OutboundRequest:
-        """With the token."""
+        """Add the token. Raises CredentialError."""
         token = f"OAuth {self.secret(self._config.token)}"
         return request._replace(headers={**request.headers, "Authorization": token})
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
-        """202 is all it ever wants; 409 says that the page is in the queue already."""
+        """Return the meaning: 202 is final; 409 says that the page is in the queue already."""
         outcome = by_status(answer)
         if outcome.told:
             return NotificationOutcome(AnswerVerdict.DONE, "", answer.status)

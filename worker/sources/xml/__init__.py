@@ -1,1 +1,3 @@
-"""Tolerant parsing of XML sitemaps and feeds, entry by entry; no fetching and no other format."""
+"""Tolerant parsing of XML sitemaps and feeds, entry by entry. Fetching and other formats belong to
+the parent packages.
+"""

@@ -1,4 +1,4 @@
-"""Character encodings of sitemap documents: everything becomes UTF-8 before it is parsed."""
+"""Character encodings of sitemap documents: conversion to UTF-8 before parsing."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _UTF16 = {
     b"\0<": "utf-16-be",
 }
 _DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z][\w.-]{0,30})["']""")
-# Named one by one: codecs.lookup also knows zip, hex and others that are no character encodings.
+# Named one by one: codecs.lookup also knows zip, hex and others that are not character encodings.
 _LEGACY = re.compile(
     r"(iso8859-\d+|cp125\d|koi8-[ru]|gbk|gb2312|gb18030|big5|shift_jis|euc_(jp|kr))"
 )
 
 
 def as_utf8(head: bytes, rest: Iterable[bytes], tally: SourceCounts) -> Iterator[bytes]:
-    """The document `head` + `rest` as UTF-8 without byte order mark (PROTOCOL F3).
+    """Yield the document `head` + `rest` as UTF-8 without byte order mark (PROTOCOL F3).
 
-    UTF-16 is known by its first bytes, a legacy encoding by the XML declaration; both are noted. A
-    declaration the bytes contradict is noted and not believed. Bytes that do not fit a legacy
-    encoding become U+FFFD, which no address may hold.
+    UTF-16 is detected by its first bytes, a legacy encoding by the XML declaration; both are noted.
+    A declaration that the bytes contradict is noted and ignored. Bytes that do not fit a legacy
+    encoding become U+FFFD, which no address may contain.
     """
     name = _encoding(head, tally)
     if name is None:

@@ -1,4 +1,4 @@
-"""One entry of a sitemap, an RSS or an Atom feed as a Record or the reason why it is none."""
+"""Conversion of one entry of a sitemap, an RSS or an Atom feed to a SourceRecord or a refusal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _SINGLE: Final = frozenset({"loc", "lastmod", "changefreq", "priority"})
 
 
 def from_urlset(entry: XmlEntry, where: str, tally: SourceCounts) -> SourceRecord | RecordRefusal:
-    """A `<url>` (also a `<sitemap>`) by the local names of its namespace (PROTOCOL F13)."""
+    """Return the page of a `<url>` or `<sitemap>`, by the local names of its namespace (PROTOCOL
+    F13).
+    """
     namespace = entry.element.tag.rpartition("}")[0]
     values: dict[str, str] = {}
     conflicts: set[str] = set()
@@ -48,7 +50,7 @@ def _from_values(
     if "loc" in conflicts:
         return RecordRefusal(where, "F13", "more than one loc", values["loc"])
     for name in sorted(conflicts):
-        values[name] = ""  # which of them is true is not known (PROTOCOL M3)
+        values[name] = ""  # the true value is unknown (PROTOCOL M3)
         tally.add("F13", f"several {name} that differ: none was taken", where)
     refused = check_loc(values.get("loc"), where, entry)
     if refused is not None:
@@ -63,7 +65,7 @@ def _from_values(
 
 
 def check_loc(loc: str | None, where: str, entry: XmlEntry | None = None) -> RecordRefusal | None:
-    """Why this address cannot be taken as it stands, or None."""
+    """Return the refusal of an invalid address, or None."""
     if not loc:
         return RecordRefusal(where, "F13", "no loc" if loc is None else "an empty loc")
     if "\ufffd" in loc:
@@ -75,8 +77,9 @@ def check_loc(loc: str | None, where: str, entry: XmlEntry | None = None) -> Rec
 
 
 def from_rss(entry: XmlEntry, where: str, tally: SourceCounts) -> SourceRecord | RecordRefusal:
-    """An RSS `<item>`: address from `link`, else from a `guid` that is a permanent one; time from
-    `pubDate` (PROTOCOL F11).
+    """Return the page of an RSS `<item>` (PROTOCOL F11).
+
+    Its address is `link`, else a `guid` that is a permalink; its time is `pubDate`.
     """
     loc = _text(entry.element, "link") or _permalink(entry.element)
     refused = check_loc(loc, where, entry)
@@ -90,7 +93,7 @@ def from_rss(entry: XmlEntry, where: str, tally: SourceCounts) -> SourceRecord |
 
 
 def _permalink(element: Element) -> str | None:
-    """The `guid`, which is an address unless it says otherwise."""
+    """Return the `guid`, which is an address unless it says otherwise."""
     guid = element.find("guid")
     if guid is None or guid.get("isPermaLink", "true").strip(XML_SPACE) != "true":
         return None
@@ -99,7 +102,9 @@ def _permalink(element: Element) -> str | None:
 
 
 def from_atom(entry: XmlEntry, where: str, tally: SourceCounts) -> SourceRecord | RecordRefusal:
-    """An Atom `<entry>`: its first alternate `link`, time from `updated` (PROTOCOL F11)."""
+    """Return the page of an Atom `<entry>`: first alternate `link`, time from `updated` (PROTOCOL
+    F11).
+    """
     namespace = etree.QName(entry.element).namespace or ""
     tag = f"{{{namespace}}}link" if namespace else "link"
     links = [

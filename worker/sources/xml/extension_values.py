@@ -1,7 +1,7 @@
-"""The extensions of a sitemap's entry, as the JSON that an event takes for them (PROTOCOL C0).
+"""Extensions of a sitemap entry, as the JSON of event fields (PROTOCOL C0).
 
-Read by the tables that check and publish them, so that nothing is known twice. Values come as they
-are stated, and whether they are right is for the event to say.
+The tables that check and publish extensions also define their parsing. Values come as stated;
+parsing the event checks them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LINK: Final = (alternates.NAMESPACE, "link")
 
 @dataclass(slots=True)
 class Extensions:
-    """What extends one page, gathered child by child; `where` is its place in the source."""
+    """Extensions of one page, collected child by child; `where` is its place in the source."""
 
     where: str
     tally: SourceCounts
     members: dict[str, Any] = field(default_factory=dict)
 
     def add(self, node: Node, namespace: str, name: str) -> bool:
-        """Take the child `name` of `namespace` in; False where it is none of the known."""
+        """Add the child `name` of `namespace`; False if it is not a known extension."""
         if (namespace, name) == _LINK and node.get("rel") == "alternate":
             link = {key: node.get(key, "").strip(XML_SPACE) for key in ("hreflang", "href")}
             self.members.setdefault(alternates.FIELD, []).append(link)
@@ -81,7 +81,7 @@ class Extensions:
         self._remark(part, namespace)
         value = self._value(part, child, namespace)
         if not value:
-            return  # stated empty: nothing is stated
+            return  # empty: not stated
         if part.most:
             found.setdefault(part.name, []).append(value)
         elif found.setdefault(part.name, value) != value:
@@ -93,7 +93,7 @@ class Extensions:
 
 
 def remark(members: Mapping[str, Any], where: str, tally: SourceCounts) -> None:
-    """Name what is deprecated in the extensions of one page, as an event states them."""
+    """Note deprecated fields in the extensions of one page, given as event fields."""
     for table in _TABLES.values():
         _remarks(table, members.get(table.name), table.name, where, tally)
 
@@ -107,14 +107,14 @@ def _remarks(element: Element, value: Any, name: str, where: str, tally: SourceC
 
 
 def _remark(part: Element, name: str, where: str, tally: SourceCounts) -> None:
-    """Name what is deprecated, once for each file."""
+    """Note a deprecated field, once per file."""
     if part.deprecated or part.never:
         said = f"{name} has no effect any more"
         tally.add(part.rule.removeprefix("PROTOCOL "), said, where)
 
 
 def label(owner: str, name: str) -> str:
-    """The name of an element for people; `owner` is its namespace, maybe with lxml's brace."""
+    """Return the display name of an element; `owner` is its namespace, maybe with lxml's brace."""
     space = owner.removeprefix("{")
     prefix = PREFIXES.get(space, space[:80])
     return f"{prefix}:{name[:40]}" if prefix else name[:40]

@@ -1,4 +1,4 @@
-"""What a document is: decided by its content, never by its name or content type."""
+"""Detection of a document's format, by its content, never by its name or content type."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ ITEMS = {"urlset": b"url", "sitemapindex": b"sitemap", "rss": b"item", "feed": b
 
 @dataclass(slots=True)
 class DocumentRoot:
-    """The start of a document: its `kind`, the tags open where its items stand, and their `name`.
+    """The start of a document: its `kind`, the tags open around its items, and the items' `name`.
 
     `start` is the offset in the head at which the first item may begin, `line` and `column` its
-    place in the document; `opening` + items + `closing` is a document of its own. `skipped` are the
-    bytes before the markup that are no part of it.
+    place in the document; `opening` + items + `closing` is a complete document. `skipped` are the
+    bytes between prolog and root that are not markup of the document.
     """
 
     kind: str
@@ -49,12 +49,14 @@ class DocumentRoot:
     skipped: bytes = b""
 
     def may_declare(self, prefix: str) -> bool:
-        """Whether `declare` would help: not yet bound here, and not one of very many."""
+        """Return True if `declare` would help: the prefix is unbound here, and few were
+        declared.
+        """
         bound = b"xmlns:%b=" % prefix.encode() in self.opening
         return not bound and self.opening.count(b"urn:undeclared:") < 20
 
     def declare(self, prefix: str) -> None:
-        """Bind a namespace prefix that the document uses and never declares."""
+        """Bind a namespace prefix that the document uses without declaring it."""
         tag, kept = re.match(rb"<[^\s/>]+", self.opening), prefix.encode()
         assert tag is not None
         bound = b' xmlns:%b="urn:undeclared:%b"' % (kept, kept)
@@ -62,7 +64,7 @@ class DocumentRoot:
 
 
 def is_text_list(head: bytes) -> bool:
-    """Whether this is a plain list of addresses (PROTOCOL F10): no markup, a URL on some line."""
+    """Return True for a plain list of addresses (PROTOCOL F10): no markup, a URL on some line."""
     return (
         not head.lstrip().startswith(b"<")
         and not _KNOWN.search(head)
@@ -71,10 +73,10 @@ def is_text_list(head: bytes) -> bool:
 
 
 def find_root(head: bytes, tally: SourceCounts) -> DocumentRoot:
-    """The root of a sitemap or feed; raises UnusableSourceError or SourceError without one.
+    """Return the root of a sitemap or feed; raises UnusableSourceError or SourceError without one.
 
     Text before the markup (a browser's notice, a PHP warning) is skipped and noted: every entry
-    behind it is whole. A DOCTYPE is refused (PROTOCOL F3).
+    after it is complete. A DOCTYPE is refused (PROTOCOL F3).
     """
     at = _after_prolog(head)
     if head[:1].isspace() and head.lstrip().startswith(b"<?xml"):

@@ -1,8 +1,8 @@
-"""What stands between the entries of a sitemap or feed, where only entries may stand.
+"""Stray content between the entries of a sitemap or feed, where only entries may be.
 
 Another spelling of an entry (`<Url>`), a part of one (`<loc>`), an entry of the other kind of
 document, text: each may have been meant as a page, so each is refused by itself, and the source
-has then not said all of its pages.
+counts as incomplete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN = 80
 
 
 class StrayContent:
-    """Tells the entries of one document, elements `item`, from what else is beside them."""
+    """Separates the entries of one document, elements `item`, from other content beside them."""
 
     def __init__(self, name: str, kind: str, item: str, tally: SourceCounts) -> None:
         self._name, self._kind, self._item, self._tally = name, kind, item, tally
@@ -34,16 +34,19 @@ class StrayContent:
         self._tag = item
 
     def bind(self, namespace: str | None, prefixes: Collection[str | None]) -> None:
-        """Entries are of this namespace, or have one of these prefixes."""
+        """Set the namespace of entries, or their possible prefixes."""
         self._namespace, self._prefixes = namespace, prefixes
         self._tag = f"{{{namespace}}}{self._item}" if namespace else self._item
 
     def entries(self, container: Element) -> list[Element]:
-        """The entries in `container`."""
+        """Return the entries in `container`."""
         return [child for child in container if self._is_entry(child)]
 
     def refused(self, container: Element, line: int, skip: int = 0) -> Iterator[RecordRefusal]:
-        """Whatever else `container` holds behind its first `skip` children; it begins at `line`."""
+        """Yield a refusal for other content of `container`, after its first `skip` children.
+
+        `container` begins at `line`.
+        """
         yield from self._text(container.text)
         for number, child in enumerate(container):
             if number >= skip and not self._is_entry(child):
@@ -59,7 +62,7 @@ class StrayContent:
         owner, _, name = child.tag.rpartition("}")
         foreign = owner.removeprefix("{") != (self._namespace or "")
         if name.lower() not in _LIKE_ENTRIES and (foreign or self._kind in _FEEDS):
-            if self._kind not in _FEEDS:  # the head of a feed has many, and lists no pages by them
+            if self._kind not in _FEEDS:  # the head of a feed has many, none of which lists pages
                 self._tally.drop(label(owner, name))
             return
         shown = label(owner, name) if foreign else name[:40]
@@ -75,7 +78,7 @@ class StrayContent:
 
 
 def _address(child: Element) -> str | None:
-    """The page that the element may have meant."""
+    """Return the page that the element may have meant, None without an address."""
     for node in child.iter():
         if etree.QName(node).localname.lower() in {"loc", "link"}:
             text = (node.text or "").strip(XML_SPACE)

@@ -1,9 +1,9 @@
-"""Entries of sitemaps and feeds: strict XML, one faulty entry at a time repaired or refused.
+"""Entries of sitemaps and feeds: strict XML, with faulty entries repaired or refused one by one.
 
-Repairs are only those whose meaning is certain, each noted: a bare `&` is read as `&amp;`, a
-missing end tag is supplied where the next entry begins, an undeclared prefix is bound. Everything
-else costs the entry it stands in, with line and column, and no other. What stands where only
-entries may stand, and could have been one, is refused too (stray_content.py).
+A repair is made only where its meaning is certain, and noted: a bare `&` is read as `&amp;`, a
+missing end tag is supplied where the next entry begins, an undeclared prefix is bound. Any other
+fault refuses its entry, with line and column, and no other entry. Content between entries that
+could have been an entry is refused too (stray_content.py).
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _UNDEFINED = re.compile(r"&([A-Za-z][A-Za-z0-9]*);")
 
 @dataclass(frozen=True, slots=True)
 class XmlEntry:
-    """One entry of a document; `repaired` where bare ampersands in it were escaped."""
+    """One entry of a document; `repaired` if bare ampersands in it were escaped."""
 
     number: int
     element: Element
     repaired: bool = False
 
     def doubtful(self, loc: str) -> str | None:
-        """The name of an undefined entity in the address, which could mean a character or text."""
+        """Return the name of an undefined entity in the address: a character or literal text."""
         found = _UNDEFINED.search(loc) if self.repaired else None
         return found[1] if found else None
 
 
 class XmlEntries:
-    """Reads the entries of one document whose root is known; `count` is how many so far."""
+    """Reader of the entries of one document with a known root; `count` of entries so far."""
 
     def __init__(self, name: str, root: DocumentRoot, tally: SourceCounts) -> None:
         self._name, self._root, self._tally = name, root, tally
@@ -71,7 +71,7 @@ class XmlEntries:
         )
 
     def root_element(self) -> Element:
-        """The bare root; raises UnusableSourceError where its start tag is no XML."""
+        """Return the bare root; UnusableSourceError if its start tag is not XML."""
         closing = b"" if self._root.childless else self._root.closing
         try:
             return self._parse(b"", closing)
@@ -81,7 +81,7 @@ class XmlEntries:
             ) from error
 
     def entries(self, chunks: Iterable[bytes]) -> Iterator[XmlEntry | RecordRefusal]:
-        """Entries in document order; `chunks` begin at the root's `start`."""
+        """Yield entries in document order; `chunks` begin at the root's `start`."""
         root, batch, size = self._root, list[XmlPiece](), 0
         if _ENTRY.search(root.skipped):
             yield RecordRefusal(
@@ -102,7 +102,7 @@ class XmlEntries:
             batch, size = [], 0
 
     def _items(self) -> Items:
-        """The items by the namespaces that are bound where they stand."""
+        """Return the items, with the namespaces bound around them."""
         element = self._container(self.root_element())
         namespace = etree.QName(element).namespace
         bound = [prefix for prefix, uri in element.nsmap.items() if uri == namespace]
@@ -112,7 +112,7 @@ class XmlEntries:
         return Items(self._root.name, known, (namespace or "").encode())
 
     def _behind(self, chunks: Iterable[bytes]) -> Iterator[RecordRefusal]:
-        """What follows a root that holds nothing: no markup may."""
+        """Check the content after an empty root: no markup is allowed."""
         data = b""
         for chunk in chunks:
             data = (data + chunk)[:PIECE_LIMIT]
@@ -136,7 +136,7 @@ class XmlEntries:
             yield from self._single(piece)
 
     def _single(self, piece: XmlPiece) -> Iterator[XmlEntry | RecordRefusal]:
-        """The entry of one piece, repaired if that is needed and certain."""
+        """Yield the entry of one piece, repaired where needed and certain."""
         self.count += 1
         data = piece.data or b""
         try:
@@ -165,7 +165,7 @@ class XmlEntries:
     def _alone(
         self, container: Element, piece: XmlPiece, *, repaired: bool = False
     ) -> Iterator[XmlEntry | RecordRefusal]:
-        """The one entry that a piece begins with; XMLSyntaxError if there is another number."""
+        """Yield the one entry of a piece; XMLSyntaxError for any other number of entries."""
         found = self._strays.entries(container)
         if len(found) != 1:
             raise etree.XMLSyntaxError("not one entry", 0, 0, 0)
@@ -180,7 +180,9 @@ class XmlEntries:
             self._tally.add("F4", f"missing {added.decode()} supplied", where)
 
     def _other(self, piece: XmlPiece) -> Iterator[XmlEntry | RecordRefusal]:
-        """A piece at the edge: before the first entry, after the last, cut short or too large."""
+        """Yield the items of a piece at the edge: before the first entry, after the last, cut short
+        or too large.
+        """
         if piece.data is None:
             detail = (
                 f"more than {PIECE_LIMIT} bytes without an entry's end before line {piece.line}"
@@ -208,14 +210,14 @@ class XmlEntries:
             yield from self._strays.refused(found, piece.line, skip=1)
 
     def _content(self, data: bytes) -> Element:
-        """The element that holds the entries of `data`."""
+        """Return the element that holds the entries of `data`."""
         return self._container(self._parse(data, self._root.closing))
 
     def _container(self, root: Element) -> Element:
         return root[0] if self._root.kind == "rss" and len(root) else root
 
     def _parse(self, data: bytes, closing: bytes) -> Element:
-        """Parse content between the open tags; binds undeclared prefixes as they turn up."""
+        """Parse content between the open tags; bind undeclared prefixes as they occur."""
         while True:
             try:
                 return etree.fromstring(self._root.opening + data + closing, self._parser)
@@ -227,7 +229,9 @@ class XmlEntries:
                 self._root.declare(prefix[1])
 
     def _refusal(self, piece: XmlPiece, error: Any, where: str) -> RecordRefusal:
-        """The parser's complaint at its place in the document, at most where the piece ends."""
+        """Return the parser's error at its place in the document, at most at the end of the
+        piece.
+        """
         data = self._root.opening + (piece.data or b"")
         line, column = error.position
         line = min(max(line, 1), 1 + data.count(b"\n"))
@@ -240,5 +244,5 @@ class XmlEntries:
 
 
 def _reason(error: Any) -> str:
-    """The parser's message without the places it names, which count from the piece."""
+    """Return the parser's message without its positions, which count from the piece."""
     return re.sub(r",? (?:in |at )?(?:line \d+|column \d+)", "", error.msg or "not well-formed")

@@ -1,8 +1,8 @@
-"""Cutting a stream of markup before each entry, so that a fault costs the one entry it is in.
+"""Splitting of a stream of markup before each entry, so that a fault affects only its own entry.
 
-Every piece between two cuts is parsed as a document of its own, in batches for speed. That the
-whole is well-formed follows: content that is balanced piece by piece is balanced together. Nothing
-declared inside a document (DOCTYPE, entities) can take effect, because no piece holds a prolog.
+Every piece is parsed as a document of its own, in batches for speed. The whole is then well-formed:
+content that is balanced piece by piece is balanced together. Declarations inside a document
+(DOCTYPE, entities) have no effect, because no piece contains a prolog.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-PIECE_LIMIT = 2 * 1024 * 1024  # the largest real entry seen is 0.3 MB: 1,000 images
+PIECE_LIMIT = 2 * 1024 * 1024  # bytes; the largest real entry seen is 0.3 MB: 1,000 images
 TAG_LIMIT = 4096
-"""Bytes of a start tag that are looked at for the namespace it declares."""
+"""Maximum bytes of a start tag that are searched for the namespace it declares."""
 
 _CLOSED_BY = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 _ATTRIBUTES = re.compile(rb"""(?:[^<>"']+|"[^"<]*"|'[^'<]*')*+>""")
@@ -29,11 +29,11 @@ _STRAY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class XmlPiece:
-    """A run of bytes that begins at an entry, or (`kind`) is the `head` or `tail` around them.
+    """A run of bytes that begins at an entry, or (`kind`) the `head` or `tail` around them.
 
-    `line` (from 1) and `column` (from 0, in bytes) are where it begins. `cut` is set where the
-    document ends inside or right after it. `data` is None where it exceeds PIECE_LIMIT: then the
-    place is that of its end.
+    It begins at `line` (from 1) and `column` (from 0, in bytes). `cut` is set if the document ends
+    inside or right after it. `data` is None if it exceeds PIECE_LIMIT: then the place is that of
+    its end.
     """
 
     kind: str
@@ -59,10 +59,10 @@ def escape_ampersands(data: bytes) -> tuple[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of a document: elements `name` of `namespace`, whatever their prefix.
+    """The items of a document: elements `name` of `namespace`, with any prefix.
 
-    `prefixes` are those that are bound to the namespace where the items stand, b"" for none. An
-    item may also bind its own.
+    `prefixes` are those bound to the namespace around the items, b"" for none. An item may also
+    bind its own.
     """
 
     name: bytes
@@ -70,14 +70,14 @@ class Items:
     namespace: bytes = b""
 
     def declared_by(self, prefix: bytes, tag: bytes) -> bool:
-        """Whether the start `tag` itself binds `prefix` to the namespace."""
+        """Return True if the start `tag` itself binds `prefix` to the namespace."""
         named = rb"xmlns:%b" % re.escape(prefix) if prefix else rb"xmlns"
         bound = rb"""\s%b\s*=\s*["']%b["']""" % (named, re.escape(self.namespace))
         return bool(self.namespace) and re.search(bound, tag) is not None
 
 
 class XmlSplitter:
-    """Cuts chunks before each start tag of an item and before `</end`, in memory bounded by
+    """Splits chunks before each start tag of an item and before `</end`, in memory bounded by
     PIECE_LIMIT.
     """
 
@@ -128,7 +128,7 @@ class XmlSplitter:
                 yield self._take(found.start(), "tail")
 
     def _begins(self, found: re.Match[bytes]) -> bool | None:
-        """Whether the token begins an item; None if that cannot be told from what is there yet."""
+        """Return True if the token begins an item; None if more bytes are needed to decide."""
         if found[2] is None:
             return False
         prefix = bytes(found[1] or b"")
