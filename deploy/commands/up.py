@@ -22,7 +22,7 @@ def up(
         bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
     ] = False,
 ) -> None:
-    """Run everything on this machine: Redis, webhook, worker, schedule, the web root."""
+    """Run everything on this machine: Redis, webhook, worker, the web root."""
     signal.signal(signal.SIGINT, leave)  # until `run` handles it
     from deploy.local.up import up as run
 

@@ -165,7 +165,7 @@ def test_a_signal_stops_everything_with_status_zero(
 
 def test_nothing_outlives_a_killed_supervisor(service: Service) -> None:
     run = mark_of(service.home)
-    assert set(marked(run).values()) == {"guard", "redis", "worker", "web", "schedule"}
+    assert set(marked(run).values()) == {"guard", "redis", "worker", "web"}
     service.end(signal.SIGKILL)
 
     wait_until(lambda: not marked(run), "all are gone")

@@ -44,5 +44,5 @@ def test_a_second_up_on_the_same_directory_is_refused(tmp_path: Path) -> None:
 def test_a_child_imports_nothing_from_where_the_user_is() -> None:
     named = commands(Path("/etc/sitemapd.toml"), "127.0.0.1", 8080)
 
-    assert list(named) == ["worker", "web", "schedule"]
+    assert list(named) == ["worker", "web"]
     assert all("-P" in command for command in named.values())
