@@ -174,6 +174,8 @@ def test_nothing_outlives_a_killed_supervisor(service: Service) -> None:
 def test_the_next_start_takes_over_and_continues(service: Service) -> None:
     service.send("bash")
     wait_until(service.settled, "all is published and committed")
+    marker = service.home / "public" / ".sitemapd"
+    wait_until(lambda: not marker.read_text().endswith(" 0]"), "the marker counts the publish")
     before = {path.name: path.read_bytes() for path in (service.home / "public").iterdir()}
     configuration = (service.home / "sitemapd.toml").read_bytes()
     left = service.pids()
