@@ -29,6 +29,10 @@ REDIS_TIMEOUT_S = 1.0
 """Seconds. Senders give up after 5 s (RELIABILITY 3); a response must arrive within 3 s."""
 
 
+_QUOTED = "werkzeug.url_quote"
+"""How Werkzeug itself reads an escape that is no text: it stays an escape."""
+
+
 class _Request(Request):
     """A request whose query may hold any bytes, as its path may; Werkzeug 3 raises for some of
     them.
@@ -36,8 +40,8 @@ class _Request(Request):
 
     @cached_property
     def args(self) -> ImmutableMultiDict[str, str]:
-        text = self.query_string.decode("utf-8", "replace")
-        return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True))
+        text = self.query_string.decode("utf-8", _QUOTED)
+        return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True, errors=_QUOTED))
 
 
 def create_app(

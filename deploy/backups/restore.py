@@ -10,8 +10,7 @@ Workers must not run: they cache the numbers of sections, which differ in anothe
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -19,6 +18,7 @@ from redis.exceptions import NoPermissionError
 
 from deploy.backups.archive import Backup
 from deploy.backups.rdb import payload
+from shared.batches import batches
 from shared.errors import BackupError, StoreError
 from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import Inbox
@@ -81,7 +81,7 @@ class Restore:
     def _begin(self, site: str) -> None:
         """Remove the keys of a killed restore, and mark this one as running."""
         with answering():
-            for names in _batches(self._client.scan_iter(_beside(site) + "*", 10_000)):
+            for names in batches(self._client.scan_iter(_beside(site) + "*", 10_000), 1000):
                 self._client.unlink(*names)
             self._client.set(_mark(site), self._token)
 
@@ -149,9 +149,3 @@ def _held(site: str, urls: int, waiting: int) -> BackupError:
         f"the server holds a state of {site} ({urls} URLs, {waiting} events waiting): "
         "--replace puts the backup in its place, and what it holds is lost"
     )
-
-
-def _batches(names: Iterable[bytes]) -> Iterator[list[bytes]]:
-    found = iter(names)
-    while batch := list(islice(found, 1000)):
-        yield batch

@@ -66,14 +66,11 @@ def heard(what: bytes) -> list[bytes]:
 
 @pytest.fixture
 def system(tmp_path: Path) -> Iterator[System]:
-    home = tmp_path / "home"
-    (home / "public").mkdir(parents=True)
-    (home / "sitemapd.toml").write_text(CONFIG)
-    system = System(home)
+    system = System(tmp_path / "home")
+    system.configure(CONFIG)
     system.start()
     yield system
-    if system.process.poll() is None:
-        assert system.stop() == 0
+    system.end()
 
 
 def signed(body: bytes, key: bytes = KEY) -> dict[str, str]:
@@ -297,10 +294,9 @@ def test_the_password_of_redis_is_heard_nowhere_and_few_rights_are_enough(
     guarded_redis: redis.Redis, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    (home / "public").mkdir(parents=True)
     url = f'redis_url = "unix://sitemapd:{PASSWORD}@{tmp_path}/r.sock"\n'
-    (home / "sitemapd.toml").write_text(url + CONFIG)
     system = System(home)
+    system.configure(url + CONFIG)
     system.start()
     try:
         system.send({"type": "upsert", "loc": "https://www.example.com/a"})

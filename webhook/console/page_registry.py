@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -31,6 +30,7 @@ from flask import (
 )
 from werkzeug.datastructures import MultiDict
 
+from shared.batches import batches
 from shared.errors import SitemapdError, StoreDownError
 from webhook.console.csrf import inside
 from webhook.console.services import Services
@@ -224,8 +224,7 @@ def _endpoint(title: str) -> str:
 
 
 def _in_parts(lines: Iterable[bytes]) -> Iterator[bytes]:
-    rest = iter(lines)
-    while some := list(islice(rest, _PART)):
+    for some in batches(lines, _PART):
         yield b"\n".join((*some, b""))
 
 

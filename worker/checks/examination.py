@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import redis
 
+from shared.clock import now_ms
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.sitemap import shards
@@ -86,7 +87,7 @@ class Examination:
         findings = catalog.findings(tally, served=served) + catalog.of_source(
             self._checks.compared(), configured=bool(self._site.source.get_secret_value())
         )
-        ended = time.time_ns() // 1_000_000
+        ended = now_ms()
         report = CheckReport(run.began_ms, ended, run.by, going.done, served, tuple(findings))
         going.tell()
         run.store(report)

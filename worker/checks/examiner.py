@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import redis
 
+from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.errors import CheckError
@@ -82,7 +83,7 @@ class Examiner:
             return True
         if not self._every_ms or time.monotonic() < self._by_the_clock:
             return False
-        return time.time_ns() // 1_000_000 - self._checks[name].last_ms() >= self._every_ms
+        return now_ms() - self._checks[name].last_ms() >= self._every_ms
 
     def _check(self, name: str, site: Site) -> None:
         self._worked_since = time.perf_counter()

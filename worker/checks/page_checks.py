@@ -7,13 +7,13 @@ where it does not hold.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from html import unescape
 from operator import itemgetter
 
 from lxml import etree
 
+from shared.clock import now_ms
 from shared.config.site import MAX_NEWS, Site
 from shared.domain.batch_state import NEWS
 from shared.errors import DateError, ShardError
@@ -51,7 +51,7 @@ class PageChecks:
         self._barriers = [each for each in barriers if not each.forbids_nothing]
         self._prefix = site.base.prefix
         self._inside = fragments.START + escape(self._prefix).encode()
-        self._now_ms = time.time_ns() // 1_000_000
+        self._now_ms = now_ms()
         self._soon = w3c_dates.from_epoch_s((self._now_ms + SKEW_MS) // 1000).encode()
 
     def look(

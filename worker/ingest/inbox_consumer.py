@@ -141,7 +141,7 @@ class InboxConsumer:
         """
         taken = self.inbox.adopt(self._consumer, dead)
         if taken:
-            self._left = True
+            self.look_again()
         return taken
 
     def look_again(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import redis
 
+from shared.batches import batches
 from shared.clock import now_ms
 from shared.config.site import Site
 from shared.errors import StoreError
@@ -23,7 +24,6 @@ from shared.events.event import Event
 from shared.store.client import answering
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import Keys
-from worker.batches import batches
 from worker.reconcile.deduplication import Statement
 from worker.reconcile.event_mapping import EventMapper, Said
 from worker.reconcile.statement_spool import StatementSpool

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import redis
 
+from shared.batches import batches
 from shared.config.site import Site
 from shared.errors import ReconcileError, StoreError
 from shared.events.event import Event
@@ -20,7 +21,6 @@ from shared.events.resync_scope import WHOLE, Scope
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations.checks import CheckStore
 from shared.store.operations.resync_requests import ReconcileLock, ResyncRequests
-from worker.batches import batches
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, summary
 from worker.reconcile.event_mapping import Said
 from worker.reconcile.importer import BACKLOG

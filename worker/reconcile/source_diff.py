@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import redis
 
+from shared.batches import batches
 from shared.config.site import Site
 from shared.domain import group_alternates
 from shared.domain.batch_state import (
@@ -35,7 +36,6 @@ from shared.sitemap import fragments, urls
 from shared.store.pages.lookup import unpacked
 from shared.store.pages.page_repository import PageRepository
 from shared.store.pages.page_scan import PageScan
-from worker.batches import batches
 from worker.reconcile.deduplication import Statement
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, SourceDifference
 from worker.reconcile.event_mapping import EventMapper, Said

@@ -28,7 +28,8 @@ if KEYS[6] then
     end
   end
 end
-if redis.call('HEXISTS', KEYS[4], 'intake') == 1 or redis.call('HEXISTS', KEYS[4], 'door') == 1 then
+local closed = redis.call('HMGET', KEYS[4], 'intake', 'door')
+if closed[1] or closed[2] then
   return {'closed', '', 0, 0, '', 0}
 end
 must_be('stream', KEYS[1])

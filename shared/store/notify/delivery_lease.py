@@ -11,13 +11,13 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 import redis
 from redis.client import Pipeline
 from redis.exceptions import WatchError
 
+from shared.batches import batches
 from shared.errors import StoreError
 from shared.store.client import Scripts, answering
 from shared.store.keys import Keys
@@ -120,13 +120,10 @@ class DeliveryLease:
 
     def bury(self, locs: Iterable[str], now: int, why: str) -> None:
         """Make `locs` dead notifications at `now` (ms since 1970), with the reason `why`."""
-        locs, chunks = list(locs), []
-        rest = iter(locs)
-        while some := list(islice(rest, CHUNK)):
-            chunks.append(some)
+        locs = list(locs)
 
         def write(pipe: Pipeline) -> None:
-            for some in chunks:
+            for some in batches(locs, CHUNK):
                 fields: Any = {
                     "engine": self._engine,
                     "at": now,
@@ -164,8 +161,7 @@ class DeliveryLease:
             pipe.zrem(self._sending, *scores)
 
     def _forget(self, pipe: Pipeline, locs: Sequence[str]) -> None:
-        for start in range(0, len(locs), CHUNK):
-            some = locs[start : start + CHUNK]
+        for some in batches(locs, CHUNK):
             pipe.zrem(self._sending, *some)
             pipe.hdel(self._tries, *some)
 

@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import redis
 
+from shared.batches import batches
 from shared.store.client import answering
 from shared.store.keys import Keys
 from shared.store.streams import forwards
@@ -97,8 +97,8 @@ class NotificationQueue:
 
         `locs` may be as many as a site has, and is read once.
         """
-        added, rest = 0, iter(locs)
-        while some := list(islice(rest, CHUNK)):
+        added = 0
+        for some in batches(locs, CHUNK):
             with answering():
                 pipe = self._client.pipeline()
                 for engine in engines:

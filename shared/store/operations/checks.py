@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import redis
 
+from shared.clock import now_ms
 from shared.errors import CheckError
 from shared.store.client import Scripts, answering
 from shared.store.keys import Keys
@@ -131,7 +131,7 @@ class CheckRun:
         self._client, self._keys, self._token = client, keys, token
         self._scripts = Scripts(client)
         self._asked, self.by = asked, by
-        self.began_ms = time.time_ns() // 1_000_000
+        self.began_ms = now_ms()
 
     def advance(self, what: str, done: int, of: int) -> None:
         """Store the progress and extend the lock. Raises CheckError if the lock was lost."""
@@ -169,7 +169,7 @@ class CheckStore:
     def ask(self, by: str) -> None:
         """Request a check for `by`: a worker begins one within seconds."""
         with answering():
-            self._client.zadd(self._keys.checks_asked, {by: time.time_ns() // 1_000_000})
+            self._client.zadd(self._keys.checks_asked, {by: now_ms()})
 
     def asked(self) -> dict[str, int]:
         """Return the requesters and their request times (ms since 1970), oldest first."""

@@ -6,13 +6,13 @@ accepted events; purged events are kept for a week.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import redis
 from redis.exceptions import ResponseError
 
+from shared.clock import now_ms
 from shared.domain.batch_state import Arrival
 from shared.errors import Fault, InvalidError
 from shared.store.client import Scripts, answering
@@ -92,7 +92,7 @@ class Queues:
     def pause(self, queue: str, by: str) -> bool:
         """Pause `queue`; False if it was paused. Raises InvalidError if there is no such queue."""
         _known(queue)
-        said = f"{time.time_ns() // 1_000_000} {by}"
+        said = f"{now_ms()} {by}"
         with answering():
             return bool(self._client.hsetnx(self._keys.paused, queue, said))
 
@@ -173,7 +173,7 @@ class Queues:
             self._client.zremrangebyscore(self._keys.purges, "-inf", _forgotten_ms())
         if not last:
             return "", 0
-        name = str(time.time_ns() // 1_000_000)
+        name = str(now_ms())
         names = [self._keys.inbox, self._keys.purged(name), self._keys.purges]
         total = 0
         while gone := int(
@@ -213,7 +213,7 @@ def _queued(received: InboxEntry, given: Mapping[str, Any] | None) -> QueuedEven
 
 def _forgotten_ms() -> int:
     """Return the time until which purges have expired (ms since 1970)."""
-    return time.time_ns() // 1_000_000 - PURGED_S * 1000
+    return now_ms() - PURGED_S * 1000
 
 
 def _known(queue: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import msgpack
 import redis
 
+from shared.batches import batches
 from shared.domain import expiry, group_alternates, translation_groups
 from shared.domain.batch_state import NEWS, Arrival, BatchState, subjects
 from shared.domain.page_record import PLACE_BYTES, TOMBSTONE_MS, Claim, PageRecord, Place, digest_of
@@ -89,7 +89,8 @@ class PageRepository:
         self._learn_sections(known)
         named = {translation_groups.digest_of(event.group) for event in events if event.group}
         named |= {page.group for page in known.pages.values() if page}
-        stored = self._groups(named - {b""}, divisible=len(events) > 1)
+        named.discard(b"")
+        stored = self._groups(named, divisible=len(events) > 1) if named else {}
         known.groups = {group: dict(members) for group, (_, members) in stored.items()}
         known.sets = {
             group: translation_groups.alternates(members) for group, (_, members) in stored.items()
@@ -114,8 +115,8 @@ class PageRepository:
     ) -> dict[bytes, tuple[bytes, dict[str, GroupMember]]]:
         """Return each group as stored: the number of its last change, and its members."""
         found: dict[bytes, tuple[bytes, dict[str, GroupMember]]] = {}
-        read, rest = 0, iter(wanted)
-        while names := list(islice(rest, _GROUPS)):
+        read = 0
+        for names in batches(wanted, _GROUPS):
             with answering():
                 pipe = self._client.pipeline(transaction=False)
                 for group in names:

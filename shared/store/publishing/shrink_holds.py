@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import redis
 
+from shared.clock import now_ms
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
 from shared.store.keys import Keys, confirmed_field
@@ -41,7 +41,7 @@ class ShrinkHolds:
 
     def confirm(self, shown: Mapping[Shard, int]) -> None:
         """Let these shards shrink to the numbers of pages that were `shown`, and no further."""
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         with answering():
             pipe = self._client.pipeline()
             for shard, urls in shown.items():

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Self
 
+from shared.batches import batches
 from shared.domain import expiry
 from shared.domain.batch_state import NEWS
 from shared.domain.page_record import NOWHERE, PageRecord, Place, digest_of
@@ -21,7 +22,6 @@ from shared.sitemap.shards import Shard
 from shared.store.keys import PublishedFile
 from shared.store.pages.shard_contents import ShardContent, ShardLines, key_of, lists, readable
 from shared.store.pages.snapshots import At, Seen, Snapshots
-from worker.batches import batches
 from worker.checks.consistency.flaws import (
     LOST_LINE,
     NOT_SCHEDULED,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from shared.batches import batches
 from shared.domain import expiry, translation_groups
 from shared.domain.page_record import Claim, PageRecord, digest_of
 from shared.domain.translation_groups import GroupMember
@@ -17,7 +18,6 @@ from shared.sitemap.extensions import alternates as links
 from shared.store.pages.shard_contents import lists
 from shared.store.pages.snapshots import Pair, Seen, Snapshots
 from shared.store.pages.summaries import Summaries
-from worker.batches import batches
 from worker.checks.consistency.flaws import (
     NOT_RECIPROCAL,
     NOT_SCHEDULED,

@@ -7,12 +7,13 @@ not listed, so that the next event about it lists it.
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
+from shared.batches import batches
+from shared.clock import now_ms
 from shared.config.site import Site
 from shared.domain.page_record import TOMBSTONE_MS, PageRecord, Place, digest_of, field_of
 from shared.errors import PublishError, ShardError
@@ -23,7 +24,6 @@ from shared.store.keys import PublishedFile
 from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.shard_contents import STATE_BYTES, ShardContent, key_of, lists, readable
 from shared.store.pages.snapshots import At, Snapshots
-from worker.batches import batches
 from worker.publishing.ownership import path_of
 from worker.publishing.web_root import WebRoot
 
@@ -57,7 +57,7 @@ class FileRepairPlan:
         self._content, self._section, self._snapshots = content, section, keys
         self._keys, self._shard = keys.keys, content.shard
         self._urls = self._size = 0
-        self._now = time.time_ns() // 1_000_000
+        self._now = now_ms()
 
     def place(self, block: int) -> bytes:
         """Return the place of a block, as stored."""
