@@ -26,6 +26,8 @@ MOST_LINKS = 128
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _tracer: Tracer | None = None
+active = False
+"""True if this process is traced."""
 _NOTHING = nullcontext()
 
 
@@ -41,7 +43,7 @@ def configure(part: str) -> str:
 
     Return the reason if tracing was asked for and is not possible, else an empty text.
     """
-    global _tracer  # noqa: PLW0603  # one for the process, as the standard variables are
+    global _tracer, active  # noqa: PLW0603  # one for the process, as the standard variables are
     if not wanted() or _tracer is not None:
         return ""
     try:
@@ -56,6 +58,7 @@ def configure(part: str) -> str:
     provider = TracerProvider(resource=resource)  # sends queued spans at exit
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     _tracer = provider.get_tracer("sitemapd")
+    active = True
     return ""
 
 

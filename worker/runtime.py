@@ -234,7 +234,7 @@ class Runtime:
                     self._tidy(name, pump)
 
     def _tidy(self, name: str, pump: InboxConsumer) -> None:
-        while pump.pages.forget(now_ms()) and not self._stopping.is_set():
+        while pump.pages.purge_tombstones(now_ms()) and not self._stopping.is_set():
             self._tidying.progress()
         drained = drain_emptiest(pump.pages, pump.publisher.state)
         if drained is not None:
@@ -245,7 +245,10 @@ class Runtime:
         for name, pump in self._pumps.items() if not self._heart.quiet else ():
             if self._refreshing.due(name):
                 with self._refreshing.at(name):
-                    seen = refresh(pump.pages, pump.publisher.state, self._refreshing.progress)
+                    schedule = pump.expiry.schedule
+                    seen = refresh(
+                        pump.pages, pump.publisher.state, schedule, self._refreshing.progress
+                    )
                     if seen:
                         _log.info("news checked", site=name, entries=seen, left=pump.expire())
 

@@ -12,8 +12,7 @@ from typing import NamedTuple, Self
 import redis
 
 from shared.admin.outcomes import ActionOutcome, command, counted, is_id
-from shared.domain.batch_state import Arrival
-from shared.domain.page_record import stamp
+from shared.domain.page_record import Arrival, stamp
 from shared.errors import DateError, Fault, InvalidError, StoreError
 from shared.events.event import Event, SchemaError
 from shared.sitemap import w3c_dates

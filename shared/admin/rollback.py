@@ -23,7 +23,8 @@ from shared.sitemap.shards import Shard
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations.event_log import EventLog
 from shared.store.operations.queues import INTAKE, Queues
-from shared.store.pages.lookup import PageLookup, unpacked
+from shared.store.pages.changes import unpacked
+from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.sections import Sections
 

@@ -9,8 +9,8 @@ import redis
 
 from shared.config.site import Site
 from shared.domain import expiry
-from shared.domain.batch_state import NEWS, Arrival
-from shared.domain.page_record import PageRecord, digest_of
+from shared.domain.batch_state import NEWS
+from shared.domain.page_record import Arrival, PageRecord, digest_of
 from shared.sitemap import fragments, shards, urls, w3c_dates
 from shared.sitemap.entry import Entry
 from shared.sitemap.shards import Shard
@@ -21,7 +21,8 @@ from shared.store.operations.event_log import EventLog
 from shared.store.operations.loop_health import LoopHealth
 from shared.store.operations.queues import Queues
 from shared.store.operations.resync_requests import ResyncRequests
-from shared.store.pages.lookup import PageLookup, loc_of
+from shared.store.pages.changes import loc_of
+from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.quarantine import QuarantineCause
 from shared.store.publishing.shrink_holds import ShrinkHold

@@ -1,15 +1,15 @@
 """Changes of entries by time: news and videos expire, scheduled news entries appear.
 
-Pure, like shared.domain.decide: the outcome is recorded in the batch state.
+Pure, like shared.domain.decide.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from shared.domain.batch_state import NEWS, BatchState
+from shared.domain.batch_state import NEWS, BatchState, Changes
 from shared.domain.page_record import PageRecord
 from shared.sitemap import fragments
 from shared.sitemap.entry import Entry
@@ -30,41 +30,41 @@ def next_over_ms(shown: Iterable[Video]) -> int:
     return min(filter(None, map(videos.expires_ms, shown)), default=0)
 
 
-def expire(known: BatchState, key: str, fragment: bytes, now_ms: int) -> None:
-    """Remove news and videos that are over at `now_ms` from the entry `key`, listed as `fragment`.
+def expire(state: BatchState, key: str, fragment: bytes, now_ms: int) -> Changes:
+    """Return what removes news and videos that are over at `now_ms` from the entry `key`, listed as
+    `fragment`, and its next expiry.
 
-    `known` must hold its page; it gets the next expiry. Times are in milliseconds since 1970.
+    `state` must hold its page. Times are in milliseconds since 1970.
     """
-    page = known.pages[key]
-    known.expiry[key] = 0
+    changes, page = Changes(), state.pages[key]
+    changes.expiry[key] = 0
     if page is None or not page.live:
-        return
+        return changes
     entry = fragments.parse(fragment)
     if entry.news is not None:
         leaves = news.leaves_ms(entry.news)
         if leaves > now_ms:
-            known.expiry[key] = leaves
-            return
-        known.pages[key] = page._replace(length=0, digest=bytes(5), owner=b"")
-        known.expired.add(key)
-        return
+            changes.expiry[key] = leaves
+            return changes
+        changes.pages[key] = page._replace(length=0, digest=bytes(5), owner=b"")
+        changes.expired.add(key)
+        return changes
     shown = tuple(video for video in entry.videos if not is_over(video, now_ms))
-    known.expiry[key] = next_over_ms(shown)
+    changes.expiry[key] = next_over_ms(shown)
     if shown != entry.videos:
-        known.relist(key, fragments.render(replace(entry, videos=shown)))
+        state.relisted(key, fragments.render(replace(entry, videos=shown)), changes)
+    return changes
 
 
-def schedule(known: BatchState, key: str, twin: Entry, section: str, when: int) -> None:
+def schedule(changes: Changes, key: str, twin: Entry, section: str, when: int) -> None:
     """Schedule the news entry `twin` to be listed in `section` at its publication (PROTOCOL W4).
 
-    `when` is the stamp of its event; a later event of the page cancels the entry. Raises
-    UnknownSectionError.
+    `when` is the stamp of its event; a later event of the page cancels the entry.
     """
     assert twin.news is not None
-    known.number(section)
     head = _STAMP.pack(when) + section.encode() + b"\0"
-    known.coming[key] = head + fragments.render(twin)
-    known.expiry[key] = news.appears_ms(twin.news)
+    changes.coming[key] = head + fragments.render(twin)
+    changes.expiry[key] = news.appears_ms(twin.news)
 
 
 def scheduled(stored: bytes) -> Entry | None:
@@ -86,26 +86,50 @@ def appears_ms(stored: bytes, page: PageRecord) -> int | None:
     return news.appears_ms(twin.news)
 
 
-def appear(known: BatchState, key: str, stored: bytes, now_ms: int) -> None:
-    """List the scheduled news entry `key`, unless a newer event of its page cancelled it.
+def appear(state: BatchState, key: str, stored: bytes, now_ms: int) -> Changes:
+    """Return what lists the scheduled news entry `key`, unless a newer event of its page cancelled
+    it.
 
-    `known` must hold both. `now_ms` is in milliseconds since 1970.
+    `state` must hold both. `now_ms` is in milliseconds since 1970.
     """
-    known.coming[key], known.expiry[key] = b"", 0
-    twin, page = scheduled(stored), known.pages[key.removeprefix(NEWS)]
+    changes = Changes(coming={key: b""}, expiry={key: 0})
+    twin, page = scheduled(stored), state.pages[key.removeprefix(NEWS)]
     section, _, fragment = stored[_STAMP.size :].partition(b"\0")
-    number = known.sections.get(section.decode(errors="replace"))
+    number = state.sections.get(section.decode(errors="replace"))
     if twin is None or twin.news is None or twin.loc != key.removeprefix(NEWS) or number is None:
-        return
+        return changes
     (when,) = _STAMP.unpack_from(stored)
     leaves = news.leaves_ms(twin.news)
     if page is None or not page.live or page.stamp != when or leaves <= now_ms:
-        return
+        return changes
     appears = news.appears_ms(twin.news)
     if appears > now_ms:
-        known.coming[key], known.expiry[key] = stored, appears
-        return
-    before = known.pages[key]
+        changes.coming[key], changes.expiry[key] = stored, appears
+        return changes
+    before = state.pages[key]
     place = before.place if before else None
-    known.pages[key] = PageRecord(place, len(fragment), when, fragments.digest(fragment), b"")
-    known.fragments[key], known.placed[key], known.expiry[key] = fragment, number, leaves
+    changes.pages[key] = PageRecord(place, len(fragment), when, fragments.digest(fragment), b"")
+    changes.fragments[key], changes.placed[key] = fragment, number
+    changes.expiry[key] = leaves
+    return changes
+
+
+def due(
+    state: BatchState, keys: Iterable[str], listed: Mapping[str, bytes],
+    coming: Mapping[str, bytes], now_ms: int,
+) -> Iterator[Changes]:  # fmt: skip
+    """Yield what happens to the entries `keys`, due at `now_ms` (ms since 1970).
+
+    `listed` are the fragments of those that are listed, `coming` the scheduled news entries.
+    An entry that is listed but has no fragment right now, because it is being published, is left
+    for the next call.
+    """
+    for key in keys:
+        page = state.pages[key]
+        if key in coming and (page is None or not page.live):
+            yield appear(state, key, coming[key], now_ms)
+        elif page is None or not page.live or key in listed:
+            changes = expire(state, key, listed.get(key, b""), now_ms)
+            if key in coming and changes.expiry[key] == 0:
+                changes.coming[key] = b""  # listed by a later event
+            yield changes

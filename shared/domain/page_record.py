@@ -11,6 +11,7 @@ import struct
 from hashlib import blake2b
 from typing import NamedTuple
 
+from shared.events.event import Event
 from shared.events.event_fields import MAX_AHEAD_MS
 
 BUCKETS = 1 << 16
@@ -34,6 +35,19 @@ _PLACE = struct.Struct(">IH")
 _SHARD_BITS = 20
 _OWNER_AT, _GROUP_AT = 22, 30
 _NOBODY = bytes(8)
+
+
+class Arrival(NamedTuple):
+    """Arrival of an event: its id in the inbox, as ms since 1970 and sequence number."""
+
+    ms: int
+    sequence: int
+
+    @classmethod
+    def of(cls, stream_id: str) -> Arrival:
+        """The arrival of the stream id `ms-sequence`."""
+        ms, _, sequence = stream_id.partition("-")
+        return cls(int(ms), int(sequence))
 
 
 class Place(NamedTuple):
@@ -137,6 +151,13 @@ def owner_of(source: str, kind: str, ident: str, locale: str) -> bytes:
     # With the lengths no two different pages give the same text.
     joined = f"{len(kind)} {len(locale)} {source} {kind}{locale}{ident}".encode()
     return blake2b(joined, digest_size=8, person=b"owner").digest()
+
+
+def subjects(event: Event) -> tuple[str | None, bytes]:
+    """The loc and the owner (empty: none) whose records are needed to decide `event`."""
+    if event.id is None:
+        return event.loc, b""
+    return event.loc, owner_of(event.source, event.kind, event.id, event.locale)
 
 
 def bucket_of(digest: bytes) -> int:

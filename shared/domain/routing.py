@@ -50,6 +50,9 @@ class Routing:
             name for name, f in families.items() if (f.paths or f.languages) and not f.news
         ]
         self._splits = {name: family.split for name, family in families.items() if family.split}
+        ruled = self._paths or self._asked or self._splits or self.news
+        self.unruled = frozenset() if ruled else frozenset(self._families)
+        """Sections whose pages just name them or stay there; none if there are rules."""
         self._family_of = lru_cache(1024)(partial(family_of, families=frozenset(self._families)))
 
     def section(self, event: Event, loc: str, here: str | None, arrived_ms: int) -> str:

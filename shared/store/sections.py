@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import redis
@@ -20,13 +20,18 @@ keys of a section beside the other keys of the site (`{site}:<section>:shards`).
 
 
 class Sections:
-    """Section numbers of one site."""
+    """Section numbers of one site, cached: `by_name` and `by_number`, both empty before first use;
+    `numbering` identifies those in Redis.
+    """
+
+    draft = False
 
     def __init__(self, client: redis.Redis, site: str, configured: Iterable[str]) -> None:
         self._client, self._keys = client, Keys(site)
         self._configured = frozenset(configured)
-        self._numbers: dict[str, int] = {}
-        self._numbering = b""
+        self.by_name: dict[str, int] = {}
+        self.by_number: dict[int, str] = {}
+        self.numbering = b""
 
     def numbers(self, named: Iterable[str] = ()) -> dict[str, int]:
         """Return the number of every section, given at first use and never changed.
@@ -34,12 +39,13 @@ class Sections:
         Configured and `named` sections without a number get one now. Raises ConfigError if there
         are too many, StoreError if the state is of another version.
         """
-        wanted, known = {*self._configured, *named}, self._numbers
-        if not wanted <= known.keys():
+        wanted = {*self._configured, *named}
+        if not wanted <= self.by_name.keys():
             known = self._read()
             for name in sorted(wanted - known.keys()):
-                known[name] = self._number(name)
-        return known
+                known[name] = self._number(name, known)
+            self._remember(known)
+        return self.by_name
 
     def names(self, numbers: Iterable[int] = ()) -> dict[int, str]:
         """Return the sections by number, without giving new numbers.
@@ -47,30 +53,34 @@ class Sections:
         An unknown one of `numbers` was given by another process: the sections are read again.
         Raises StoreError if it is unknown even then, or if the state is of another version.
         """
-        wanted, known = set(numbers), self._numbers
-        if not self._configured <= known.keys() or not wanted <= {*known.values()}:
-            known = self._read()
-        named = {number: name for name, number in known.items()}
-        if strange := wanted - named.keys():
+        wanted = set(numbers)
+        if not self._configured <= self.by_name.keys() or not wanted <= self.by_number.keys():
+            self._remember(self._read())
+        if strange := wanted - self.by_number.keys():
             raise StoreError(f"a page is recorded in section {min(strange)}, which does not exist")
-        return named
+        return self.by_number
 
     def forget(self) -> None:
         """Read all sections again at the next use: another process has added some."""
-        self._numbers = {}  # a new one: another thread may be reading the old one
+        self._remember({})
 
     def check(self, numbering: bytes, count: int) -> None:
         """Discard the cached sections if Redis holds another `numbering` or `count` of them:
         another process has added some, or the state was emptied or replaced.
         """
-        if (numbering, count) != (self._numbering, len(self._numbers)):
+        if (numbering, count) != (self.numbering, len(self.by_name)):
             self.forget()
+
+    def _remember(self, known: Mapping[str, int]) -> None:
+        # New dicts: another thread may be reading the old ones.
+        self.by_number = {number: name for name, number in known.items()}
+        self.by_name = {**known}
 
     def _read(self) -> dict[str, int]:
         with answering():
             known: Any = self._client.hgetall(self._keys.sections)
             stamps: Any = self._client.hmget(self._keys.counters, "form", "numbering")
-        form, self._numbering = stamps[0], stamps[1] or b""
+        form, self.numbering = stamps[0], stamps[1] or b""
         if form != str(FORM).encode() and (known or form is not None):
             found = "1" if form is None else form.decode(errors="replace")
             raise StoreError(
@@ -78,11 +88,10 @@ class Sections:
                 f"{FORM}): run that version until `sitemapd status` counts no waiting events, keep "
                 "the published files, empty Redis, and `sitemapd import` them"
             )
-        self._numbers = {name.decode(): int(number) for name, number in known.items()}
-        return self._numbers
+        return {name.decode(): int(number) for name, number in known.items()}
 
-    def _number(self, name: str) -> int:
-        """Give `name` a number."""
+    def _number(self, name: str, known: Mapping[str, int]) -> int:  # noqa: ARG002
+        """Give `name`, which is not `known`, a number."""
         with answering():
             self._client.hsetnx(self._keys.counters, "form", str(FORM))
             self._client.hsetnx(self._keys.counters, "numbering", secrets.token_hex(8))
@@ -93,15 +102,17 @@ class Sections:
             self._client.hsetnx(self._keys.sections, name, str(number))
             stored: Any = self._client.hget(self._keys.sections, name)
             numbering: Any = self._client.hget(self._keys.counters, "numbering")
-        self._numbering = numbering or b""
+        self.numbering = numbering or b""
         return int(stored)
 
 
 class Draft(Sections):
     """Section numbers for deciding only: new numbers are given in this process alone."""
 
+    draft = True
+
     def check(self, numbering: bytes, count: int) -> None:
         """Keep the cached sections: the numbers given here are not in Redis."""
 
-    def _number(self, name: str) -> int:  # noqa: ARG002
-        return max(self._numbers.values(), default=0) + 1
+    def _number(self, name: str, known: Mapping[str, int]) -> int:  # noqa: ARG002
+        return max(known.values(), default=0) + 1

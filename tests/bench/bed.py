@@ -19,8 +19,9 @@ import redis
 from deploy.local.embedded_redis import EmbeddedServer
 from shared.config.settings import Settings
 from shared.config.site import Site
-from shared.domain.batch_state import Arrival, Policy
-from shared.domain.decide import decide
+from shared.domain.batch_state import Policy
+from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.page_record import Arrival
 from shared.domain.routing import Routing
 from shared.events.event import Event
 from shared.store.client import connect
@@ -62,14 +63,17 @@ class Bed:
         kept, source, sequence = [], iter(events), 0
         self.client.config_set("appendfsync", "no")
         while batch := list(islice(source, LOAD)):
-            read = self.pages.know(batch)
-            told = []
+            read = self.pages.read(batch)
+            arrived = []
             for event in batch:
                 sequence += 1
-                arrival = Arrival(1_700_000_000_000 + sequence, 0)
-                decision = decide(read.known, event, arrival, Policy(Routing({})))
-                told.append((f"{arrival.ms}-0", str(event.loc), decision.reason, decision.changed))
-            assert self.pages.apply(read, ["1-0"], told)
+                arrived.append(ArrivedEvent(event, Arrival(1_700_000_000_000 + sequence, 0)))
+            decisions, after = decide_all(read.state, arrived, Policy(Routing({})))
+            decided = [
+                (f"{arrival.ms}-0", str(event.loc), decision.reason, decision.changed)
+                for (event, arrival, _), decision in zip(arrived, decisions, strict=True)
+            ]
+            assert self.pages.apply(read, after, settled=["1-0"], decisions=decided)
             kept += batch[::50]
         while self.publisher.publish():
             pass

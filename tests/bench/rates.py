@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import redis
 
-from shared.domain.batch_state import Arrival, Policy
-from shared.domain.decide import decide
-from shared.domain.page_record import bucket_of, digest_of, field_of
+from shared.domain.batch_state import Policy
+from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.page_record import Arrival, bucket_of, digest_of, field_of
 from shared.domain.routing import Routing
 from shared.events.event import Event
 from shared.sitemap import fragments
@@ -46,11 +46,11 @@ def applied(report: Report, bed: Bed, events: Sequence[Event]) -> None:
     pairs = []
     arrived = time.time_ns() // 1_000_000
     for batch in batches(events, APPLIED):
-        read = bed.pages.know(batch)
-        for place, event in enumerate(batch):
-            decide(read.known, event, Arrival(arrived, place), Policy(Routing({})))
+        read = bed.pages.read(batch)
+        events_in = [ArrivedEvent(e, Arrival(arrived, place)) for place, e in enumerate(batch)]
+        _, after = decide_all(read.state, events_in, Policy(Routing({})))
         began = time.perf_counter()
-        assert bed.pages.apply(read)
+        assert bed.pages.apply(read, after)
         took = time.perf_counter() - began
         pairs.append((len(batch) / took, len(batch) / _bare(bed.client, batch)))
     name = f"applied, batches of {APPLIED}"
@@ -72,7 +72,7 @@ def _bare(client: redis.Redis, batch: Sequence[Event]) -> float:
 def drain(bed: Bed) -> None:
     """What the pump does with its inbox, without publishing."""
     while batch := bed.pump.inbox.read("bench", LOAD):
-        bed.pump._settle(batch)
+        bed.pump._process(batch)
 
 
 def publish(bed: Bed) -> None:

@@ -9,13 +9,13 @@ from worker.ingest.inbox_consumer import InboxConsumer
 
 
 class Clock:
-    """The time that a test says it is, in milliseconds since 1970."""
+    """The time that a test says it is, `ms` since 1970; called, in seconds."""
 
     def __init__(self, ms: int) -> None:
         self.ms = ms
 
-    def __call__(self) -> int:
-        return self.ms
+    def __call__(self) -> float:
+        return self.ms / 1000
 
 
 class Clocked(Rig):

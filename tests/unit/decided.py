@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.domain.batch_state import Arrival, BatchState, NetChange, Policy, net, subjects
-from shared.domain.decide import Decision, decide
-from shared.domain.page_record import PLACE_BYTES, Claim, PageRecord, Place
+from shared.domain.batch_state import BatchState, Policy
+from shared.domain.decide import ArrivedEvent, Decision, decide_all
+from shared.domain.page_record import PLACE_BYTES, Arrival, Claim, PageRecord, Place, subjects
 from shared.domain.routing import Routing
 from shared.events.event import Event
 from shared.sitemap import fragments
 from shared.sitemap.entry import Entry
+from shared.store.pages.changes import NetChange, net_changes
 
 SECTIONS = {"pages": 1, "posts": 2}
 NOW = 1_795_256_430_000
@@ -51,22 +52,23 @@ class Site:
     def batch(self, events: Iterable[Event], at: Arrival | None = None) -> list[Decision]:
         """One batch as the worker settles it; `ops` are its net changes."""
         events = list(events)
-        known, before = self._know(events)
+        known, before = self._read(events)
         decisions = []
         for event in events:
             self.clock += 1_000
-            arrival = at or Arrival(self.clock, 0)
+            arrived = ArrivedEvent(event, at or Arrival(self.clock, 0))
             policy = Policy(Routing({}), self.hints, self.clock)
-            decisions.append(decide(known, event, arrival, policy))
-        self.ops = net(known, before)
+            (decision,), known = decide_all(known, [arrived], policy)
+            decisions.append(decision)
+        self.ops = net_changes(known, before)
         for op in self.ops:
             self._apply(op)
         self.claims |= {owner: claim.pack() for owner, claim in known.claims.items() if claim}
         return decisions
 
-    def _know(self, events: list[Event]) -> tuple[BatchState, dict[str, bytes]]:
+    def _read(self, events: list[Event]) -> tuple[BatchState, dict[str, bytes]]:
         wanted = [subjects(event) for event in events]
-        known = BatchState(SECTIONS)
+        known = BatchState(SECTIONS, {number: name for name, number in SECTIONS.items()})
         for _, owner in wanted:
             stored = self.claims.get(owner)
             known.claims[owner] = Claim.unpack(stored) if stored else None
@@ -77,16 +79,15 @@ class Site:
         return known, before
 
     def _apply(self, op: NetChange) -> None:
-        assert op.before == self.pages.get(op.loc, b"")
+        assert op.before == self.pages.get(op.key, b"")
         place = op.before[:PLACE_BYTES] or b"\xff" * PLACE_BYTES
         if op.fragment is not None:
-            assert op.section is not None
             place = Place(op.section, 1, 0).pack()
-            assert self.listed.get(op.loc) != (op.section, op.fragment)
-            self.listed[op.loc] = op.section, op.fragment
+            assert self.listed.get(op.key) != (op.section, op.fragment)
+            self.listed[op.key] = op.section, op.fragment
         elif not PageRecord.unpack(place + op.after).live:
-            self.listed.pop(op.loc, None)
-        self.pages[op.loc] = place + op.after
+            self.listed.pop(op.key, None)
+        self.pages[op.key] = place + op.after
 
     @property
     def entries(self) -> dict[str, Entry]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Sequence
 
 import redis
 
-from shared.clock import now_ms
+from shared import tracing
 from shared.config.settings import Settings
 from shared.errors import PublishError, StoreError
 from shared.logs import logger
@@ -24,6 +24,7 @@ from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.operations.queues import EVENTS, PUBLISH, Queues
 from shared.tracing import Trail
 from worker.ingest.event_processor import EventProcessor
+from worker.ingest.expiry_processor import ExpiryProcessor
 from worker.publishing.publisher import PASS_SHARDS, Publisher
 from worker.publishing.web_root import cause_of
 
@@ -48,10 +49,10 @@ class InboxConsumer:
         client: redis.Redis,
         name: str,
         consumer: str,
-        now_ms: Callable[[], int] = now_ms,
+        clock: Callable[[], float] = time.time,
         on_resync: Callable[[str], None] = lambda _site: None,
     ) -> None:
-        """Create a consumer; `now_ms` is the clock of news and video expiry (ms since 1970).
+        """Create a consumer; `clock` is that of news and video expiry (seconds since 1970).
 
         `on_resync` is called with the name of the site when a resync request was recorded; it must
         not raise.
@@ -60,8 +61,11 @@ class InboxConsumer:
         self.name = name
         self.inbox = Inbox(client, name)
         self._trail = Trail(name)
-        self._settler = EventProcessor(client, name, site, consumer, self._trail, now_ms, on_resync)
-        self.pages = self._settler.pages
+        self._processor = EventProcessor(
+            client, name, site, consumer, self._trail, clock, on_resync
+        )
+        self.pages = self._processor.pages
+        self.expiry = ExpiryProcessor(client, name, self.pages, clock)
         self.files = 0
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
@@ -152,7 +156,7 @@ class InboxConsumer:
         """Apply every waiting event and publish nothing. Raises StoreError."""
         with self._running:
             while batch := self.inbox.read(self._consumer, BATCH):
-                self._settle(batch)
+                self._process(batch)
 
     def _read_again(self) -> None:
         """Process the events this consumer holds: adopted, failed, or left from before a
@@ -162,7 +166,7 @@ class InboxConsumer:
             return
         self._left, after = False, "0"
         while batch := self.inbox.read(self._consumer, BATCH, after):
-            self._settle(batch)
+            self._process(batch)
             after = batch[-1].id
 
     def _drain(self, until: float) -> bool:
@@ -174,18 +178,20 @@ class InboxConsumer:
             waits = EVENTS not in self._paused
             batch = self.inbox.read(self._consumer, BATCH) if waits else []
             # The publish pass begins in the round trip of the last batch before it.
-            errand = self.publisher.errand() if batch and self._due() <= 0 else None
+            begin = self.publisher.errand() if batch and self._due() <= 0 else None
             if batch:
                 looked_again = False
-                self._settle(batch, errand)
+                self._process(batch, begin)
             due = self._due()
-            if due <= 0 and self._publish(errand):
+            if due <= 0 and self._publish(begin):
+                # Mostly nothing has arrived meanwhile: one round trip instead of three.
+                if len(batch) < BATCH and self._rest():
+                    return True
                 continue
             if due <= 0 or (not batch and (due == math.inf or not self.publisher.state.dirty(1))):
                 if batch:
                     continue
-                if self.inbox.rest():
-                    self._trail.end()
+                if self._rest():
                     return True
                 if looked_again:
                     # Only the sweep can help: a publish that is held up, or events that fail.
@@ -194,6 +200,13 @@ class InboxConsumer:
             elif len(batch) < BATCH:
                 self._stopping.wait(min(due, self._linger))
         return False
+
+    def _rest(self) -> bool:
+        """Mark the site as idle; False if there is work."""
+        idle = self.inbox.rest()
+        if idle and tracing.active:
+            self._trail.end()
+        return idle
 
     def _give_up(self) -> None:
         """Let the next event send a wake-up, although work is left."""
@@ -206,15 +219,15 @@ class InboxConsumer:
             return math.inf
         return self._published_at + self._site.publish_interval - time.monotonic()
 
-    def _publish(self, errand: PipelinedScript | None) -> bool:
-        with self._trail.publishing():
-            published = self.publisher.publish(errand=errand)
+    def _publish(self, begin: PipelinedScript | None) -> bool:
+        with self._trail.publishing() if tracing.active else contextlib.nullcontext():
+            published = self.publisher.publish(errand=begin)
         if published is None:
             return False
         self.files += len(published.written)
         self._tally.add(self.name, "written", len(published.written))
         self._tally.add(self.name, "removed", len(published.removed))
-        if len(published.shards) < PASS_SHARDS:
+        if tracing.active and len(published.shards) < PASS_SHARDS:
             self._trail.end()
         if published.written or published.removed or published.held:
             self._published_at = time.monotonic()
@@ -235,16 +248,16 @@ class InboxConsumer:
     @property
     def events(self) -> int:
         """Number of events this process has processed; `files` counts the written files."""
-        return self._settler.events
+        return self._processor.events
 
     def expire(self) -> int:
         """Remove expired news and videos; return the number of entries examined. Raises
         StoreError.
         """
-        return self._settler.expire()
+        return self.expiry.run()
 
-    def _settle(self, batch: Sequence[InboxEntry], errand: PipelinedScript | None = None) -> None:
+    def _process(self, batch: Sequence[InboxEntry], begin: PipelinedScript | None = None) -> None:
         # Not `|=`: it reads `_left` before processing, and would undo a change by `adopt`
         # meanwhile.
-        if not self._settler.settle(batch, errand):
+        if not self._processor.process(batch, begin):
             self._left = True

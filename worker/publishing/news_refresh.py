@@ -13,12 +13,14 @@ from shared.errors import ShardError, StoreError
 from shared.sitemap import blocks, fragments
 from shared.sitemap.extensions import news
 from shared.sitemap.shards import Shard, ShardState
+from shared.store.pages.expiry_schedule import ExpirySchedule
 from shared.store.pages.page_repository import PageRepository
 from shared.store.publishing.publish_state import PublishState
 
 
 def refresh(
-    pages: PageRepository, state: PublishState, seen_one: Callable[[], None] = lambda: None
+    pages: PageRepository, state: PublishState, schedule: ExpirySchedule,
+    seen_one: Callable[[], None] = lambda: None,
 ) -> int:  # fmt: skip
     """Store the expiry time of every published news entry, and the time of each scheduled one;
     return the number of published ones.
@@ -36,13 +38,13 @@ def refresh(
         except Exception as error:  # noqa: BLE001  # any error of the stored bytes
             damaged = damaged or ShardError(f"{shard} is damaged: {type(error).__name__}: {error}")
             continue
-        pages.expect(due)
+        schedule.set(due)
         seen += len(due)
         seen_one()
     for key, stored in pages.lookup.all_coming():
         entry = expiry.scheduled(stored)
         if entry is not None and entry.news is not None:
-            pages.expect({key: news.appears_ms(entry.news)})
+            schedule.set({key: news.appears_ms(entry.news)})
     if damaged is not None:
         raise damaged
     return seen

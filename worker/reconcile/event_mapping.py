@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from shared.clock import now_ms
-from shared.domain.decide import is_current
 from shared.domain.expiry import is_over
+from shared.domain.news_entries import is_current
 from shared.errors import Fault, InvalidError
 from shared.events.event import Event, parse
 from shared.events.event_fields import EventRules

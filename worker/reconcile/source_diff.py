@@ -17,23 +17,15 @@ import redis
 
 from shared.batches import batches
 from shared.config.site import Site
-from shared.domain import group_alternates
-from shared.domain.batch_state import (
-    NEWS,
-    Arrival,
-    BatchState,
-    Policy,
-    UnknownSectionError,
-    subjects,
-)
-from shared.domain.decide import Decision, decide
-from shared.domain.page_record import PageRecord
+from shared.domain.batch_state import NEWS, BatchState, Policy, UnknownSectionError
+from shared.domain.decide import Decision, decide, include
+from shared.domain.page_record import Arrival, PageRecord, subjects
 from shared.domain.routing import family_of
 from shared.errors import UrlError
 from shared.events.event import Event
 from shared.events.resync_scope import Scope
 from shared.sitemap import fragments, urls
-from shared.store.pages.lookup import unpacked
+from shared.store.pages.changes import unpacked
 from shared.store.pages.page_repository import PageRepository
 from shared.store.pages.page_scan import PageScan
 from worker.reconcile.deduplication import Statement
@@ -168,28 +160,28 @@ class SourceDiff:
 
     def _decide(self, stated: Mapping[str, Stated]) -> dict[str, DiffVerdict]:
         while True:
-            batch = self._pages.know([each.event for each in stated.values()])
-            before = unpacked(batch.pages)
+            state = self._pages.read([each.event for each in stated.values()]).state
+            before = {**state.pages}
             try:
                 return {
-                    loc: self._verdict(batch.known, each, before[loc])
-                    for loc, each in stated.items()
+                    loc: self._verdict(state, each, before[loc]) for loc, each in stated.items()
                 }
             except UnknownSectionError as error:
                 self._pages.sections.numbers([error.name])
 
-    def _verdict(self, known: BatchState, stated: Stated, before: PageRecord | None) -> DiffVerdict:
+    def _verdict(self, state: BatchState, stated: Stated, before: PageRecord | None) -> DiffVerdict:
+        """Return the verdict on one page, and make its changes a part of `state`."""
         event, (loc, owner) = stated.event, subjects(stated.event)
         assert loc is not None
         if before and before.live and "section" in stated.silent:
             event = replace(event, section=None)
-        claim = known.claims.get(owner) if owner else None
-        sections = {known.section_of(loc)}
+        claim = state.claims.get(owner) if owner else None
+        sections = {state.section_of(loc)}
+        decision = decide(state, event, Arrival(self._began, 0), self._policy)
         # Each page against the stored groups: the source states all members at once.
-        alone = group_alternates.apart(known)
-        decision = decide(alone, event, Arrival(self._began, 0), self._policy)
-        sections.add(known.section_of(loc))
-        names = {known.name(number) for number in sections if number is not None}
+        include(state, replace(decision.changes, groups={}, linked={}))
+        sections.add(state.section_of(loc))
+        names = {state.names.get(number) for number in sections if number is not None}
         families = frozenset(family_of(name, self._families) for name in names if name)
         leaves = claim.loc if claim and decision.changed and claim.loc != loc else ""
         return DiffVerdict(event, decision, before, families, leaves)
@@ -233,10 +225,10 @@ class SourceDiff:
 
     def _extra(self, locs: list[str]) -> None:
         events = [Event("delete", loc, version=self._began) for loc in locs]
-        known = self._pages.know(events).known
+        state = self._pages.read(events).state
         for event in events:
             assert event.loc is not None
-            if decide(known, event, Arrival(self._began, 0), self._policy).changed:
+            if decide(state, event, Arrival(self._began, 0), self._policy).changed:
                 why = "the source does not name it"
                 self._findings.found(SourceDifference(EXTRA, event.loc, why, event))
 

@@ -177,7 +177,7 @@ class Inbox:
                     taken += len(ids)
         return taken
 
-    def bury(self, ident: str, error: str, tries: int) -> bool:
+    def dead_letter(self, ident: str, error: str, tries: int) -> bool:
         """Move one event to the dead letters; False if it was settled meanwhile."""
         keys = self._keys
         return bool(

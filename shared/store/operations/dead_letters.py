@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from shared.domain.batch_state import Arrival
+from shared.domain.page_record import Arrival
 from shared.store.client import Scripts, answering
 from shared.store.keys import Keys
 from shared.store.streams import Entry, backwards, forwards

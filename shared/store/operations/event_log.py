@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import redis
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
-from shared.domain.batch_state import Arrival
+from shared.domain.page_record import Arrival
 from shared.store.keys import Keys
 from shared.store.streams import backwards, forwards
 
 DECIDED, PUBLISHED, IGNORED, REFUSED = "decided", "published", "ignored", "refused"
-_LEVEL = 1  # 500 events: 0.4 ms
 Decision = tuple[str, str, str, bool]
 
 
@@ -48,14 +47,8 @@ class LoggedEvent(NamedTuple):
         return Arrival.of(self.at).ms
 
 
-def pack(decisions: Sequence[Decision], payloads: Sequence[bytes]) -> bytes:
-    """Return the entry of one batch: its decisions, and the events in the same order, if any."""
-    text = json.dumps(decisions, separators=(",", ":")).encode()
-    return isal_zlib.compress(b"\n".join((text, *payloads)), _LEVEL)
-
-
 def unpack(note: bytes) -> tuple[list[Decision], list[bytes]]:
-    """Return the decisions and events that `pack` stored; none if they are damaged."""
+    """Return the decisions and events that `changes.log_entry` stored; none if they are damaged."""
     try:
         text, *payloads = isal_zlib.decompress(note).split(b"\n")
         return [tuple(decision) for decision in json.loads(text)], payloads

@@ -13,7 +13,7 @@ import redis
 from redis.exceptions import ResponseError
 
 from shared.clock import now_ms
-from shared.domain.batch_state import Arrival
+from shared.domain.page_record import Arrival
 from shared.errors import Fault, InvalidError
 from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import InboxEntry

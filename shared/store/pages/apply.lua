@@ -11,27 +11,25 @@
 --      4 counters  hash    shards: number that ever existed; urls: number of listed pages
 --      5 tails     hash    section -> shard, block, fragments and bytes in the block
 --      6 recent    stream  event log
---      7..         hashes  the bucket of each page, then of each claim
--- further keys of the same site are named in keys.py: of section:<section>: shards, pending:<n>,
--- taking:<n>; held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
+-- further keys of the same site are named in keys.py: loc:<bucket>, id:<bucket>; of
+-- section:<section>: shards, pending:<n>, taking:<n>; held, allowed, expiry, resync,
+-- cluster:<group>, feed, feed:items, stats, pulse:
 -- ARGV 1 cmsgpack of {prefix, group, now (ms), since (arrival of the oldest, ms), forget (ms),
---        recent_most, recent (empty: no entry), counted = {[name in stats] = number}, tells (0, 1),
+--        recent_most, recent (empty: no entry), counted = {[name in stats] = number}, notifies (0, 1),
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
---        pages = {{field, before, after, op, payload, section, digest, counts, told}..},
+--        pages = {{digest, before, after, op, payload, section, counts, told}..},
 --              op: P put, D delete, E delete because it expired, T touch, M move to the tail,
 --              N none, only compared, F touch, and mark the shard dirty, because its feed item
 --              changed; counts: 0 for news, which lists a page a second time; told: 1 if engines
 --              are notified once it is published, stored as a lower case op in the patch
---        claims = {{field, before, after}..}, settled = {event id..}
+--        claims = {{before, after, owner}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
 --        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (ms; 0: never)}..}
 --        feed = {{loc, when (ms), item (empty: none)}..}, feed_most
 --        resyncs = {{scope, requested when (ms)}..}}
---      `after` of a page lacks its first six bytes, the place, which only this script assigns;
---      digests are bucket-wide fields, 8 byte digests stand in `digest`
+--      `after` of a page lacks its first six bytes, the place, which only this script assigns
 -- Returns the number of records that had changed; 0: applied.
 local a = cmsgpack.unpack(ARGV[1])
-local FIRST = 7
 local NOWHERE = string.rep('\255', 6)
 local LAST_BLOCK = 65535
 local SHARDS = 1048576
@@ -42,14 +40,20 @@ local SHARDS = 1048576
 -- include pages/apply_related
 -- include lua/told
 
+-- The bucket and the field of a page record (kind `loc:`) or a claim (kind `id:`).
+local function bucket(kind, digest)
+  local high, low = string.byte(digest, 1, 2)
+  return a.prefix .. kind .. string.format('%x', high * 256 + low), string.sub(digest, 3)
+end
+
 local conflicts = 0
-for i, page in ipairs(a.pages) do
-  if (redis.call('HGET', KEYS[FIRST + i - 1], page[1]) or '') ~= page[2] then
+for _, page in ipairs(a.pages) do
+  if (redis.call('HGET', bucket('loc:', page[1])) or '') ~= page[2] then
     conflicts = conflicts + 1
   end
 end
-for i, claim in ipairs(a.claims) do
-  if (redis.call('HGET', KEYS[FIRST + #a.pages + i - 1], claim[1]) or '') ~= claim[2] then
+for _, claim in ipairs(a.claims) do
+  if (redis.call('HGET', bucket('id:', claim[3])) or '') ~= claim[1] then
     conflicts = conflicts + 1
   end
 end
@@ -150,7 +154,7 @@ end
 
 for i, page in ipairs(a.pages) do
   local before, after, op, payload = page[2], page[3], page[4], page[5]
-  local section, digest, counts, told = page[6], page[7], page[8], page[9]
+  local digest, section, counts, told = page[1], page[6], page[7], page[8]
   local old_place, old_length = NOWHERE, 0
   if before ~= '' then
     old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
@@ -242,7 +246,7 @@ for _, shard in ipairs(touched) do
     end
     if #shard.patches > 0 then
       local patches = shard.patches
-      for j = 1, a.tells * #patches, 2 do
+      for j = 1, a.notifies * #patches, 2 do
         -- A later patch keeps the mark of an unpublished change that is to be notified.
         local waits = redis.call('HGET', shard.pending, patches[j])
         if waits and to_be_told(waits) then
@@ -265,17 +269,19 @@ if listed ~= 0 then
   redis.call('HINCRBY', KEYS[4], 'urls', listed)
 end
 beside(a)
-for i, claim in ipairs(a.claims) do
-  redis.call('HSET', KEYS[FIRST + #a.pages + i - 1], claim[1], claim[3])
-  if #claim[3] == 8 then
-    redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[4])
+for _, claim in ipairs(a.claims) do
+  local key, field = bucket('id:', claim[3])
+  redis.call('HSET', key, field, claim[2])
+  if #claim[2] == 8 then
+    redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[3])
   end
 end
 for i, page in ipairs(a.pages) do
   if records[i] then
-    redis.call('HSET', KEYS[FIRST + i - 1], page[1], records[i])
+    local key, field = bucket('loc:', page[1])
+    redis.call('HSET', key, field, records[i])
     if string.sub(page[3], 1, 3) == '\0\0\0' then
-      redis.call('ZADD', KEYS[3], a.forget, page[7])
+      redis.call('ZADD', KEYS[3], a.forget, page[1])
     end
   end
 end

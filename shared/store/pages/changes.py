@@ -1,19 +1,21 @@
-"""Changes of a batch: the records it was read from, and the rows that apply.lua writes."""
+"""Rows of one batch: the records it is decided on, and the changes that apply.lua writes."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from shared.domain.batch_state import NEWS, BatchState, NetChange, net
+from isal import isal_zlib
+
+from shared.domain.batch_state import NEWS, BatchState
 from shared.domain.page_record import PLACE_BYTES, PageRecord, digest_of
 from shared.domain.translation_groups import GroupMember
 from shared.errors import SitemapdError
 from shared.sitemap import fragments
 from shared.sitemap.feed_writer import FeedItem
-from shared.store.keys import field
-from shared.store.pages.lookup import loc_of
+from shared.store.client import Scripts
 
 MOST_PATCHES = 2_000
 MOST_BYTES = 4 * 1024 * 1024
@@ -22,6 +24,7 @@ patch and 30 ms a MiB of fragments on two cores under a load of 7 (measured).
 """
 
 _NOT_LISTED = bytes(3)
+_LOG_LEVEL = 1  # 500 events: 0.4 ms
 
 
 class BatchTooLargeError(SitemapdError):
@@ -29,12 +32,12 @@ class BatchTooLargeError(SitemapdError):
 
 
 class ReadBatch(NamedTuple):
-    """Batch state, and the stored records it was read from: of pages, claims, groups (the number of
-    the last change, and the members) and feeds. A `divisible` batch can be split, and must be if it
-    is too large.
+    """State of a batch as read, and the stored records it was read from: of pages, claims, groups
+    (the number of the last change, and the members) and feeds. A `divisible` batch can be split,
+    and must be if it is too large.
     """
 
-    known: BatchState
+    state: BatchState
     pages: dict[str, bytes]
     claims: dict[bytes, bytes]
     groups: dict[bytes, tuple[bytes, dict[str, GroupMember]]]
@@ -62,6 +65,21 @@ class ReadBatch(NamedTuple):
             raise BatchTooLargeError(f"{len(patches)} patches, {size} bytes")
 
 
+class NetChange(NamedTuple):
+    """Net change of one page: from `before` (as stored, empty: none) to `after` (PageRecord.tail).
+
+    `fragment` is set when the listed bytes change, `section` is the number of their section.
+    `expired` is True if the page leaves because its time is over.
+    """
+
+    key: str
+    before: bytes
+    after: bytes
+    fragment: bytes | None
+    section: int
+    expired: bool = False
+
+
 class BatchChanges(NamedTuple):
     """Rows that apply.lua writes; described there."""
 
@@ -74,83 +92,126 @@ class BatchChanges(NamedTuple):
     resyncs: Sequence[tuple[str, int]] = ()
 
 
-def changes_of(batch: ReadBatch) -> BatchChanges:
-    """Return the changes of `batch.known` to what was stored. Raises BatchTooLargeError."""
-    known = batch.known
+def read_records(
+    scripts: Scripts, prefix: str, keys: Sequence[str], owners: Sequence[bytes]
+) -> tuple[dict[str, bytes], dict[bytes, bytes], bytes, int]:
+    """Return the stored records of pages and claims, empty where there is none; then the numbering
+    of the site's sections, and how many it has. Raises StoreDownError, StoreError.
+    """
+    digests = b"".join(map(digest_of, keys))
+    *stored, numbering, sections = scripts(
+        "pages/read_records", [f"{prefix}inbox"], prefix, digests, b"".join(owners)
+    )
+    pages = dict(zip(keys, stored, strict=False))
+    return pages, dict(zip(owners, stored[len(keys) :], strict=True)), numbering, sections
+
+
+def loc_of(key: str) -> str:
+    """Return the loc of the page or news entry `key`."""
+    return key.removeprefix(NEWS)
+
+
+def unpacked(pages: Mapping[str, bytes]) -> dict[str, PageRecord | None]:
+    """Return the stored records unpacked, None where there is none."""
+    return {key: PageRecord.unpack(stored) if stored else None for key, stored in pages.items()}
+
+
+def changes_of(read: ReadBatch, after: BatchState) -> BatchChanges:
+    """Return the changes from what was `read` to `after`. Raises BatchTooLargeError."""
     claims = [
-        (owner, batch.claims[owner], after)
-        for owner, claim in known.claims.items()
-        if claim is not None and (after := claim.pack()) != batch.claims[owner]
+        (owner, read.claims[owner], packed)
+        for owner, claim in after.claims.items()
+        if claim is not None and (packed := claim.pack()) != read.claims[owner]
     ]
-    fed = {loc: item for loc, item in known.feed.items() if item != batch.feed[loc]}
-    ops = net(known, batch.pages)
-    batch.bound([(_group_of(known, op.loc), len(op.fragment or b"")) for op in ops])
+    fed = {loc: item for loc, item in after.feed.items() if item != read.feed[loc]}
+    net = net_changes(after, read.pages)
+    read.bound([(_group_of(after, each.key), len(each.fragment or b"")) for each in net])
+    pages = [_page(each, fed, told=loc_of(each.key) in after.notified) for each in net]
+    if fed:
+        pages += _fed_alone(read, fed, net)
+    if after.expiry or after.coming:
+        pages += _compared(read, after)
     return BatchChanges(
-        [
-            *(_page(op, fed, told=loc_of(op.loc) in known.told) for op in ops),
-            *_compared(batch),
-            *_fed_alone(batch, fed, ops),
-        ],
+        pages,
         claims,
-        [*_group_changes(known, batch.groups)],
-        [*known.expiry.items()],
+        [*_group_changes(after, read.groups)] if read.groups else (),
+        [*after.expiry.items()],
         [(loc, i.updated_ms, i.pack()) if i else (loc, 0, b"") for loc, i in fed.items()],
-        [*known.coming.items()],
+        [*after.coming.items()],
     )
 
 
-def _group_of(known: BatchState, loc: str) -> bytes:
-    page = known.pages[loc]
+def net_changes(after: BatchState, before: Mapping[str, bytes]) -> list[NetChange]:
+    """Return the net changes of a batch: the state `after` it against the stored records
+    `before`.
+    """
+    found = []
+    for key, page in after.pages.items():
+        stored = before[key]
+        # Only the store assigns a place, and no decision changes it.
+        if page is None or (tail := page.tail()) == stored[PLACE_BYTES:]:
+            continue
+        fragment, section = after.fragments.get(key), after.placed.get(key, 0)
+        if fragment is not None and stored and PageRecord.lists(stored, page.digest, section):
+            fragment = None  # changed and changed back within the batch
+        found.append(NetChange(key, stored, tail, fragment, section, key in after.expired))
+    return found
+
+
+def log_entry(decisions: Sequence[tuple[str, str, str, bool]], payloads: Sequence[bytes]) -> bytes:
+    """Return the event log's entry of one batch: its decisions (event id, loc, reason, whether
+    bytes change), and the events in the same order, if any. event_log.unpack reads it.
+    """
+    text = json.dumps(decisions, separators=(",", ":")).encode()
+    return isal_zlib.compress(b"\n".join((text, *payloads)), _LOG_LEVEL)
+
+
+def _group_of(after: BatchState, key: str) -> bytes:
+    page = after.pages[key]
     return page.group if page else b""
 
 
-def _page(op: NetChange, fed: Collection[str], *, told: bool) -> list[Any]:
-    if op.fragment is not None:
-        kind, payload = "P", op.fragment
-    elif op.after.startswith(_NOT_LISTED) and PageRecord.was_live(op.before):
-        kind, payload = "E" if op.expired else "D", fragments.key(loc_of(op.loc))
+def _page(change: NetChange, fed: Collection[str], *, told: bool) -> list[Any]:
+    key, before, tail, fragment, section, expired = change
+    if fragment is not None:
+        kind, payload = "P", fragment
+    elif tail.startswith(_NOT_LISTED) and PageRecord.was_live(before):
+        kind, payload = "E" if expired else "D", fragments.key(loc_of(key))
     else:
-        live = not op.after.startswith(_NOT_LISTED)
-        kind, payload = "F" if live and op.loc in fed else "T", b""
-    counts = int(not op.loc.startswith(NEWS))
-    return [
-        field(op.digest), op.before, op.after, kind, payload, op.section or 0, op.digest, counts,
-        int(told),
-    ]  # fmt: skip
+        live = not tail.startswith(_NOT_LISTED)
+        kind, payload = "F" if live and key in fed else "T", b""
+    counts = int(not key.startswith(NEWS))
+    return [digest_of(key), before, tail, kind, payload, section, counts, int(told)]
 
 
 def _fed_alone(
-    batch: ReadBatch, fed: Collection[str], ops: Sequence[NetChange]
+    read: ReadBatch, fed: Collection[str], net: Sequence[NetChange]
 ) -> Iterator[list[Any]]:
     """Yield pages that change only in the feeds: by an event with an equal stamp."""
-    if not fed:
-        return
-    placed = {op.loc for op in ops}
+    placed = {each.key for each in net}
     for loc in fed:
-        if loc not in placed and PageRecord.was_live(stored := batch.pages[loc]):
-            digest = digest_of(loc)
-            yield [field(digest), stored, stored[PLACE_BYTES:], "F", b"", 0, digest, 0, 0]
+        if loc not in placed and PageRecord.was_live(stored := read.pages[loc]):
+            yield [digest_of(loc), stored, stored[PLACE_BYTES:], "F", b"", 0, 0, 0]
 
 
-def _compared(batch: ReadBatch) -> Iterator[list[Any]]:
+def _compared(read: ReadBatch, after: BatchState) -> Iterator[list[Any]]:
     """Yield rows that are only compared: entries that leave the expiry schedule, and the pages of
     news that is or was scheduled.
     """
-    done = {key: None for key, when in batch.known.expiry.items() if when == 0}
-    for key in {**done, **dict.fromkeys(map(loc_of, batch.known.coming))}:
-        page, stored = batch.known.pages[key], batch.pages[key]
+    done = {key: None for key, when in after.expiry.items() if when == 0}
+    for key in {**done, **dict.fromkeys(map(loc_of, after.coming))}:
+        page, stored = after.pages[key], read.pages[key]
         if (page.tail() if page else b"") == stored[PLACE_BYTES:]:
-            digest = digest_of(key)
-            yield [field(digest), stored, stored[PLACE_BYTES:], "N", b"", 0, digest, 0, 0]
+            yield [digest_of(key), stored, stored[PLACE_BYTES:], "N", b"", 0, 0, 0]
 
 
 def _group_changes(
-    known: BatchState, stored: Mapping[bytes, tuple[bytes, Mapping[str, GroupMember]]]
+    after: BatchState, stored: Mapping[bytes, tuple[bytes, Mapping[str, GroupMember]]]
 ) -> Iterator[list[Any]]:
     """Yield the changes of each group: its name and number, members to set, members that left."""
     for group, (number, before) in stored.items():
-        after = known.groups[group]
-        if after != before:
-            new = [(loc, m.pack()) for loc, m in after.items() if before.get(loc) != m]
-            left = [loc for loc in before if loc not in after]
+        members = after.groups[group]
+        if members != before:
+            new = [(loc, m.pack()) for loc, m in members.items() if before.get(loc) != m]
+            left = [loc for loc in before if loc not in members]
             yield [group.hex(), number, [part for pair in new for part in pair], left]

@@ -15,6 +15,7 @@ from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard
 from shared.store.client import Scripts, answering
 from shared.store.keys import Keys
+from shared.store.pages.changes import loc_of, read_records, unpacked
 from shared.store.publishing.publish_batch import fragment_of
 from shared.store.sections import Sections
 
@@ -31,14 +32,10 @@ class PageLookup:
         self, keys: Sequence[str], owners: Sequence[bytes] = ()
     ) -> tuple[dict[str, bytes], dict[bytes, bytes]]:
         """Return the stored records of pages and claims, empty where there is none."""
-        *replies, numbering, sections = self._scripts(
-            "pages/read_records", [self._keys.inbox],
-            self._keys.prefix, b"".join(map(digest_of, keys)), b"".join(owners),
-        )  # fmt: skip
+        prefix = self._keys.prefix
+        pages, claims, numbering, sections = read_records(self._scripts, prefix, keys, owners)
         self._sections.check(numbering, sections)
-        return dict(zip(keys, replies, strict=False)), dict(
-            zip(owners, replies[len(keys) :], strict=True)
-        )
+        return pages, claims
 
     def find(self, key: str) -> PageRecord | None:
         """Return the record of the page or news entry `key`."""
@@ -134,13 +131,3 @@ class PageLookup:
         """Return the number of listed pages, patches not yet published included."""
         with answering():
             return int(self._client.hget(self._keys.counters, "urls") or 0)
-
-
-def loc_of(key: str) -> str:
-    """Return the loc of the page or news entry `key`."""
-    return key.removeprefix(NEWS)
-
-
-def unpacked(pages: Mapping[str, bytes]) -> dict[str, PageRecord | None]:
-    """Return the stored records unpacked, None where there is none."""
-    return {key: PageRecord.unpack(stored) if stored else None for key, stored in pages.items()}

@@ -14,7 +14,7 @@ import redis
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
-from shared.domain.batch_state import Arrival
+from shared.domain.page_record import Arrival
 from shared.sitemap import fragments
 from shared.sitemap.shards import Shard
 from shared.store.client import answering

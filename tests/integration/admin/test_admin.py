@@ -43,7 +43,7 @@ def bury(rig: Rig, error: str, *items: dict[str, Any], quiet: bool = False) -> l
     ids = rig.inbox.accept([rig.parse(item) for item in absolute], quiet=quiet).ids
     rig.inbox.read("w1", len(ids))
     for ident in ids:
-        assert rig.inbox.bury(ident, error, 5)
+        assert rig.inbox.dead_letter(ident, error, 5)
     return ids
 
 

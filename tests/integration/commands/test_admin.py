@@ -77,7 +77,7 @@ def audited(store: redis.Redis) -> list[AuditEntry]:
 def bury(rig: Rig, error: str, loc: str) -> None:
     (ident,) = rig.send({"type": "upsert", "loc": loc})
     rig.inbox.read("w1", 1)
-    rig.inbox.bury(ident, error, 5)
+    rig.inbox.dead_letter(ident, error, 5)
 
 
 def test_a_queue_is_paused_shown_and_resumed_and_each_is_recorded_once(
@@ -229,7 +229,7 @@ def test_what_a_sender_chose_commands_no_terminal(home: Path, rig: Rig) -> None:
     rig.do({"type": "delete", "id": hostile})
     (ident,) = rig.send({"type": "delete", "id": hostile})
     rig.inbox.read("w1", 1)
-    rig.inbox.bury(ident, f"KeyError: {hostile}", 5)
+    rig.inbox.dead_letter(ident, f"KeyError: {hostile}", 5)
     (dead,) = answer(home, "dead", "list", "--error", f"KeyError: {hostile}")
     commands = (
         ("event", "list"), ("event", "show", ident), ("dead", "list"), ("dead", "show", dead["id"]),

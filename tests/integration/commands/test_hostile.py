@@ -235,7 +235,7 @@ def stained(rig: Rig, home: Path) -> Path:
     }]})  # fmt: skip
     (ident,) = rig.send({"type": "upsert", "loc": "dead", "id": text})
     rig.inbox.read("w1", 1)
-    rig.inbox.bury(ident, text, 5)
+    rig.inbox.dead_letter(ident, text, 5)
     refused = {"reasons": [text], "source": text, "accepted": 0, "request": text}
     client.xadd(keys.recent, {"ignored": json.dumps(refused)})
     Queues(client, "demo").pause("notify", text)

@@ -227,11 +227,12 @@ def test_what_is_said_later_undoes_what_was_to_come(
 def test_an_event_between_reading_and_listing_what_comes_wins(rig: Newsroom) -> None:
     rig.do(article("a", NOW + HOUR))
     rig.clock.ms = NOW + HOUR
-    due = rig.pages.due(rig.pages.expiring(rig.clock.ms), rig.clock.ms)
+    expiry = rig.pump().expiry
+    due = expiry.decided([key.decode() for key in expiry.schedule.due(rig.clock.ms)])
 
     rig.do({"type": "upsert", "loc": "a", "section": "posts"})
 
-    assert not rig.pages.apply(due)
+    assert not rig.pages.apply(*due)
     rig.at(NOW + HOUR)
     assert rig.news() == {}
 
@@ -394,11 +395,12 @@ def test_what_expires_while_its_page_changes_takes_nothing_with_it(rig: Newsroom
     """The due time is read, then the event comes, then what was read is applied."""
     rig.do({"type": "upsert", "loc": "a", "videos": [video("one", NOW + HOUR)]})
     rig.clock.ms = NOW + HOUR
-    due = rig.pages.due(rig.pages.expiring(rig.clock.ms), rig.clock.ms)
+    expiry = rig.pump().expiry
+    due = expiry.decided([key.decode() for key in expiry.schedule.due(rig.clock.ms)])
 
     rig.do({"type": "upsert", "loc": "a", "videos": [video("new", NOW + 5 * HOUR)]})
 
-    assert not rig.pages.apply(due)
+    assert not rig.pages.apply(*due)
     assert titles(rig) == ["new"]
     rig.at(NOW + 5 * HOUR)
     assert titles(rig) == []

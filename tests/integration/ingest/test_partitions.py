@@ -22,7 +22,7 @@ import redis
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from shared.domain.batch_state import Arrival
+from shared.domain.page_record import Arrival
 from shared.sitemap import w3c_dates
 from shared.store.inbox.inbox import InboxEntry
 from shared.tracing import Trail
@@ -347,8 +347,10 @@ class Machine(RuleBasedStateMachine):
 
     def apply(self, worker: str, batch: list[InboxEntry], site: Clocked | None = None) -> None:
         of = site or self.mix
-        settler = EventProcessor(self.client, of.name, of.site, worker, Trail(of.name), self.clock)
-        assert settler.settle(batch), "an event failed"
+        processor = EventProcessor(
+            self.client, of.name, of.site, worker, Trail(of.name), self.clock
+        )
+        assert processor.process(batch), "an event failed"
 
 
 def path_of(page: int) -> str:

@@ -91,7 +91,8 @@ def test_a_scope_is_as_old_as_its_latest_event_in_whatever_order_they_come(rig: 
     first, second = rig.send(resync(), resync(section="posts"))
     (last,) = rig.send(resync())
     rig.settle()
-    rig.pages.apply(rig.pages.know([]), resyncs=[(str(WHOLE), int(first.split("-")[0]))])
+    read = rig.pages.read([])
+    rig.pages.apply(read, read.state, resyncs=[(str(WHOLE), int(first.split("-")[0]))])
 
     assert rig.resyncs.open() == {
         WHOLE: int(last.split("-")[0]),

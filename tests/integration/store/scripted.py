@@ -153,7 +153,7 @@ def _apply_expiry(rig: Any) -> None:
     rig.settle()
     with _caught("pages/apply") as rig.found:
         pump = rig.pump()
-        pump._settler._now_ms = lambda: 1 << 46
+        pump.expiry._clock = lambda: float(1 << 36)
         pump.expire()
 
 
@@ -210,7 +210,7 @@ def _bury(rig: Any) -> None:
     _more(rig)
     (first, *_) = rig.inbox.read("w1", 3)
     with _caught("operations/dead_letter") as rig.found:
-        rig.inbox.bury(first.id, "why", 5)
+        rig.inbox.dead_letter(first.id, "why", 5)
 
 
 def _purge(rig: Any) -> None:
@@ -223,7 +223,7 @@ def _purge(rig: Any) -> None:
 def _revive(rig: Any) -> None:
     _more(rig)
     for received in rig.inbox.read("w1", 3):
-        rig.inbox.bury(received.id, "why", 5)
+        rig.inbox.dead_letter(received.id, "why", 5)
     dead = DeadLetters(rig.client, rig.name)
     with _caught("operations/requeue_dead") as rig.found:
         dead.retry([letter.id for letter in dead.letters()])
@@ -234,7 +234,7 @@ def _forget(rig: Any) -> None:
     _more(rig)
     rig.settle()
     with _caught("pages/purge_tombstones") as rig.found:
-        rig.pages.forget(1 << 46)
+        rig.pages.purge_tombstones(1 << 46)
 
 
 def _release(rig: Any) -> None:
@@ -279,7 +279,7 @@ def _answered(rig: Any) -> None:
 def _know(rig: Any) -> None:
     _site(rig)
     with _caught("pages/read_records") as rig.found:
-        rig.pages.know([rig.parse({"type": "delete", "loc": f"{BASE}p/1", "id": "i1"})])
+        rig.pages.read([rig.parse({"type": "delete", "loc": f"{BASE}p/1", "id": "i1"})])
 
 
 def _swap(rig: Any) -> None:

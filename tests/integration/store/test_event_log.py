@@ -16,7 +16,8 @@ from shared.sitemap.blocks import split
 from shared.sitemap.shards import Shard
 from shared.store import retention
 from shared.store.counting.counters import Counters
-from shared.store.operations.event_log import DECIDED, EventLog, pack, unpack
+from shared.store.operations.event_log import DECIDED, EventLog, unpack
+from shared.store.pages.changes import log_entry
 from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.revisions import Revisions
 from tests.integration.logs import silence
@@ -69,7 +70,7 @@ def test_an_event_that_fails_is_no_decision_and_its_neighbours_are(
 
 
 def test_a_note_that_is_damaged_is_no_history_and_no_fault() -> None:
-    note = pack([("1-0", "a", "added", True)], [b"{}"])
+    note = log_entry([("1-0", "a", "added", True)], [b"{}"])
 
     assert unpack(note) == ([("1-0", "a", "added", True)], [b"{}"])
     assert unpack(note[:-3]) == unpack(b"") == ([], [])

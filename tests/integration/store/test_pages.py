@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from shared.domain.batch_state import Arrival, Policy
-from shared.domain.decide import decide
-from shared.domain.page_record import MAX_SECTIONS, TOMBSTONE_MS
+from shared.domain.batch_state import Policy
+from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.page_record import MAX_SECTIONS, TOMBSTONE_MS, Arrival
 from shared.domain.routing import Routing
 from shared.errors import ConfigError, StoreError
 from shared.sitemap.shards import Limits, Shard
@@ -52,12 +52,12 @@ def place(rig: Rig, loc: str) -> tuple[int, int]:
 
 def test_a_record_that_changed_meanwhile_refuses_the_whole_batch(rig: Rig) -> None:
     events = [rig.parse(upsert(BASE + loc)) for loc in ("a", "b")]
-    batch = rig.pages.know(events)
-    for event in events:
-        decide(batch.known, event, Arrival(2, 0), Policy(Routing({})))
+    read = rig.pages.read(events)
+    arrived = [ArrivedEvent(event, Arrival(2, 0)) for event in events]
+    _, after = decide_all(read.state, arrived, Policy(Routing({})))
     rig.do(upsert("b", lastmod="2020-01-01"))
 
-    assert not rig.pages.apply(batch)
+    assert not rig.pages.apply(read, after)
     assert rig.pages.lookup.find(BASE + "a") is None
     assert rig.quiet()
 
@@ -158,9 +158,9 @@ def test_deleted_pages_and_ids_are_forgotten_after_seven_days_and_not_before(rig
     (_, first), *_ = rig.client.zrange(rig.keys.tombs, 0, 0, withscores=True)  # type: ignore[misc]
     assert TOMBSTONE_MS == SEVEN_DAYS_MS
 
-    assert rig.pages.forget(int(first) - 1) == 0
+    assert rig.pages.purge_tombstones(int(first) - 1) == 0
     assert rig.pages.lookup.find(BASE + "a") is not None
-    assert rig.pages.forget(int(first) + 60_000) == 4
+    assert rig.pages.purge_tombstones(int(first) + 60_000) == 4
     assert [rig.pages.lookup.find(BASE + loc) for loc in "ab"] == [None, None]
     assert rig.pages.lookup.find(BASE + "c") is not None, "it is back and stays"
     assert not list(rig.client.scan_iter("*:id:*"))
@@ -175,7 +175,7 @@ def test_a_delete_that_is_repeated_is_remembered_for_longer(rig: Rig) -> None:
 
     rig.do(delete("a"))
 
-    assert rig.pages.forget(1) == 0
+    assert rig.pages.purge_tombstones(1) == 0
 
 
 def test_sections_keep_their_numbers(store: redis.Redis) -> None:

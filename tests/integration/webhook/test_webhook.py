@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from shared.domain.batch_state import Arrival, Policy
-from shared.domain.decide import decide
+from shared.domain.batch_state import Policy
+from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.page_record import Arrival
 from shared.domain.routing import Routing
 from shared.errors import StoreDownError
 from shared.events.event import Event
@@ -204,9 +205,10 @@ class TestAddresses:
 
 
 def apply(pages: PageRepository, event: Event) -> None:
-    batch = pages.know([event])
-    decide(batch.known, event, Arrival(1_795_000_002_000, 0), Policy(Routing({})))
-    assert pages.apply(batch)
+    read = pages.read([event])
+    arrived = ArrivedEvent(event, Arrival(1_795_000_002_000, 0))
+    _, after = decide_all(read.state, [arrived], Policy(Routing({})))
+    assert pages.apply(read, after)
 
 
 class Broken(redis.Redis):

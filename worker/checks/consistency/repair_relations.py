@@ -87,9 +87,10 @@ class RelationRepair:
         found = Grouped.read(self._snapshots, flaw.group, flaw.pages)
         if found.flaw(flaw.group) is None:
             return True
-        return self._pages.apply(self._regrouped(flaw.group, found))
+        return self._pages.apply(*self._regrouped(flaw.group, found))
 
-    def _regrouped(self, group: bytes, found: Grouped) -> ReadBatch:
+    def _regrouped(self, group: bytes, found: Grouped) -> tuple[ReadBatch, BatchState]:
+        """Return what is stored of a group and its pages, and what they must be."""
         known = BatchState(self._pages.sections.numbers())
         locs = _locs(found)
         before = {loc: found.pages[digest].record for digest, loc in locs.items()}
@@ -110,7 +111,8 @@ class RelationRepair:
             loc.decode(errors="surrogateescape"): GroupMember(0, ()) for loc in found.fields if loc
         }
         number = found.fields.get(b"", b"")
-        return ReadBatch(known, before, {}, {group: (number, stored | dict(found.members))})
+        groups = {group: (number, stored | dict(found.members))}
+        return ReadBatch(known, before, {}, groups), known
 
 
 def _locs(found: Grouped) -> dict[bytes, str]:

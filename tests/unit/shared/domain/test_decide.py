@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from shared.domain.batch_state import Arrival
-from shared.domain.decide import Decision, is_current
+from shared.domain.news_entries import is_current
+from shared.domain.page_record import Arrival
 from shared.events.event import Event
 from shared.sitemap.w3c_dates import FARTHEST_ZONE_MS, epoch_ms
 from tests.unit.decided import NOW, PREFIX, Site, gone, up
@@ -177,7 +177,7 @@ def test_a_decision_says_why(before: list[Event], event: Event, decision: tuple[
     site.take(*before)
     listed = dict(site.listed)
 
-    assert [Decision(*decision)] == site.take(event)
+    assert [decision] == [each[:2] for each in site.take(event)]
     assert decision[0] == (listed != site.listed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shared.domain.batch_state import Arrival
+from shared.domain.page_record import Arrival
 from tests.unit.decided import NOW, Site, gone, up
 
 

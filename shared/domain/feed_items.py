@@ -1,0 +1,55 @@
+"""Feed items: which events put a page on top of the feeds of its site (PROTOCOL F11)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shared.domain.batch_state import BatchState, Changes
+from shared.domain.group_alternates import Links
+from shared.domain.page_record import PageRecord
+from shared.events.event import Event
+from shared.sitemap import feed_writer, fragments
+from shared.sitemap.entry import Entry
+from shared.sitemap.extensions.alternates import Alternates
+
+
+def put(
+    state: BatchState,
+    changes: Changes,
+    event: Event,
+    entry: Entry,
+    digest: bytes,
+    before: PageRecord | None,
+    links: Links | None,
+    *,
+    updated: tuple[int, int],
+) -> bool:
+    """Put the page on top of the feeds and return True, if the event changes its own content.
+
+    `digest` is that of `entry`; `updated` is the event's version and arrival (ms since 1970).
+    Changes caused by other pages of its group, or by the clock, do not count.
+    """
+    listed, title = state.feed[entry.loc], event.title or (event.news or {}).get("title", "")
+    stated, own = replace(entry, videos=event.videos, alternates=event.alternates), digest
+    if stated != entry:
+        own = fragments.digest(fragments.render(stated))
+    if before and before.live:
+        if listed:
+            same = listed[1:] == (own, title)
+        elif links:
+            same = not event.alternates and digest_with(entry, digest, links.had) == before.digest
+        else:
+            same = digest_with(entry, digest, event.alternates) == before.digest
+        if same:
+            return False
+    changes.feed[entry.loc] = feed_writer.FeedItem(
+        feed_writer.updated_ms(entry.lastmod, *updated), own, title
+    )
+    return True
+
+
+def digest_with(entry: Entry, digest: bytes, links: Alternates) -> bytes:
+    """The digest of `entry`, whose own is `digest`, with these alternates instead of its own."""
+    if links == entry.alternates:
+        return digest
+    return fragments.digest(fragments.render(replace(entry, alternates=links)))

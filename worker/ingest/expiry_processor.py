@@ -1,0 +1,91 @@
+"""Expiry of entries: news and videos leave when their time is over, scheduled news appears."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import redis
+
+from shared.domain import expiry
+from shared.domain.batch_state import BatchState
+from shared.domain.decide import include
+from shared.errors import ContendedError, StoreDownError
+from shared.logs import logger
+from shared.store.pages.changes import ReadBatch, loc_of
+from shared.store.pages.expiry_schedule import ExpirySchedule
+from shared.store.pages.page_repository import PageRepository
+
+SET_ASIDE_MS = 3_600_000
+"""Milliseconds until an entry whose expiry failed is tried again."""
+
+CONTENDED_S = 30.0
+"""Seconds for which entries are decided again after other workers' writes."""
+
+_log = logger("ingest")
+
+
+class ExpiryProcessor:
+    """Applies to the entries of one site what its `schedule` says is due by `clock` (seconds since
+    1970).
+    """
+
+    def __init__(
+        self, client: redis.Redis, name: str, pages: PageRepository, clock: Callable[[], float]
+    ) -> None:
+        self._name, self._pages, self._clock = name, pages, clock
+        self.schedule = ExpirySchedule(client, name)
+
+    def run(self) -> int:
+        """Remove expired news and videos, list scheduled news; return the number of entries
+        examined.
+
+        An entry that fails is tried again an hour later and does not stop others. Raises
+        StoreError.
+        """
+        examined = 0
+        while (keys := self.schedule.due(self._now_ms())) and (some := self._expire(keys)):
+            examined += some
+        return examined
+
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
+
+    def _expire(self, keys: Sequence[bytes]) -> int:
+        """Return how many of `keys` were examined; 0 if all are being published right now."""
+        try:
+            return self._apply([key.decode() for key in keys])
+        except StoreDownError:
+            raise
+        except Exception as error:  # noqa: BLE001  # any error of the stored bytes
+            if len(keys) > 1:
+                return sum(self._expire([key]) for key in keys)
+            self.schedule.set({keys[0]: self._now_ms() + SET_ASIDE_MS})
+            _log.error(
+                "expiry failed", site=self._name, entry=keys[0].decode(errors="backslashreplace"),
+                reason=f"{type(error).__name__}: {error}", again_s=SET_ASIDE_MS // 1000,
+            )  # fmt: skip
+            return 1
+
+    def _apply(self, keys: Sequence[str]) -> int:
+        until = time.monotonic() + CONTENDED_S
+        while time.monotonic() < until:
+            read, after = self.decided(keys)
+            decisions = [("", loc_of(key), "expired", True) for key in sorted(after.expired)]
+            if not after.expiry or self._pages.apply(read, after, decisions=decisions):
+                return len(after.expiry)
+        raise ContendedError(f"others were faster for {CONTENDED_S:.0f} s: tried again")
+
+    def decided(self, keys: Sequence[str]) -> tuple[ReadBatch, BatchState]:
+        """Return what is stored of the entries `keys`, and their state after what is due now.
+
+        Raises StoreError.
+        """
+        coming = self._pages.lookup.coming(keys)
+        read = self._pages.read_keys(list(dict.fromkeys([*keys, *map(loc_of, coming)])))
+        known = {key: page for key, page in read.state.pages.items() if page}
+        listed = self._pages.lookup.current(known)
+        after = BatchState(read.state.sections, read.state.names, {**read.state.pages})
+        for changes in expiry.due(read.state, keys, listed, coming, self._now_ms()):
+            include(after, changes)
+        return read, after
