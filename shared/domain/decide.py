@@ -102,10 +102,11 @@ def decide(
     """
     changes = Changes()
     loc, owner = subjects(event)
+    when = stamp(event.version, *arrival)
     claim = state.claims.get(owner) if owner else None
-    changed, reason = _decide(state, changes, event, (loc, owner, claim), arrival, policy)
+    changed, reason = _decide(state, changes, event, (loc, owner, claim), when, arrival, policy)
     if changed and not quiet:
-        changes.notified.update(each for each in (loc, claim and claim.loc) if each)
+        changes.notified.update(filter(None, (loc, claim and claim.loc)))
     return Decision(changed, reason, changes)
 
 
@@ -114,11 +115,11 @@ def _decide(
     changes: Changes,
     event: Event,
     subject: tuple[str | None, bytes, Claim | None],
+    when: int,
     arrival: Arrival,
     policy: Policy,
 ) -> _Outcome:
     loc, owner, claim = subject
-    when = stamp(event.version, *arrival)
     # An event may wait longer than a version may lie ahead of its arrival, and later arrivals
     # count: the time (ms since 1970) against which a stored version is too far ahead.
     by_ms = max(arrival.ms, policy.now_ms)
@@ -208,7 +209,7 @@ def _put(
     if event.group or (page and page.group):
         links = group_alternates.of_page(state, changes, loc)
         group = group_alternates.enter(state, changes, event, when)
-    entry = _entry(state, changes, event, loc, group, arrival, policy)
+    entry = _entry(changes, event, loc, group, arrival, policy)
     here = state.placed.get(loc) or (page.place.section if page and page.place else None)
     there = _section(state, event, loc, here, arrival, policy)
     if entry.videos:
@@ -265,7 +266,6 @@ def _vacated(page: PageRecord, owner: bytes) -> bool:
 
 
 def _entry(
-    state: BatchState,
     changes: Changes,
     event: Event,
     loc: str,
@@ -281,7 +281,7 @@ def _entry(
         return Entry(loc, lastmod, changefreq, priority)
     linked = event.alternates
     if group:
-        members = changes.groups.get(group) or state.groups[group]
+        members = changes.groups[group]
         linked = translation_groups.listed_by(loc, translation_groups.alternates(members))
     shown = tuple(video for video in event.videos if not is_over(video, policy.now_ms))
     return Entry(loc, lastmod, changefreq, priority, event.images, shown, None, linked)

@@ -38,6 +38,7 @@ _LOC_IN_LINE = re.compile(rb"<loc>([^<]*)</loc>")
 _PLAIN_ENDS = (
     b"</loc></url>\n", b"</lastmod></url>\n", b"</changefreq></url>\n", b"</priority></url>\n",
 )  # fmt: skip
+_ESCAPED = re.compile("[&'\"<>]")
 _TAG = re.compile(r"<(lastmod|changefreq|priority)>([^<]*)</")
 
 
@@ -90,7 +91,8 @@ def key(loc: str) -> bytes:
 
 def render(entry: Entry) -> bytes:
     """The fragment of `entry`, children in the order of the XSD (PROTOCOL F5, C0)."""
-    parts = ["<url><loc>", escape(entry.loc), "</loc>"]
+    loc = entry.loc
+    parts = ["<url><loc>", escape(loc) if _ESCAPED.search(loc) else loc, "</loc>"]
     if entry.lastmod is not None:
         parts += "<lastmod>", entry.lastmod, "</lastmod>"
     if entry.changefreq is not None:

@@ -44,17 +44,23 @@ def connect(url: str, timeout: float) -> redis.Redis:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Translate errors of redis-py: StoreDownError where a retry may succeed, else StoreError."""
+    """Translate errors of redis-py, as `translated` does."""
     try:
         yield
-    except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
-        raise StoreDownError(f"Redis does not answer: {error}") from error
-    except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
-        raise StoreDownError(f"Redis takes no writes: {error}") from error
     except redis.RedisError as error:
-        if str(error).startswith(_UNWELL):
-            raise StoreDownError(f"Redis takes no writes: {error}") from error
-        raise StoreError(f"Redis refused: {error}") from error
+        raise translated(error) from error
+
+
+def translated(error: redis.RedisError) -> StoreError:
+    """Return the error to raise for one of redis-py: StoreDownError where a retry may succeed, else
+    StoreError.
+    """
+    if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):
+        return StoreDownError(f"Redis does not answer: {error}")
+    full = isinstance(error, exceptions.OutOfMemoryError | exceptions.ReadOnlyError)
+    if full or str(error).startswith(_UNWELL):
+        return StoreDownError(f"Redis takes no writes: {error}")
+    return StoreError(f"Redis refused: {error}")
 
 
 @lru_cache

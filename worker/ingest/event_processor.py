@@ -140,8 +140,6 @@ class EventProcessor:
                 if misses > LOST_AFTER:
                     raise
                 time.sleep(LOOK_AGAIN_S)
-        if any(event.type == RESYNC for _, event in batch):
-            self._on_resync(self._name)
         for ident, subject, reason, changed in decided:
             _log.debug(
                 "decided", site=self._name, id=ident, page=subject, reason=reason, changed=changed
@@ -181,6 +179,8 @@ class EventProcessor:
             read, after, settled=ids, decisions=decided, payloads=payloads,
             resyncs=list(scopes.values()), begin=begin,
         )  # fmt: skip
+        if applied and scopes:
+            self._on_resync(self._name)
         return decided if applied else ()
 
     def _failed(self, received: InboxEntry, error: Exception) -> bool:

@@ -55,7 +55,7 @@ class ExpiryProcessor:
         """Return how many of `keys` were examined; 0 if all are being published right now."""
         try:
             return self._apply([key.decode() for key in keys])
-        except StoreDownError:
+        except (StoreDownError, ContendedError):
             raise
         except Exception as error:  # noqa: BLE001  # any error of the stored bytes
             if len(keys) > 1:

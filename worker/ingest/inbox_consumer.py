@@ -183,10 +183,11 @@ class InboxConsumer:
                 looked_again = False
                 self._process(batch, begin)
             due = self._due()
-            if due <= 0 and self._publish(begin):
-                # Mostly nothing has arrived meanwhile: one round trip instead of three.
-                if len(batch) < BATCH and self._rest():
-                    return True
+            published = due <= 0 and self._publish(begin)
+            # Mostly nothing has arrived meanwhile: one round trip instead of three.
+            if due <= 0 and len(batch) < BATCH and (batch or published) and self._rest():
+                return True
+            if published:
                 continue
             if due <= 0 or (not batch and (due == math.inf or not self.publisher.state.dirty(1))):
                 if batch:

@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 
 from shared.errors import StoreError
 from shared.events.event import Event
-from shared.store.client import Scripts, answering
+from shared.store.client import Scripts, answering, translated
 from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
 from shared.tracing import carry, traced
 
@@ -98,19 +98,15 @@ class Inbox:
 
         With `after`, an event id: unsettled events it was given before, with later ids than that.
         """
-        with answering():
-            try:
-                return self._read(consumer, count, after)
-            except ResponseError as error:
-                if "NOGROUP" not in str(error):
-                    raise
+        streams: Any = {self._keys.inbox: after}
+        try:
+            reply: Any = self._client.xreadgroup(GROUP, consumer, streams, count=count)
+        except redis.RedisError as error:
+            if "NOGROUP" not in str(error):
+                raise translated(error) from error
+            with answering():
                 self._make_group()
-                return self._read(consumer, count, after)
-
-    def _read(self, consumer: str, count: int, after: str) -> list[InboxEntry]:
-        reply: Any = self._client.xreadgroup(
-            GROUP, consumer, {self._keys.inbox: after}, count=count
-        )
+                reply = self._client.xreadgroup(GROUP, consumer, streams, count=count)
         entries = reply[0][1] if reply else []
         return [InboxEntry.of(ident, fields) for ident, fields in entries if fields]
 

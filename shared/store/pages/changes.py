@@ -73,6 +73,7 @@ class NetChange(NamedTuple):
     """
 
     key: str
+    digest: bytes
     before: bytes
     after: bytes
     fragment: bytes | None
@@ -154,7 +155,8 @@ def net_changes(after: BatchState, before: Mapping[str, bytes]) -> list[NetChang
         fragment, section = after.fragments.get(key), after.placed.get(key, 0)
         if fragment is not None and stored and PageRecord.lists(stored, page.digest, section):
             fragment = None  # changed and changed back within the batch
-        found.append(NetChange(key, stored, tail, fragment, section, key in after.expired))
+        expired = key in after.expired
+        found.append(NetChange(key, digest_of(key), stored, tail, fragment, section, expired))
     return found
 
 
@@ -172,7 +174,7 @@ def _group_of(after: BatchState, key: str) -> bytes:
 
 
 def _page(change: NetChange, fed: Collection[str], *, told: bool) -> list[Any]:
-    key, before, tail, fragment, section, expired = change
+    key, digest, before, tail, fragment, section, expired = change
     if fragment is not None:
         kind, payload = "P", fragment
     elif tail.startswith(_NOT_LISTED) and PageRecord.was_live(before):
@@ -181,7 +183,7 @@ def _page(change: NetChange, fed: Collection[str], *, told: bool) -> list[Any]:
         live = not tail.startswith(_NOT_LISTED)
         kind, payload = "F" if live and key in fed else "T", b""
     counts = int(not key.startswith(NEWS))
-    return [digest_of(key), before, tail, kind, payload, section, counts, int(told)]
+    return [digest, before, tail, kind, payload, section, counts, int(told)]
 
 
 def _fed_alone(

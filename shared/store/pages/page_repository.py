@@ -86,26 +86,20 @@ class PageRepository:
         """Read the state needed to decide `events`. Raises StoreDownError, StoreError, and
         BatchTooLargeError if the groups of several events have too many members to read.
         """
-        wanted = [subjects(event) for event in events]
-        # In order of arrival, and not as a set, whose order differs between processes: new pages
+        # In order of arrival, and not as sets, whose order differs between processes: new pages
         # are placed in this order.
-        owners = list(dict.fromkeys(owner for _, owner in wanted if owner))
-        locs = list(dict.fromkeys(loc for loc, _ in wanted if loc is not None))
-        stored, claims = self._records(locs, owners)
-        claimed = {
-            owner: Claim.unpack(record) if record else None for owner, record in claims.items()
-        }
-        # A page that moves leaves its old URL: the record of that one is needed as well.
-        left = [c.loc for c in claimed.values() if c and c.loc and c.loc not in stored]
-        if left:
-            stored.update(self._records(left)[0])
+        locs: dict[str | None, None] = {}
+        owners: dict[bytes, None] = {}
+        for event in events:
+            loc, owner = subjects(event)
+            locs[loc] = owners[owner] = None
+        owners.pop(b"", None)
+        stored, claims = self._records([loc for loc in locs if loc is not None], [*owners])
+        claimed = self._claimed(claims, stored) if claims else {}
         pages = unpacked(stored)
         by_name, by_number = self.number(pages, {e.section for e in events if e.section})
         state = BatchState(by_name, by_number, pages, claimed)
-        named = {translation_groups.digest_of(event.group) for event in events if event.group}
-        named |= {page.group for page in pages.values() if page}
-        named.discard(b"")
-        groups = self._groups(named, divisible=len(events) > 1) if named else {}
+        groups = self._groups(events, pages)
         for group, (_, members) in groups.items():
             state.groups[group] = dict(members)
             state.sets[group] = translation_groups.alternates(members)
@@ -152,11 +146,31 @@ class PageRepository:
             sections.numbers(known)
         return sections.by_name, sections.by_number
 
+    def _claimed(
+        self, claims: Mapping[bytes, bytes], stored: dict[str, bytes]
+    ) -> dict[bytes, Claim | None]:
+        """Return `claims` unpacked, and add the records of the pages that they name to `stored`: a
+        page that moves leaves its old URL.
+        """
+        found = {
+            owner: Claim.unpack(record) if record else None for owner, record in claims.items()
+        }
+        left = [c.loc for c in found.values() if c and c.loc and c.loc not in stored]
+        if left:
+            stored.update(self._records(left)[0])
+        return found
+
     def _groups(
-        self, wanted: Iterable[bytes], *, divisible: bool
+        self, events: Sequence[Event], pages: Mapping[str, PageRecord | None]
     ) -> dict[bytes, tuple[bytes, dict[str, GroupMember]]]:
-        """Return each group as stored: the number of its last change, and its members."""
+        """Return each group of `events` and `pages` as stored: the number of its last change, and
+        its members. Raises BatchTooLargeError.
+        """
+        wanted = {translation_groups.digest_of(event.group) for event in events if event.group}
+        wanted |= {page.group for page in pages.values() if page and page.group}
         found: dict[bytes, tuple[bytes, dict[str, GroupMember]]] = {}
+        if not wanted:
+            return found
         read = 0
         for names in batches(wanted, _GROUPS):
             with answering():
@@ -171,7 +185,7 @@ class PageRepository:
                 }
                 found[group] = number, members
                 read += len(members)
-            if divisible and read > _MEMBERS:
+            if len(events) > 1 and read > _MEMBERS:
                 raise BatchTooLargeError(f"{read} members of {len(found)} groups")
         return found
 

@@ -1,0 +1,131 @@
+"""What one event costs, counted and not timed: round trips, commands, file operations, calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import redis
+from redis.connection import AbstractConnection
+
+import webhook.app
+from tests.integration.conftest import SECRET, RedisServer, Signer
+from tests.integration.rig import BASE, Rig
+from worker.ingest.inbox_consumer import InboxConsumer
+
+FILES = ("open", "rename", "fsync", "unlink", "stat", "writev", "write")
+
+
+class Operations(Counter[str]):
+    """How often each was done between `begin` and now."""
+
+
+@contextmanager
+def counted(store: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operations]:
+    """Count what this process sends to Redis, what Redis does, and what happens to files."""
+    found = Operations()
+
+    def trip(connection: AbstractConnection, command: Any, check_health: bool = True) -> Any:
+        parts = [command] if isinstance(command, bytes) else list(command)
+        found["round trips"] += 1
+        found["bytes to redis"] += sum(map(len, parts))
+        return sent(connection, parts, check_health)
+
+    sent = AbstractConnection.send_packed_command
+
+    def counting(name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            found[name] += 1
+            if name in {"write", "writev"}:
+                given = arguments[1] if name == "writev" else [arguments[1]]
+                found["bytes to disk"] += sum(map(len, given))
+            return real(*arguments, **options)
+
+        return call
+
+    def called(_frame: FrameType, event: str, _arg: Any) -> None:
+        if event == "call":
+            found["python calls"] += 1
+
+    before = commands(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(AbstractConnection, "send_packed_command", trip)
+        for name in FILES:
+            patched.setattr(os, name, counting(name))
+        sys.setprofile(called)
+        try:
+            yield found
+        finally:
+            sys.setprofile(None)
+    found["commands"] = sum((commands(store) - before).values())
+
+
+def commands(store: redis.Redis) -> Counter[str]:
+    """The commands that Redis has run, those inside scripts too."""
+    stats: Any = store.info("commandstats")
+    ignored = {"cmdstat_info", "cmdstat_config|resetstat"}
+    return Counter({name: each["calls"] for name, each in stats.items() if name not in ignored})
+
+
+class Road:
+    """One site, its webhook and its worker in this process, both warm."""
+
+    def __init__(self, url: str, store: redis.Redis, root: Path, signed: Signer) -> None:
+        self.rig = Rig(store, root, secrets=[SECRET])
+        self.settings = self.rig.settings.model_copy(update={"redis_url": url})
+        self.web = webhook.app.create_app(self.settings).test_client()
+        self.consumer: InboxConsumer = self.rig.pump()
+        self.signed = signed
+        self.post(*({"loc": f"{BASE}{n}"} for n in range(500)))
+        self.consumer.run()
+        self.post({"loc": f"{BASE}0", "lastmod": "2026-11-01"})
+        self.consumer.run()
+
+    def post(self, *items: dict[str, Any]) -> None:
+        body = json.dumps([{"type": "upsert", **item} for item in items]).encode()
+        headers = self.signed(body, ident=os.urandom(8).hex())
+        answer = self.web.post("/v1/sites/demo/events", data=body, headers=headers)
+        assert answer.status_code == 202, answer.text
+
+
+@pytest.fixture
+def road(redis_server: RedisServer, store: redis.Redis, tmp_path: Path, signed: Signer) -> Road:
+    return Road(redis_server.url, store, tmp_path / "public", signed)
+
+
+MOST = {
+    "one changed URL": {},
+    "500 changed URLs of one file": {},
+    "nothing new": {},
+}
+"""What each may cost at most: what it costs today, and a little for another Python or library."""
+
+
+@pytest.mark.parametrize("case", MOST)
+def test_an_event_costs_no_more_operations_than_it_needs(
+    road: Road, store: redis.Redis, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    changed = {"loc": f"{BASE}7", "lastmod": "2026-11-02"}
+    items = {
+        "one changed URL": [changed],
+        "500 changed URLs of one file": [changed | {"loc": f"{BASE}{n}"} for n in range(500)],
+        "nothing new": [{"loc": f"{BASE}7"}],
+    }[case]
+
+    with counted(store, monkeypatch) as cost:
+        road.post(*items)
+        road.consumer.run()
+
+    print(dict(cost))
+    over = {name: (cost[name], most) for name, most in MOST[case].items() if cost[name] > most}
+    assert not over, f"{case} costs more: {over}"
