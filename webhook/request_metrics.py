@@ -16,7 +16,7 @@ from shared import tracing
 from shared.errors import StoreError
 from shared.metrics.declarations import ANSWER_BOUNDS_MS
 from shared.store.counting.counter_buffer import CounterBuffer
-from webhook.responses import headers
+from webhook.request_body import headers
 
 FLUSH_S = 1.0
 _NAME = "sitemapd-measuring"
@@ -50,7 +50,7 @@ class RequestMetrics:
         g.came = time.perf_counter()
         if tracing.on():
             g.span = contextlib.ExitStack()
-            g.span.enter_context(tracing.serving(headers(), str(request.url_rule)))
+            g.span.enter_context(tracing.serving(headers(request.environ), str(request.url_rule)))
 
     def _end(self, response: Response) -> Response:
         if "came" in g:

@@ -34,11 +34,6 @@ def answer(value: object, status: int = 200) -> Response:
     return Response(text, status, content_type="application/json")
 
 
-def headers() -> dict[str, str]:
-    """Return the headers of this request, names in lower case."""
-    return {name.lower(): value for name, value in request.headers}
-
-
 def note(**facts: object) -> None:
     """Add `facts` to the log line of this request."""
     g.facts.update(facts)

@@ -12,7 +12,7 @@ from shared.sitemap import urls
 from shared.sitemap.urls import Base
 from webhook.auth import Credentials
 from webhook.problems import RefusedError
-from webhook.request.strict_json import MAX_ITEMS
+from webhook.request_body import MAX_ITEMS
 from webhook.sources.adapter import AdapterContext, Delivery, SenderSecrets
 from webhook.sources.event_builder import MAX_REASONS, take
 from webhook.sources.registry import REGISTRY

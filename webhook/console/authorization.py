@@ -16,7 +16,8 @@ from shared.store.operations.sessions import Session
 from webhook.console import csrf
 from webhook.console.csrf import HOME
 from webhook.console.page_registry import PageRegistry
-from webhook.responses import headers, note
+from webhook.request_body import headers
+from webhook.responses import note
 
 OPEN = frozenset({"console.asset", "console.login", "console.enter", "console.once"})
 """Endpoints that need no session."""
@@ -63,7 +64,7 @@ class Authorization:
             return None
         request.max_content_length = MAX_FORM
         posted = request.method not in {"GET", "HEAD"}
-        if posted and not csrf.ours(headers(), known):
+        if posted and not csrf.ours(headers(request.environ), known):
             note(reason="origin")
             raise Forbidden("This form was not sent by a page of this console.")
         if request.endpoint in OPEN:

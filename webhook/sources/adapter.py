@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 from shared.config.cms_connections import Connection
 from shared.events.event_fields import EventRules
 from shared.events.permalinks import PermalinkError, render
+from webhook import request_body
 from webhook.auth import Credentials
-from webhook.request import request_body
 from webhook.sources.guides import Guide
 
 JSON = request_body.JSON

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from shared.errors import DateError, Fault, InvalidError
 from shared.events.event_fields import MAX_ID, TYPES
 from shared.sitemap import w3c_dates
+from webhook import request_body
 from webhook.problems import RefusedError
-from webhook.request import request_body, strict_json
 from webhook.sources import standard
 from webhook.sources.adapter import (
     AdapterContext,
@@ -90,7 +90,7 @@ def read(hook: Delivery) -> list[Cloud]:
     """Return the CloudEvents of a request. Raises RefusedError if it holds none."""
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in CLOUD_TYPES:
-        found = strict_json.batch(hook.body)
+        found = request_body.batch(hook.body)
         if kind == STRUCTURED and len(found) != 1:
             raise RefusedError("json", f"send several events as {BATCH}")
         return [Cloud(one if isinstance(one, dict) else {}, _data(one)) for one in found]
@@ -103,7 +103,7 @@ def read(hook: Delivery) -> list[Cloud]:
     }
     if not hook.body:
         return [Cloud(given, None)]
-    found = strict_json.batch(hook.body)
+    found = request_body.batch(hook.body)
     if len(found) != 1:
         raise RefusedError("json", f"send several events as {BATCH}")
     return [Cloud(given, found[0])]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from shared.errors import InvalidError
 from shared.events.event import Event, parse
 from shared.events.event_fields import RESYNC, EventRules
-from webhook.request.strict_json import MAX_ITEMS
+from webhook.request_body import MAX_ITEMS
 from webhook.sources.adapter import IgnoredDelivery, Outcome, PageChange, ResyncAsked
 
 _NAMED = frozenset({"type", "id"})

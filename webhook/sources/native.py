@@ -12,8 +12,8 @@ from dataclasses import replace
 from shared.errors import Fault, InvalidError
 from shared.events.event import Event, parse
 from shared.events.event_fields import EventRules
+from webhook import request_body
 from webhook.problems import MAX_FAULTS
-from webhook.request import request_body, strict_json
 from webhook.sources import cloudevents
 from webhook.sources.adapter import Delivery, PageChange
 
@@ -27,9 +27,9 @@ def events(content: bytes, media_type: str, rules: EventRules) -> tuple[list[Eve
     RefusedError if the body is no strict JSON or holds too many items. At most MAX_FAULTS warnings.
     """
     items = (
-        strict_json.lines(content)
+        request_body.lines(content)
         if media_type in request_body.NDJSON
-        else strict_json.batch(content)
+        else request_body.batch(content)
     )
     return _events([(item, None) for item in items], rules, 0)
 

@@ -19,10 +19,10 @@ from shared.store.client import answering
 from shared.store.inbox.inbox import AcceptResult
 from shared.store.keys import RECENT
 from shared.store.keys import Keys as StoreKeys
+from webhook import request_body
 from webhook.auth import STRANGER, Credentials
 from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.request import request_body
-from webhook.responses import answer, headers, note
+from webhook.responses import answer, note
 from webhook.sources import websub, woocommerce
 from webhook.sources.adapter import Adapter, AdapterContext, Delivery, Proof, SenderSecrets
 from webhook.sources.event_builder import BuiltEvents, take
@@ -58,7 +58,7 @@ class CmsHookView:
         adapter = REGISTRY.get(source)
         if adapter is None:
             raise RefusedError("not-found", f"there are: {', '.join(sorted(REGISTRY))}")
-        given = headers()
+        given = request_body.headers(request.environ)
         note(source=adapter.NAME)
         request_body.media_type(given, adapter.MEDIA_TYPES)
         body = request_body.read(request.environ["wsgi.input"], given, self._body_limit)

@@ -14,10 +14,9 @@ from flask import Response, request
 
 from shared.errors import Fault
 from shared.store.inbox.inbox import AcceptResult
-from webhook import auth
+from webhook import auth, request_body
 from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.request import request_body
-from webhook.responses import answer, headers, note
+from webhook.responses import answer, note
 from webhook.sources import cloudevents, native
 from webhook.sources.adapter import Delivery
 from webhook.tenants import Gate, Tenants
@@ -37,7 +36,7 @@ class EventView:
         """Accept the events of one request, all or none. Raises RefusedError (UnauthorizedError for
         its authentication), InvalidError, StoreError.
         """
-        given = headers()
+        given = request_body.headers(request.environ)
         media_type = request_body.media_type(given, native.MEDIA_TYPES | cloudevents.CLOUD_TYPES)
         body = request_body.read(request.environ["wsgi.input"], given, self._body_limit)
         now = time.time()

@@ -24,7 +24,8 @@ from shared.metrics.declarations import METRICS, SITE
 from shared.metrics.declarations import Metric as Declared
 from webhook import auth
 from webhook.problems import PROBLEMS, UnauthorizedError
-from webhook.responses import headers, note
+from webhook.request_body import headers
+from webhook.responses import note
 from webhook.tenants import Gate
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
@@ -49,7 +50,7 @@ class MetricsView:
         """Return all metrics that the Bearer token may see. Raises UnauthorizedError without a
         valid one.
         """
-        given = auth.bearer(headers())
+        given = auth.bearer(headers(request.environ))
         sites = [name for name, tokens in self._tokens.items() if auth.any_equal([given], tokens)]
         everything = bool(self._token) and auth.any_equal([given], [self._token])
         if not sites and not everything:

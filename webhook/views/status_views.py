@@ -14,7 +14,8 @@ from shared.store.publishing.quarantine import stopped
 from webhook import auth
 from webhook.openapi.document import document
 from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.responses import answer, headers, note
+from webhook.request_body import headers
+from webhook.responses import answer, note
 from webhook.tenants import Gate, Tenant, Tenants
 
 
@@ -81,7 +82,7 @@ class StatusViews:
         otherwise.
         """
         tenant, credentials = self._tenants.find(site, time.time())
-        auth.check_token(headers(), credentials)
+        auth.check_token(headers(request.environ), credentials)
         if tenant is None:
             raise UnauthorizedError("site-unknown")
         note(site=tenant.name)
