@@ -7,6 +7,7 @@ UTF-8 only, at most MAX_DEPTH deep, in time linear to the size (RELIABILITY T8, 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -112,6 +113,11 @@ def read(stream: BodyStream, headers: Mapping[str, str], limit: int) -> bytes:
         chunks.append(chunk)
         missing -= len(chunk)
     return b"".join(chunks)
+
+
+def digest(content: bytes) -> str:
+    """Return the digest under which a body is remembered."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def items(body: bytes, kind: str) -> list[Any]:

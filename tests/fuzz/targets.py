@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
-from shared.events.event import Event, SchemaError, parse
+from shared.events.event import Event, SchemaError, parse, parse_all
 from shared.events.event_fields import TYPES, EventRules
 from shared.sitemap import fragments, robots, urls, w3c_dates
 from shared.sitemap.entry import CHANGEFREQS, Entry
@@ -27,9 +27,8 @@ from shared.sitemap.extensions import alternates, images, news, videos
 from shared.sitemap.urls import Base
 from tests.fuzz import engines, hooks, logs, sources
 from webhook import auth, request_body
-from webhook.auth import Credentials
+from webhook.auth import Credentials, SigningKey
 from webhook.problems import MAX_FAULTS, RefusedError
-from webhook.sources import native
 
 BASE = Base.parse("https://www.example.com/d/")
 RULES = EventRules(BASE, frozenset({"pages", "posts", "news"}), news=frozenset({"news"}))
@@ -53,7 +52,7 @@ def events(data: bytes) -> None:
     """A body of events: taken ones are listed as exactly the strings they were stored as."""
     kind = "application/json" if data[:1] > b"\x7f" else "application/x-ndjson"
     try:
-        taken, _ = native.events(data[1:], kind, RULES)
+        taken, _ = parse_all(request_body.items(data[1:], kind), RULES, MAX_FAULTS)
     except RefusedError as error:
         assert error.code in {"json", "too-many"}
         return
@@ -116,7 +115,7 @@ def signature(data: bytes) -> None:
         "webhook-id": ident, "webhook-timestamp": stamp, "webhook-signature": signatures,
         "authorization": authorization,
     }  # fmt: skip
-    known = Credentials([KEY], [TOKEN])
+    known = Credentials([SigningKey.of(KEY)], [TOKEN])
     _refused(headers, content.encode(), known)
     unsigned = {n: v for n, v in headers.items() if n != "webhook-signature"}
     if authorization.strip(" ")[6:].strip(" ") != TOKEN.decode():

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from shared.errors import DateError, Fault, InvalidError
-from shared.events.event_fields import MAX_ID, TYPES
+from shared.events.event import Event, parse_all
+from shared.events.event_fields import MAX_ID, TYPES, EventRules
 from shared.sitemap import w3c_dates
 from webhook import request_body
-from webhook.problems import RefusedError
+from webhook.problems import MAX_FAULTS, RefusedError
 from webhook.sources import standard
 from webhook.sources.adapter import (
     AdapterContext,
@@ -67,12 +69,6 @@ class Cloud(NamedTuple):
 
     attributes: Mapping[str, Any]
     data: object
-
-
-def carries(headers: Mapping[str, str]) -> bool:
-    """Return True if a request holds CloudEvents, in any of their forms."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in CLOUD_TYPES or request_body.CLOUD_HEADER in headers
 
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
@@ -179,6 +175,31 @@ def delivery(events: list[Cloud]) -> str | None:
     source, ident = events[0].attributes.get("source"), events[0].attributes.get("id")
     named = isinstance(source, str) and isinstance(ident, str)
     return f"{source} {ident}" if named else None
+
+
+def events(
+    hook: Delivery, rules: EventRules, now_ms: int
+) -> tuple[list[Event], list[Fault], str | None]:
+    """Return the events of CloudEvents sent to the native interface, all of them valid, warnings
+    for their sender, and the source and id of a single one.
+
+    Their ids are unique within their source; their time is the version of an event that has none,
+    capped at `now_ms` (ms since 1970). Raises InvalidError, RefusedError.
+    """
+    found = read(hook)
+    sent = changes(found)
+    parsed, warnings = parse_all([change.item for change in sent], rules, MAX_FAULTS)
+    events = [
+        replace(event, source=NAME, kind=change.kind, version=_version(event, change, now_ms))
+        for event, change in zip(parsed, sent, strict=True)
+    ]
+    return events, warnings, delivery(found)
+
+
+def _version(event: Event, change: PageChange, now_ms: int) -> int | None:
+    if event.version is not None or change.moment is None:
+        return event.version
+    return min(change.moment, now_ms)
 
 
 def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:

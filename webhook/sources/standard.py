@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from shared.config.cms_connections import standard_key
 from webhook import auth, request_body
-from webhook.auth import Credentials
+from webhook.auth import Credentials, SigningKey
 from webhook.sources.adapter import (
     Delivery,
     IgnoredDelivery,
@@ -33,7 +33,7 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     UnauthorizedError, RefusedError `stale` or `malformed`.
     """
     own = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
-    known = Credentials([*own, *keys.site.keys], keys.site.tokens)
+    known = Credentials([*map(SigningKey.of, own), *keys.site.keys], keys.site.tokens)
     return Proof(auth.verify(hook.headers, hook.body, known, now).delivery)
 
 

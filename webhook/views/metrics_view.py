@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -25,7 +25,6 @@ from shared.metrics.declarations import Metric as Declared
 from webhook import auth
 from webhook.problems import PROBLEMS, UnauthorizedError
 from webhook.request_body import headers
-from webhook.responses import note
 from webhook.tenants import Gate
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
@@ -68,7 +67,7 @@ class MetricsView:
                 if everything:
                     found += of_server(self._client, sites)
         except StoreError as error:
-            note(reason=str(error))
+            g.facts["reason"] = str(error)
             return of_process(up=False)
         return found + of_process(up=True)
 

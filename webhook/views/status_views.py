@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from urllib.parse import parse_qs
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 
 from shared.errors import Fault, InvalidError, StoreError, UrlError
 from shared.store.client import answering
@@ -15,7 +14,7 @@ from webhook import auth
 from webhook.openapi.document import document
 from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
 from webhook.request_body import headers
-from webhook.responses import answer, note
+from webhook.responses import answer
 from webhook.tenants import Gate, Tenant, Tenants
 
 
@@ -81,11 +80,11 @@ class StatusViews:
         """Return the site if the request carries one of its tokens. Raises UnauthorizedError
         otherwise.
         """
-        tenant, credentials = self._tenants.find(site, time.time())
+        tenant, credentials = self._tenants.find(site)
         auth.check_token(headers(request.environ), credentials)
         if tenant is None:
             raise UnauthorizedError("site-unknown")
-        note(site=tenant.name)
+        g.facts["site"] = tenant.name
         return tenant
 
 

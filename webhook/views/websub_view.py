@@ -11,14 +11,14 @@ import time
 from typing import NamedTuple
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 from werkzeug.datastructures import MultiDict
 
 from shared.config.cms_connections import Connection
 from shared.config.notify import hubs
 from shared.store.notify.subscriptions import Subscription, Subscriptions
 from webhook.problems import RefusedError
-from webhook.responses import answer, note
+from webhook.responses import answer
 from webhook.sources.websub import NAME
 from webhook.tenants import Gate, Tenants
 
@@ -49,8 +49,8 @@ class WebSubView:
         """
         if request.method != "GET":  # Flask routes HEAD to GET, and this changes state
             raise RefusedError("method-not-allowed", headers={"Allow": "GET, POST"})
-        tenant, _ = self._tenants.find(site, time.time())
-        note(site=tenant and tenant.name, source=NAME)
+        tenant, _ = self._tenants.find(site)
+        g.facts.update(site=tenant and tenant.name, source=NAME)
         connection = None if tenant is None else tenant.site.sources.get(NAME)
         asked, made = _asked(request.args), None
         if connection is not None and asked is not None:
@@ -59,7 +59,7 @@ class WebSubView:
             made = self._hear(site, found, asked) if found else None
         if made is None or asked is None:
             raise RefusedError("not-found", "nobody asked a hub for this")
-        note(topic=made.topic, hub_mode=asked.mode)
+        g.facts.update(topic=made.topic, hub_mode=asked.mode)
         if asked.mode == hubs.DENIED:
             return answer({"accepted": 0})
         return Response(asked.challenge, 200, content_type="text/plain; charset=utf-8")
