@@ -145,10 +145,10 @@ def _digests(header: str) -> list[bytes]:
     return found
 
 
-def any_equal(given: Sequence[bytes], known: Sequence[bytes]) -> bool:
-    """Return True if any of `given` equals one of `known`; always compares all of them."""
+def any_equal(given: Sequence[bytes], valid: Sequence[bytes]) -> bool:
+    """Return True if any of `given` equals one of `valid`; always compares all of them."""
     equal = False
     for one in given:
-        for other in known:
+        for other in valid:
             equal |= hmac.compare_digest(one, other)
     return equal

@@ -215,10 +215,12 @@ def _require_news(checked: EventFields, values: Mapping[str, Any]) -> None:
 def _require_size(checked: EventFields, values: Mapping[str, Any]) -> None:
     """Report an entry that is too large for any file, with its extensions (PROTOCOL F7)."""
     names = ("lastmod", "changefreq", "priority", *extensions.PUBLISHED_MEMBERS)
-    said = {name: values[name] for name in names if name in values}
-    size = len(fragments.render(Entry(checked.loc or "", **said)))
+    members = {name: values[name] for name in names if name in values}
+    size = len(fragments.render(Entry(checked.loc or "", **members)))
     most = min(checked.rules.most_bytes, event_fields.MOST_BYTES)
     if size > most:
-        longest = max(extensions.PUBLISHED_MEMBERS, key=lambda name: len(str(said.get(name, ""))))
+        longest = max(
+            extensions.PUBLISHED_MEMBERS, key=lambda name: len(str(members.get(name, "")))
+        )
         detail = f"the page takes {size} bytes with it, at most {most} are allowed: send less"
         checked.fault(longest, "PROTOCOL F7", detail)

@@ -166,8 +166,8 @@ class AdapterContext:
         item = {"type": "upsert", "loc": loc, "id": page.ident, **(page.members or {})}
         if page.kind in self.connection.sections:
             item["section"] = self.connection.sections[page.kind]
-        said = {name: value for name, value in item.items() if value not in (None, "", [], ())}
-        yield PageChange(said, *owner, page.moment)
+        stated = {name: value for name, value in item.items() if value not in (None, "", [], ())}
+        yield PageChange(stated, *owner, page.moment)
 
     def gone(
         self,

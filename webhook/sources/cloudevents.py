@@ -124,16 +124,16 @@ def changes(events: list[Cloud]) -> list[PageChange]:
 
 
 def _faults(event: Cloud) -> Iterable[tuple[str, str]]:
-    said = event.attributes
-    if said.get("specversion") != "1.0":
+    attributes = event.attributes
+    if attributes.get("specversion") != "1.0":
         yield "specversion", "must be 1.0"
     for name in ("id", "source", "type"):
-        value = said.get(name)
+        value = attributes.get(name)
         if not isinstance(value, str) or not _ATTRIBUTE.fullmatch(value):
             yield name, "must be a text of 1 to 512 characters"
-    if not isinstance(said.get("subject"), (str, type(None))):
+    if not isinstance(attributes.get("subject"), (str, type(None))):
         yield "subject", "must be a text"
-    if "data_base64" in said:
+    if "data_base64" in attributes:
         yield "data_base64", "send the event as JSON in data"
     elif not isinstance(event.data, dict) and not _deletes_its_subject(event):
         yield "data", "must be an event: an object with a loc or an id; or a delete, its `subject`"
@@ -151,19 +151,20 @@ def _last(kind: str) -> str:
 
 
 def _change(event: Cloud) -> PageChange:
-    said = event.attributes
+    attributes = event.attributes
     item = dict(event.data) if isinstance(event.data, dict) else {}
-    last = _last(said["type"])
+    last = _last(attributes["type"])
     if "type" not in item and (last in _UPSERT or last in _DELETE):
         item["type"] = TYPES[0] if last in _UPSERT else TYPES[1]
-    subject = said.get("subject")
+    subject = attributes.get("subject")
     if item.get("id") is None and isinstance(subject, str) and 0 < len(subject) <= MAX_ID:
         item["id"] = subject
     try:
-        moment = w3c_dates.epoch_ms(said["time"]) if isinstance(said.get("time"), str) else None
+        time = attributes.get("time")
+        moment = w3c_dates.epoch_ms(time) if isinstance(time, str) else None
     except DateError:
         moment = None
-    return PageChange(item, said["source"], "", moment)
+    return PageChange(item, attributes["source"], "", moment)
 
 
 def delivery(events: list[Cloud]) -> str | None:

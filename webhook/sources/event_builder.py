@@ -75,7 +75,7 @@ def _plain(text: str) -> str:
 
 
 def _event(
-    change: PageChange, rules: EventRules, version: int | None, said: list[str]
+    change: PageChange, rules: EventRules, version: int | None, reasons: list[str]
 ) -> Event | None:
     item = dict(change.item)
     if version is not None:
@@ -84,7 +84,7 @@ def _event(
         try:
             return parse(item, rules)
         except InvalidError as error:
-            said += [f"{fault.field}: {fault.detail}" for fault in error.faults[:MAX_REASONS]]
+            reasons += [f"{fault.field}: {fault.detail}" for fault in error.faults[:MAX_REASONS]]
             wrong = {fault.field.partition(".")[0].partition("[")[0] for fault in error.faults}
         if wrong & _NAMED or ("loc" in wrong and item.get("id") is None):
             return None

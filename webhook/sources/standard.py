@@ -32,9 +32,9 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     The signed time is that of the attempt, so it is not used as a version. Raises
     UnauthorizedError, RefusedError `stale` or `malformed`.
     """
-    own = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
-    known = Credentials([*map(SigningKey.of, own), *keys.site.keys], keys.site.tokens)
-    return Proof(auth.verify(hook.headers, hook.body, known, now).delivery)
+    of_connection = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
+    accepted = Credentials([*map(SigningKey.of, of_connection), *keys.site.keys], keys.site.tokens)
+    return Proof(auth.verify(hook.headers, hook.body, accepted, now).delivery)
 
 
 def changes(hook: Delivery) -> Iterable[Outcome]:

@@ -108,15 +108,15 @@ class CmsHookView:
         lost.
         """
         reasons = list(dict.fromkeys(taken.ignored))
-        said = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
+        record = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
         if taken.resyncs:
-            said["resync"] = list(dict.fromkeys(taken.resyncs))
+            record["resync"] = list(dict.fromkeys(taken.resyncs))
         g.facts.update(ignored=reasons, resync=len(taken.resyncs))
         try:
             with self._gate.passing(), answering():
                 self._client.xadd(
                     StoreKeys(tenant.name).recent,
-                    {"ignored": json.dumps(said, separators=(",", ":"))},
+                    {"ignored": json.dumps(record, separators=(",", ":"))},
                     maxlen=RECENT,
                     approximate=True,
                 )

@@ -69,11 +69,11 @@ class StatusViews:
         if found:
             # The client is not authenticated, and the reasons name paths and sites: they go to the
             # log only.
-            said = f"of {len(found)} of {len(self._tenants.names)} sites nothing is published; "
-            said += "sitemapd status says why and what to do; events are still taken"
+            detail = f"of {len(found)} of {len(self._tenants.names)} sites nothing is published; "
+            detail += "sitemapd status says why and what to do; events are still taken"
             reasons = "; ".join(f"{site}: {cause.reason}" for site, cause in found.items())
             retry = {"Retry-After": str(RETRY_AFTER_S)}
-            raise RefusedError("not-published", said, reason=reasons, headers=retry)
+            raise RefusedError("not-published", detail, reason=reasons, headers=retry)
         return answer({"status": "ok"})
 
     def _reader(self, site: str) -> Tenant:
