@@ -1,15 +1,16 @@
 """OpenTelemetry traces, from the POST that brings an event to the rename that publishes it.
 
 Active if `OTEL_EXPORTER_OTLP_ENDPOINT` (or `..._TRACES_ENDPOINT`) is set and the extra
-`sitemapd[otel]` is installed; the standard `OTEL_*` variables configure the rest. Otherwise every
-call here is one comparison. Spans carry site names, counts and codes: never a body, an address
-of a page, a header or a secret (RELIABILITY T30).
+`sitemapd[otel]` is installed; the standard `OTEL_*` variables configure the rest. Otherwise nothing
+is wrapped, and callers ask `active` before they call. Spans carry site names, counts and codes:
+never a body, an address of a page, a header or a secret (RELIABILITY T30).
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -25,9 +26,13 @@ MOST_LINKS = 128
 """Links of one span that OpenTelemetry keeps by default."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_tracer: Tracer | None = None
 active = False
-"""True if this process is traced."""
+"""True once this process is traced."""
+
+_tracer: Tracer | None = None
+_traced: list[tuple[str, Callable[..., Any]]] = []
+"""Name of the span and method of each class, to be wrapped when tracing begins."""
+
 _NOTHING = nullcontext()
 
 
@@ -43,7 +48,7 @@ def configure(part: str) -> str:
 
     Return the reason if tracing was asked for and is not possible, else an empty text.
     """
-    global _tracer, active  # noqa: PLW0603  # one for the process, as the standard variables are
+    global _tracer, active  # one for the process, as the standard variables are
     if not wanted() or _tracer is not None:
         return ""
     try:
@@ -57,14 +62,10 @@ def configure(part: str) -> str:
     resource = Resource.create({"service.name": name, "sitemapd.part": part})
     provider = TracerProvider(resource=resource)  # sends queued spans at exit
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    _tracer = provider.get_tracer("sitemapd")
-    active = True
+    _tracer, active = provider.get_tracer("sitemapd"), True
+    while _traced:
+        _wrap_in_class(*_traced.pop())
     return ""
-
-
-def on() -> bool:
-    """True if this process is traced."""
-    return _tracer is not None
 
 
 def serving(headers: Mapping[str, str], route: str) -> AbstractContextManager[None]:
@@ -81,19 +82,36 @@ def serving(headers: Mapping[str, str], route: str) -> AbstractContextManager[No
 
 
 def traced(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function: each call within a trace is a span."""
+    """Decorate a method: each call within a trace is a span.
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if _tracer is None or not carry():
-                return function(*args, **kwargs)
-            with _span(_tracer, name, {}):
-                return function(*args, **kwargs)
+    Until tracing begins the method stays as it is, so that a process without traces pays nothing.
+    """
 
-        return call
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        if active:
+            return _wrapped(name, method)
+        _traced.append((name, method))
+        return method
 
     return decorate
+
+
+def _wrapped(name: str, method: Callable[P, R]) -> Callable[P, R]:
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _tracer is None or not carry():
+            return method(*args, **kwargs)
+        with _span(_tracer, name, {}):
+            return method(*args, **kwargs)
+
+    return call
+
+
+def _wrap_in_class(name: str, method: Callable[..., Any]) -> None:
+    """Replace `method` in its class, which is found by its qualified name."""
+    *path, attribute = method.__qualname__.split(".")
+    owner = functools.reduce(getattr, path, sys.modules[method.__module__])
+    setattr(owner, attribute, _wrapped(name, method))
 
 
 def carry() -> str:

@@ -59,20 +59,16 @@ def create_app(
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    responses.install(app, refusals.note if refusals else None)
-    RequestMetrics(client).attend(app)
+    metrics = RequestMetrics(client)
+    responses.install(app, metrics.note, refusals.note if refusals else None)
+    metrics.attend(app)
     languages.load()  # takes 0.2 s, which no request should wait for
 
-    tenants, gate = Tenants(settings, client), Gate()
-    waker = Wakeups(settings.redis_url)
-    events = EventView(
-        tenants, gate, waker, body_limit=settings.body_limit, inbox_limit=settings.inbox_limit
-    )
+    gate, waker = Gate(), Wakeups(settings.redis_url)
+    tenants = Tenants(settings, client, gate)
+    events = EventView(tenants, waker, body_limit=settings.body_limit)
     hubs = WebSubView(tenants, gate, client)
-    hooks = CmsHookView(
-        tenants, gate, waker, client, hubs,
-        body_limit=settings.body_limit, inbox_limit=settings.inbox_limit,
-    )  # fmt: skip
+    hooks = CmsHookView(tenants, gate, waker, client, hubs, body_limit=settings.body_limit)
     queries = StatusViews(tenants, gate, client)
     app.add_url_rule("/v1/sites/<site>/events", "events", events.post, methods=["POST"])
     app.add_url_rule("/v1/sites/<site>/hooks/<source>", "hooks", hooks.post, methods=["POST"])

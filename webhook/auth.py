@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import base64
 import hmac
+import math
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from shared.config.cms_connections import fingerprint
@@ -31,14 +32,27 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _BEARER = re.compile(r"bearer +([!-~]+) *", re.IGNORECASE)
 
 
-class Credentials(NamedTuple):
-    """The credentials of a site's senders: raw signing keys that are valid now, and tokens."""
+class SigningKey(NamedTuple):
+    """A key that senders sign with, its public name, and when it expires (seconds since 1970)."""
 
-    keys: Sequence[bytes]
+    raw: bytes
+    fingerprint: str
+    expires: float
+
+    @classmethod
+    def of(cls, raw: bytes) -> SigningKey:
+        """Return the key `raw`, which does not expire."""
+        return cls(raw, fingerprint(raw), math.inf)
+
+
+class Credentials(NamedTuple):
+    """The credentials of a site's senders: signing keys, also expired ones, and tokens."""
+
+    keys: Sequence[SigningKey]
     tokens: Sequence[bytes]
 
 
-STRANGER = Credentials((secrets.token_bytes(32),), (secrets.token_hex(32).encode(),))
+STRANGER = Credentials((SigningKey.of(secrets.token_bytes(32)),), (secrets.token_hex(32).encode(),))
 """Random credentials in place of those of a site that does not exist, so that its refusal takes the
 same time.
 """
@@ -64,7 +78,8 @@ def verify(headers: Mapping[str, str], body: bytes, credentials: Credentials, no
     webhook-id beside a valid token.
     """
     if "webhook-signature" in headers:
-        return _signed(headers, body, credentials.keys or STRANGER.keys, now)
+        valid = [key for key in credentials.keys if now < key.expires]
+        return _signed(headers, body, valid or STRANGER.keys, now)
     check_token(headers, credentials)
     delivery = headers.get("webhook-id")
     if delivery is not None and not DELIVERY.fullmatch(delivery):
@@ -88,19 +103,21 @@ def bearer(headers: Mapping[str, str]) -> bytes:
     return given[1].encode("ascii")
 
 
-def _signed(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], now: float) -> Sender:
+def _signed(
+    headers: Mapping[str, str], body: bytes, keys: Sequence[SigningKey], now: float
+) -> Sender:
     delivery, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not DELIVERY.fullmatch(delivery):
         raise UnauthorizedError("id-malformed")
     if not _TIMESTAMP.fullmatch(timestamp):
         raise UnauthorizedError("timestamp-malformed")
     content = b".".join((delivery.encode("ascii"), timestamp.encode("ascii"), body))
-    given = list(_digests(headers["webhook-signature"]))
-    right = [key for key in keys if any_equal(given, [hmac.digest(key, content, "sha256")])]
+    given = _digests(headers["webhook-signature"])
+    right = [key for key in keys if any_equal(given, [hmac.digest(key.raw, content, "sha256")])]
     if not right:
         raise UnauthorizedError("signature-wrong")
     check_age(int(timestamp), now)
-    return Sender("signature", delivery, fingerprint(right[0]))
+    return Sender("signature", delivery, right[0].fingerprint)
 
 
 def check_age(signed: float, now: float) -> None:
@@ -115,17 +132,23 @@ def check_age(signed: float, now: float) -> None:
         raise RefusedError("stale", detail, reason=f"stale {skew:+.0f} s")
 
 
-def _digests(header: str) -> Iterable[bytes]:
-    """Yield the `v1` digests of a signature header; skip those that cannot be decoded."""
+def _digests(header: str) -> list[bytes]:
+    """Return the `v1` digests of a signature header without those that cannot be decoded."""
+    found = []
     for signature in header.split(" ", MAX_SIGNATURES)[:MAX_SIGNATURES]:
         scheme, _, encoded = signature.partition(",")
         if scheme == "v1":
             try:
-                yield base64.b64decode(encoded, validate=True)
+                found.append(base64.b64decode(encoded, validate=True))
             except ValueError:  # not ASCII, or not base64
                 continue
+    return found
 
 
-def any_equal(given: Sequence[bytes], known: Sequence[bytes]) -> bool:
-    """Return True if any of `given` equals one of `known`; always compares all of them."""
-    return sum(hmac.compare_digest(one, other) for one in given for other in known) > 0
+def any_equal(given: Sequence[bytes], valid: Sequence[bytes]) -> bool:
+    """Return True if any of `given` equals one of `valid`; always compares all of them."""
+    equal = False
+    for one in given:
+        for other in valid:
+            equal |= hmac.compare_digest(one, other)
+    return equal

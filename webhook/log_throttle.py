@@ -18,12 +18,12 @@ _REST = "other"
 
 
 class LogThrottle:
-    """Counts refusals by kind. `tell` gets a kind and the number of further refusals of it."""
+    """Counts refusals by kind. `report` gets a kind and the number of further refusals of it."""
 
     def __init__(
-        self, tell: Callable[[Hashable, int], None], window_s: float = WINDOW_S
+        self, report: Callable[[Hashable, int], None], window_s: float = WINDOW_S
     ) -> None:  # fmt: skip
-        self._tell, self._window_s = tell, window_s
+        self._report, self._window_s = report, window_s
         self._lock = threading.Lock()
         self._counts: dict[Hashable, int] = {}
         self._until = 0.0
@@ -33,7 +33,7 @@ class LogThrottle:
         waits.
         """
         with self._lock:
-            told = self._due()
+            counts = self._due()
             if kind not in self._counts and len(self._counts) >= MOST_KINDS:
                 kind = _REST
             self._counts[kind] = count = self._counts.get(kind, 0) + 1
@@ -43,23 +43,23 @@ class LogThrottle:
                 timer = threading.Timer(max(0.0, self._until - time.monotonic()) + 0.01, self.flush)
                 timer.daemon = True
                 timer.start()
-        self._say(told)
+        self._report_all(counts)
         return count <= SINGLY
 
     def flush(self) -> None:
         """Report the counts if the window is over."""
         with self._lock:
-            told = self._due()
-        self._say(told)
+            counts = self._due()
+        self._report_all(counts)
 
     def _due(self) -> dict[Hashable, int]:
         now = time.monotonic()
         if now < self._until:
             return {}
-        told, self._counts, self._until = self._counts, {}, now + self._window_s
-        return told
+        counts, self._counts, self._until = self._counts, {}, now + self._window_s
+        return counts
 
-    def _say(self, told: dict[Hashable, int]) -> None:
-        for kind, count in told.items():
+    def _report_all(self, counts: dict[Hashable, int]) -> None:
+        for kind, count in counts.items():
             if count > SINGLY:
-                self._tell(kind, count - SINGLY)
+                self._report(kind, count - SINGLY)

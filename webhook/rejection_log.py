@@ -34,9 +34,9 @@ MOST_FAULTS = 5
 _LONGEST = 300
 _TIMEOUT_S = 1.0
 _PULSE_S = 26 * 3600  # as in count.lua
-_TOLD = ("code", "reason", "status", "request", "source", "delivery")
-_STRANGER = ("code", "reason", "status", "request")
-_STRANGERS = frozenset({"unauthorized", "stale"})
+_NOTED = ("code", "reason", "status", "request", "source", "delivery")
+_NOTED_UNVERIFIED = ("code", "reason", "status", "request")
+_UNVERIFIED_CODES = frozenset({"unauthorized", "stale"})
 _LOG = logs.logger("refusals")
 
 Note = dict[str, Any]
@@ -60,20 +60,20 @@ class RejectionLog:
         self._notes: dict[tuple[str, str], list[Note]] = {}
         self._thread: threading.Thread | None = None
 
-    def note(self, site: str | None, known: Mapping[str, Any]) -> None:
-        """Note the refusal of a request to `site` with the facts `known`; raises nothing, never
+    def note(self, site: str | None, facts: Mapping[str, Any]) -> None:
+        """Note the refusal of a request to `site` with its `facts`; raises nothing, never
         waits.
 
         Refusals of sites that are not configured are not noted.
         """
         if site not in self._sites or site is None:
             return
-        kind = site, str(known.get("code", known.get("status", "")))
+        kind = site, str(facts.get("code", facts.get("status", "")))
         with self._lock:
             self._counts[kind] += 1
             notes = self._notes.setdefault(kind, [])
             if len(notes) < MOST_NOTES:
-                notes.append(told(known))
+                notes.append(note_of(facts))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="refusals", daemon=True)
                 self._thread.start()
@@ -98,11 +98,11 @@ class RejectionLog:
             _LOG.warning("refusals not recorded", reason=str(error), lost=counts.total())
 
 
-def told(known: Mapping[str, Any]) -> Note:
-    """Return the note of a refusal; of an unauthenticated request only the fields in _STRANGER."""
-    wanted = _STRANGER if known.get("code") in _STRANGERS else _TOLD
-    note: Note = {name: _short(known[name]) for name in wanted if known.get(name) is not None}
-    if wanted is _TOLD and (faults := known.get("faults")):
+def note_of(facts: Mapping[str, Any]) -> Note:
+    """Return the note of a refusal; of an unauthenticated request only _NOTED_UNVERIFIED."""
+    wanted = _NOTED_UNVERIFIED if facts.get("code") in _UNVERIFIED_CODES else _NOTED
+    note: Note = {name: _short(facts[name]) for name in wanted if facts.get(name) is not None}
+    if wanted is _NOTED and (faults := facts.get("faults")):
         note["faults"] = [
             {"rule": fault.rule, "field": _short(fault.field), "detail": _short(fault.detail)}
             for fault in faults[:MOST_FAULTS]

@@ -1,5 +1,7 @@
-"""Response times and outcomes of deliveries: counted in memory, stored each second by a thread of
-its own, so that no delivery waits for it. Also the span of each delivery, if tracing is on.
+"""Count the answers to deliveries and their durations; begin and end the span of each, if traced.
+
+A request only puts what it is into a queue. A thread counts that and stores the counts each second,
+so that no delivery waits for it.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ import contextlib
 import threading
 import time
 from bisect import bisect_left
+from queue import Empty, SimpleQueue
 
 import redis
 from flask import Flask, Response, g, request
@@ -16,11 +19,11 @@ from shared import tracing
 from shared.errors import StoreError
 from shared.metrics.declarations import ANSWER_BOUNDS_MS
 from shared.store.counting.counter_buffer import CounterBuffer
-from webhook.responses import headers
+from webhook.request_body import headers
+from webhook.responses import DELIVERIES, AnsweredDelivery
 
 FLUSH_S = 1.0
 _NAME = "sitemapd-measuring"
-_MEASURED = {"events", "hooks", "feeds"}
 _OF_STATUS = {
     202: "accepted", 401: "unauthorized", 429: "limited", 500: "failed", 503: "unavailable",
 }  # fmt: skip
@@ -30,51 +33,33 @@ class RequestMetrics:
     """Counters of one process by site, flushed to Redis."""
 
     def __init__(self, client: redis.Redis) -> None:
-        self._tally, self._client = CounterBuffer(), client
-        self._due = threading.Event()
+        self._counts, self._client = CounterBuffer(), client
+        self._answered: SimpleQueue[AnsweredDelivery] = SimpleQueue()
+        self.note = self._answered.put
+        """Take one answered delivery; never waits."""
 
     def attend(self, app: Flask) -> None:
-        """Measure the deliveries of `app`."""
+        """Measure the deliveries of `app`, and trace them if this process is traced."""
         app.extensions[_NAME] = self
-        app.before_request(self._begin)
-        app.after_request(self._end)
-        app.teardown_request(self._leave)
+        if tracing.active:
+            app.before_request(_begin_span)
+            app.after_request(_describe_span)
+            app.teardown_request(_end_span)
 
     def flush(self) -> None:
         """Store the counts. Raises StoreError; the counts are kept then."""
-        self._tally.flush(self._client)
+        with contextlib.suppress(Empty):
+            for _ in range(self._answered.qsize()):
+                self._count(self._answered.get_nowait())
+        self._counts.flush(self._client)
 
-    def _begin(self) -> None:
-        if request.endpoint not in _MEASURED:
-            return
-        g.came = time.perf_counter()
-        if tracing.on():
-            g.span = contextlib.ExitStack()
-            g.span.enter_context(tracing.serving(headers(), str(request.url_rule)))
-
-    def _end(self, response: Response) -> Response:
-        if "came" in g:
-            took = time.perf_counter() - g.came
-            answer, site = _answer(response.status_code), g.facts.get("site") or ""
-            self._count(site, answer, took)
-            if tracing.on():
-                tracing.note(
-                    {"http.response.status_code": response.status_code}
-                    | {f"sitemapd.{name}": g.facts.get(name) for name in ("site", "code", "events")}
-                )
-        return response
-
-    def _leave(self, _error: BaseException | None = None) -> None:
-        if "span" in g:
-            g.pop("span").close()
-
-    def _count(self, site: str, answer: str, took: float) -> None:
-        at = bisect_left(ANSWER_BOUNDS_MS, took * 1000)
-        self._tally.add(site, f"answered:{answer}:{at}")
-        self._tally.add(site, f"answered:{answer}:us", max(1, round(took * 1e6)))
-        if key := g.facts.get("key"):
-            self._tally.add(site, f"verified:{key}")
-        self._due.set()
+    def _count(self, answered: AnsweredDelivery) -> None:
+        site, answer = answered.site, _answer(answered)
+        bucket = bisect_left(ANSWER_BOUNDS_MS, answered.took_s * 1000)
+        self._counts.add(site, f"answered:{answer}:{bucket}")
+        self._counts.add(site, f"answered:{answer}:us", max(1, round(answered.took_s * 1e6)))
+        if answered.key:
+            self._counts.add(site, f"verified:{answered.key}")
 
     def start(self) -> None:
         """Start the thread that stores the counts, at most FLUSH_S (seconds) late."""
@@ -82,21 +67,43 @@ class RequestMetrics:
 
     def _run(self) -> None:
         while True:
-            self._due.wait()
-            time.sleep(FLUSH_S)  # collects further counts
-            self._due.clear()
-            try:
-                self.flush()
-            except StoreError:
-                self._due.set()  # kept, and sent when Redis answers again; requests log its failure
+            self._count(self._answered.get())
+            stored = False
+            while not stored:
+                time.sleep(FLUSH_S)  # collects further answers
+                # Counts are kept until Redis answers again; requests log its failure.
+                with contextlib.suppress(StoreError):
+                    self.flush()
+                    stored = True
 
 
-def _answer(status: int) -> str:
-    if status == 200:
-        if g.facts.get("code") == "duplicate":
+def _answer(answered: AnsweredDelivery) -> str:
+    if answered.status == 200:
+        if answered.code == "duplicate":
             return "duplicate"
-        return "accepted" if g.facts.get("events") else "ignored"
-    return _OF_STATUS.get(status, "refused")
+        return "accepted" if answered.events else "ignored"
+    return _OF_STATUS.get(answered.status, "refused")
+
+
+def _begin_span() -> None:
+    if request.endpoint in DELIVERIES:
+        g.span = contextlib.ExitStack()
+        route = str(request.url_rule)
+        g.span.enter_context(tracing.serving(headers(request.environ), route))
+
+
+def _describe_span(response: Response) -> Response:
+    if "span" in g:
+        tracing.note(
+            {"http.response.status_code": response.status_code}
+            | {f"sitemapd.{name}": g.facts.get(name) for name in ("site", "code", "events")}
+        )
+    return response
+
+
+def _end_span(_error: BaseException | None = None) -> None:
+    if "span" in g:
+        g.pop("span").close()
 
 
 def of(app: Flask) -> RequestMetrics:

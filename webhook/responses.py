@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
@@ -19,8 +19,9 @@ from werkzeug.exceptions import HTTPException
 from shared import logs
 from shared.admin.outcomes import counted
 from shared.errors import InvalidError, StoreError
+from shared.store.inbox.inbox import AcceptResult
 from webhook.log_throttle import LogThrottle
-from webhook.problems import PROBLEMS, RETRY_AFTER_S, RefusedError, document
+from webhook.problems import CLOSED_S, PROBLEMS, RETRY_AFTER_S, RefusedError, document
 
 _LOG = logs.logger("webhook")
 
@@ -28,30 +29,35 @@ _OF_STATUS = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415
 """Problem codes for the framework's own refusals; its redirects count as unknown addresses."""
 
 
-def answer(value: object, status: int = 200) -> Response:
-    """Return `value` as a JSON response."""
-    text = json.dumps(value, separators=(",", ":"))
-    return Response(text, status, content_type="application/json")
+DELIVERIES = frozenset({"events", "hooks", "feeds"})
+"""Endpoints of deliveries."""
 
 
-def headers() -> dict[str, str]:
-    """Return the headers of this request, names in lower case."""
-    return {name.lower(): value for name, value in request.headers}
+class AnsweredDelivery(NamedTuple):
+    """One delivery for the metrics: `site` and `key` are empty until they are verified."""
 
-
-def note(**facts: object) -> None:
-    """Add `facts` to the log line of this request."""
-    g.facts.update(facts)
+    site: str
+    status: int
+    code: str
+    events: int
+    key: str
+    took_s: float
 
 
 Refused = Callable[[str | None, Mapping[str, Any]], None]
 """Called for every refusal with the site in the address and the known facts."""
 
+Measured = Callable[[AnsweredDelivery], None]
+"""Called for every answered delivery; must not wait."""
 
-def install(app: Flask, refused: Refused | None = None) -> None:
-    """Give every request of `app` an id and a log line, and every error a problem document."""
+
+def install(app: Flask, measured: Measured, refused: Refused | None = None) -> None:
+    """Give every request of `app` an id and a log line, and every error a problem document.
+
+    Views write what the log line shall tell to the dict `g.facts`.
+    """
     app.before_request(_begin)
-    app.after_request(partial(_end, refused, LogThrottle(_repeated)))
+    app.after_request(partial(_end, measured, refused, LogThrottle(_repeated)))
     app.register_error_handler(Exception, _refuse)
 
 
@@ -59,7 +65,29 @@ def _begin() -> None:
     g.began = time.perf_counter()
     g.request_id = secrets.token_hex(8)
     g.facts = {}
-    g.faults = ()
+
+
+def _end(
+    measured: Measured, refused: Refused | None, repeats: LogThrottle, response: Response
+) -> Response:
+    took_s, request_id, facts = time.perf_counter() - g.began, g.request_id, g.facts
+    status, headers, code = response.status_code, response.headers, facts.get("code", "")
+    headers["X-Request-Id"] = request_id
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers.setdefault("Cache-Control", "no-store")
+    if request.endpoint in DELIVERIES:
+        site, events, key = facts.get("site") or "", facts.get("events", 0), facts.get("key", "")
+        measured(AnsweredDelivery(site, status, code, events, key, took_s))
+    kind = status, code, facts.get("site", ""), facts.get("source", "")
+    if status < 400 or repeats.singly(kind):
+        ms = round(took_s * 1000, 2)
+        _LOG.info("answered", request_id=request_id, status=status, ms=ms, **facts)
+    # Unsigned requests of a hub are ignored with status 200 (webhook/views/cms_hook_view.py).
+    turned_away = status >= 400 or code == "unauthorized"
+    if refused is not None and turned_away and request.method == "POST":
+        known = {"request": request_id, "status": status, **facts, "faults": g.get("faults", ())}
+        refused((request.view_args or {}).get("site"), known)
+    return response
 
 
 def _repeated(kind: Hashable, more: int) -> None:
@@ -69,21 +97,30 @@ def _repeated(kind: Hashable, more: int) -> None:
     )
 
 
-def _end(refused: Refused | None, repeats: LogThrottle, response: Response) -> Response:
-    response.headers["X-Request-Id"] = g.request_id
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers.setdefault("Cache-Control", "no-store")
-    ms = round((time.perf_counter() - g.began) * 1000, 2)
-    status, facts = response.status_code, g.facts
-    kind = (status, *(facts.get(name, "") for name in ("code", "site", "source")))
-    if status < 400 or repeats.singly(kind):
-        _LOG.info("answered", request_id=g.request_id, status=status, ms=ms, **facts)
-    # Unsigned requests of a hub are ignored with status 200 (webhook/views/cms_hook_view.py).
-    turned_away = response.status_code >= 400 or g.facts.get("code") == "unauthorized"
-    if refused is not None and turned_away and request.method == "POST":
-        known = {"request": g.request_id, "status": response.status_code, **g.facts}
-        refused((request.view_args or {}).get("site"), known | {"faults": g.faults})
-    return response
+def answer(value: object, status: int = 200) -> Response:
+    """Return `value` as a JSON response."""
+    text = json.dumps(value, separators=(",", ":"))
+    return Response(text, status, content_type="application/json")
+
+
+def accepted(result: AcceptResult, further: Mapping[str, object], status: int = 200) -> Response:
+    """Return the response to a delivery that the inbox gave this `result`, with `further` members;
+    `status` if its events were accepted. Raises RefusedError if it was not taken.
+    """
+    if result.status == "accepted":
+        return answer({"accepted": len(result.ids), "ids": result.ids, **further}, status)
+    if result.status == "duplicate":
+        g.facts["code"] = "duplicate"
+        return answer({"accepted": 0, "duplicate": True, "ids": result.ids, **further})
+    if result.status == "conflict":
+        g.facts["stands"] = result.digest
+        raise RefusedError("conflict", "the first body stands: give a new delivery a new id")
+    if result.status == "limited":
+        detail = f"nothing was taken: send it again in {result.wait} s, more slowly"
+        raise RefusedError("rate-limited", detail, headers={"Retry-After": str(result.wait)})
+    if result.status == "closed":
+        raise RefusedError("closed", headers={"Retry-After": str(CLOSED_S)})
+    raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
 def _refuse(error: Exception) -> Response:
@@ -110,7 +147,7 @@ def _refuse(error: Exception) -> Response:
 def _problem(
     code: str, detail: str, reason: str, *, headers: dict[str, str] | None = None, faults: Any = ()
 ) -> Response:
-    note(code=code, reason=reason)
+    g.facts.update(code=code, reason=reason)
     g.faults = faults
     found = document(code, detail, g.request_id, faults)
     response = answer(found, PROBLEMS[code].status)

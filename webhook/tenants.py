@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import redis
 
@@ -14,9 +13,10 @@ from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.errors import StoreDownError
+from shared.events.event import Event
 from shared.events.event_fields import EventRules
-from shared.store.inbox.inbox import Inbox
-from webhook.auth import STRANGER, Credentials
+from shared.store.inbox.inbox import AcceptResult, Inbox
+from webhook.auth import STRANGER, Credentials, SigningKey
 
 PAUSE_S = 0.5
 
@@ -32,17 +32,25 @@ class Gate:
     def __init__(self) -> None:
         self._closed_until = 0.0
 
+    def check(self) -> None:
+        """Raise StoreDownError if Redis failed to answer within PAUSE_S before."""
+        if time.monotonic() < self._closed_until:
+            raise StoreDownError("Redis did not answer a moment ago")
+
+    def close(self) -> None:
+        """Let nobody through for PAUSE_S: Redis failed to answer."""
+        self._closed_until = time.monotonic() + PAUSE_S
+
     @contextmanager
     def passing(self) -> Iterator[None]:
         """Run commands. Raises StoreDownError if Redis does not answer, or failed to within PAUSE_S
         before.
         """
-        if time.monotonic() < self._closed_until:
-            raise StoreDownError("Redis did not answer a moment ago")
+        self.check()
         try:
             yield
         except StoreDownError:
-            self._closed_until = time.monotonic() + PAUSE_S
+            self.close()
             raise
 
 
@@ -53,29 +61,46 @@ class Tenant:
     name: str
     site: Site
     rules: EventRules
-    tokens: tuple[bytes, ...]
+    credentials: Credentials
     inbox: Inbox
     inspector: Inspector
+    gate: Gate
+    inbox_limit: int
 
-    def credentials(self, now: float) -> Credentials:
-        """Return the credentials that are valid at `now`, in seconds since 1970."""
-        moment = datetime.fromtimestamp(now, UTC)
-        keys = [key for secret in self.site.secrets if (key := secret.key(moment)) is not None]
-        return Credentials(keys, self.tokens)
+    def accept(self, events: list[Event], *, delivery: str | None, digest: str) -> AcceptResult:
+        """Store the events of one delivery, all or none, within the limits of the site. Raises
+        StoreError, and StoreDownError at once if Redis failed to answer a moment ago.
+
+        `delivery` is the sender's id of this delivery, if any, `digest` that of its body.
+        """
+        self.gate.check()
+        try:
+            return self.inbox.accept(
+                events,
+                delivery=delivery,
+                digest=digest,
+                most=self.inbox_limit,
+                rate=self.site.rate,
+            )
+        except StoreDownError:
+            self.gate.close()
+            raise
 
 
 class Tenants:
     """All sites of `settings`, by name."""
 
-    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+    def __init__(self, settings: Settings, client: redis.Redis, gate: Gate) -> None:
         self._tenants = {
             name: Tenant(
                 name,
                 site,
                 site.rules,
-                tuple(token.get_secret_value().encode("ascii") for token in site.tokens),
+                _credentials(site),
                 Inbox(client, name),
                 Inspector(client, name, site),
+                gate,
+                settings.inbox_limit,
             )
             for name, site in settings.sites.items()
         }
@@ -85,9 +110,14 @@ class Tenants:
         """Names of the configured sites."""
         return list(self._tenants)
 
-    def find(self, name: str, now: float) -> tuple[Tenant | None, Credentials]:
-        """Return the site and its credentials at `now` (seconds since 1970); for an unknown site
-        None and random credentials.
-        """
+    def find(self, name: str) -> tuple[Tenant | None, Credentials]:
+        """Return the site and its credentials; for an unknown site None and random credentials."""
         tenant = self._tenants.get(name)
-        return tenant, STRANGER if tenant is None else tenant.credentials(now)
+        return tenant, STRANGER if tenant is None else tenant.credentials
+
+
+def _credentials(site: Site) -> Credentials:
+    return Credentials(
+        [SigningKey(secret.raw, secret.fingerprint, secret.expires) for secret in site.secrets],
+        [token.get_secret_value().encode("ascii") for token in site.tokens],
+    )

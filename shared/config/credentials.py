@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -31,16 +32,25 @@ class Secret(ConfigModel):
 
     def key(self, now: datetime) -> bytes | None:
         """The raw key, None if the secret has expired at `now`."""
+        return None if now.timestamp() >= self.expires else self.raw
+
+    @property
+    def raw(self) -> bytes:
+        """The raw key, expired or not."""
+        return cms_connections.standard_key(self.secret.get_secret_value().encode()) or b""
+
+    @property
+    def expires(self) -> float:
+        """The end of its time in seconds since 1970; infinity without `until`."""
         until = self.until
-        if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
-            return None
-        return cms_connections.standard_key(self.secret.get_secret_value().encode())
+        if until is None:
+            return math.inf
+        return (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
 
     @property
     def fingerprint(self) -> str:
         """The name of the key in metrics and logs, expired or not."""
-        key = cms_connections.standard_key(self.secret.get_secret_value().encode())
-        return cms_connections.fingerprint(key or b"")
+        return cms_connections.fingerprint(self.raw)
 
 
 def from_text(value: object) -> object:

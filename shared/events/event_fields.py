@@ -67,9 +67,10 @@ class EventFields(ValueReport):
     """
 
     def __init__(self, item: Mapping[str, object], rules: EventRules) -> None:
-        super().__init__()
         self.item, self.rules = item, rules
         self.loc: str | None = None
+        # As ValueReport does: most events have no extension, and need nothing else of it.
+        self.faults, self.warnings = [], []
 
     def text(self, name: str) -> str | None:
         """The string under `name`; None if it is missing or, with a fault, not a string."""

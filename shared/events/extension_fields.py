@@ -105,7 +105,7 @@ def _leaf(name: str, kind: ValueType, rule: str) -> Callable[[EventFields], str 
         if value is None:
             return None
         try:
-            return kind.take(value, lambda said: members.warn(name, "PROTOCOL F4", said))
+            return kind.take(value, lambda warning: members.warn(name, "PROTOCOL F4", warning))
         except ValueRefusedError as error:
             members.fault(name, error.rule or rule, error.detail)
             return None
@@ -165,5 +165,5 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _unsound(said: str) -> None:
-    raise ValueError(said)
+def _unsound(reason: str) -> None:
+    raise ValueError(reason)

@@ -10,9 +10,9 @@ from shared.events.event import Event
 from shared.events.event_fields import EventRules
 from shared.sitemap import urls
 from shared.sitemap.urls import Base
-from webhook.auth import Credentials
+from webhook.auth import Credentials, SigningKey
 from webhook.problems import RefusedError
-from webhook.request.strict_json import MAX_ITEMS
+from webhook.request_body import MAX_ITEMS
 from webhook.sources.adapter import AdapterContext, Delivery, SenderSecrets
 from webhook.sources.event_builder import MAX_REASONS, take
 from webhook.sources.registry import REGISTRY
@@ -22,7 +22,8 @@ RULES = EventRules(BASE, frozenset({"pages", "posts"}))
 NOW = 1_795_000_000
 NAMES = sorted(REGISTRY)
 KEYS = SenderSecrets(
-    [b"a-secret-of-the-connection"], Credentials((b"k" * 32,), (b"a-token-of-the-site",))
+    [b"a-secret-of-the-connection"],
+    Credentials((SigningKey.of(b"k" * 32),), (b"a-token-of-the-site",)),
 )
 TOPICS = (
     "x-contentful-topic", "sanity-operation", "x-shopify-topic", "x-wc-webhook-topic",

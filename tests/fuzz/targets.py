@@ -19,18 +19,16 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
-from shared.events.event import Event, SchemaError, parse
+from shared.events.event import Event, SchemaError, parse, parse_all
 from shared.events.event_fields import TYPES, EventRules
 from shared.sitemap import fragments, robots, urls, w3c_dates
 from shared.sitemap.entry import CHANGEFREQS, Entry
 from shared.sitemap.extensions import alternates, images, news, videos
 from shared.sitemap.urls import Base
 from tests.fuzz import engines, hooks, logs, sources
-from webhook import auth
-from webhook.auth import Credentials
+from webhook import auth, request_body
+from webhook.auth import Credentials, SigningKey
 from webhook.problems import MAX_FAULTS, RefusedError
-from webhook.request import request_body, strict_json
-from webhook.sources import native
 
 BASE = Base.parse("https://www.example.com/d/")
 RULES = EventRules(BASE, frozenset({"pages", "posts", "news"}), news=frozenset({"news"}))
@@ -54,7 +52,7 @@ def events(data: bytes) -> None:
     """A body of events: taken ones are listed as exactly the strings they were stored as."""
     kind = "application/json" if data[:1] > b"\x7f" else "application/x-ndjson"
     try:
-        taken, _ = native.events(data[1:], kind, RULES)
+        taken, _ = parse_all(request_body.items(data[1:], kind), RULES, MAX_FAULTS)
     except RefusedError as error:
         assert error.code in {"json", "too-many"}
         return
@@ -90,16 +88,16 @@ def _check_event(event: Event) -> None:
 
 def decoding(data: bytes) -> None:
     """Strict JSON: what is taken is what the standard library reads, and never too deep."""
-    for read in (strict_json.batch, strict_json.lines):
+    for read in (request_body.batch, request_body.lines):
         try:
             items = read(data)
         except RefusedError as error:
             assert error.code in {"json", "too-many"}
             continue
-        assert 0 < len(items) <= strict_json.MAX_ITEMS
-        assert all(_depth(item) <= strict_json.MAX_DEPTH for item in items)
+        assert 0 < len(items) <= request_body.MAX_ITEMS
+        assert all(_depth(item) <= request_body.MAX_DEPTH for item in items)
         json.dumps(items, ensure_ascii=False, allow_nan=False).encode()
-        if read is strict_json.batch:
+        if read is request_body.batch:
             value = json.loads(data)
             assert items == (value if isinstance(value, list) else [value])
 
@@ -117,7 +115,7 @@ def signature(data: bytes) -> None:
         "webhook-id": ident, "webhook-timestamp": stamp, "webhook-signature": signatures,
         "authorization": authorization,
     }  # fmt: skip
-    known = Credentials([KEY], [TOKEN])
+    known = Credentials([SigningKey.of(KEY)], [TOKEN])
     _refused(headers, content.encode(), known)
     unsigned = {n: v for n, v in headers.items() if n != "webhook-signature"}
     if authorization.strip(" ")[6:].strip(" ") != TOKEN.decode():
@@ -149,7 +147,7 @@ def framing(data: bytes) -> None:
         given["transfer-encoding"] = transfer
     headers = {name: value.decode("latin-1") for name, value in given.items()}
     try:
-        assert request_body.media_type(headers, native.MEDIA_TYPES) in native.MEDIA_TYPES
+        assert request_body.media_type(headers, request_body.NATIVE) in request_body.NATIVE
         assert coding.strip(b" \t").lower() in {b"", b"identity"}
     except RefusedError as error:
         assert error.code in {"media-type", "content-encoding"}

@@ -16,7 +16,7 @@ from shared.store.operations.sessions import Session
 from webhook.console import csrf
 from webhook.console.csrf import HOME
 from webhook.console.page_registry import PageRegistry
-from webhook.responses import headers, note
+from webhook.request_body import headers
 
 OPEN = frozenset({"console.asset", "console.login", "console.enter", "console.once"})
 """Endpoints that need no session."""
@@ -63,8 +63,8 @@ class Authorization:
             return None
         request.max_content_length = MAX_FORM
         posted = request.method not in {"GET", "HEAD"}
-        if posted and not csrf.ours(headers(), known):
-            note(reason="origin")
+        if posted and not csrf.ours(headers(request.environ), known):
+            g.facts["reason"] = "origin"
             raise Forbidden("This form was not sent by a page of this console.")
         if request.endpoint in OPEN:
             return None
@@ -73,7 +73,7 @@ class Authorization:
             return self._to_login()
         g.session, g.user = session, session.user
         g.role = self._console.users[session.user].role
-        note(user=g.user)
+        g.facts["user"] = g.user
         if posted:
             self._check_post(session)
         return None
@@ -106,10 +106,10 @@ class Authorization:
     def _check_post(self, session: Session) -> None:
         given = request.form.get("csrf", "").encode()
         if not hmac.compare_digest(given, session.csrf.encode()):
-            note(reason="csrf")
+            g.facts["reason"] = "csrf"
             raise Forbidden("This form is of another session: open the page again.")
         if request.endpoint in self._frame.operators and g.role != "operator":
-            note(reason="role")
+            g.facts["reason"] = "role"
             raise Forbidden(f"{g.user} may read only: actions need the role operator.")
 
     @staticmethod

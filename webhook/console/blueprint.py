@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Flask, Response
+from flask import Blueprint, Flask, Response, g
 from werkzeug.exceptions import HTTPException, NotFound
 
 from shared import logs
@@ -15,7 +15,6 @@ from webhook.console.page_registry import PageRegistry
 from webhook.console.services import Services
 from webhook.console.views import VIEWS
 from webhook.problems import RETRY_AFTER_S
-from webhook.responses import note
 
 _LOG = logs.logger("console")
 
@@ -51,7 +50,7 @@ def _nothing(_anything: str) -> Response:
 def _refuse(frame: PageRegistry, error: Exception) -> Response:
     """Return the error page for any exception; an unexpected one is logged with its trace."""
     if isinstance(error, StoreError):
-        note(reason=f"{type(error).__name__}: {error}")
+        g.facts["reason"] = f"{type(error).__name__}: {error}"
         values = {
             "title": "Redis does not answer",
             "detail": "Nothing can be shown without it, and nothing is lost: events are refused "

@@ -14,7 +14,6 @@ from shared.store.operations.sessions import TRIES_S
 from webhook.console.authorization import Authorization
 from webhook.console.csrf import HOME, inside
 from webhook.console.page_registry import ActionDone, PageRegistry, asked_for
-from webhook.responses import note
 
 TRIES = 10
 """Login attempts allowed for one user name within TRIES_S (seconds)."""
@@ -48,7 +47,7 @@ class Login:
             # The same comparison for a user who does not exist (RELIABILITY T5).
             equal = hmac.compare_digest(given, user.digest if user else _STRANGER)
             if not (user and equal):
-                note(reason="login-wrong")
+                g.facts["reason"] = "login-wrong"
                 values = {
                     "next": inside(request.form.get("next", "")), "once": "",
                     "problem": "No user has this name and token.",
@@ -62,7 +61,7 @@ class Login:
         with self._frame.services.gate.passing():
             name = self._logins.redeem(request.form.get("once", ""))
             if name is None or name not in self._console.users:
-                note(reason="link-wrong")
+                g.facts["reason"] = "link-wrong"
                 problem = "This link was used, or is too old. A new one: sitemapd console link"
                 values = {"next": HOME, "once": "", "problem": problem}
                 return self._frame.render("login.html", values, 401)
@@ -89,7 +88,7 @@ class Login:
         tries = self._logins.tries(name)
         if tries <= TRIES:
             return
-        note(reason="login-limit")
+        g.facts["reason"] = "login-limit"
         if tries == TRIES + 1 and (known or self._logins.tries(_NOBODY) == 1):
             said = f"more than {TRIES} tries within {TRIES_S} s: refused for a while"
             who = name if known else _NOBODY
@@ -103,7 +102,7 @@ class Login:
         user = self._console.users[name]
         seconds = int(self._console.session_hours * 3600)
         g.user, g.role = name, user.role
-        note(user=name)
+        g.facts["user"] = name
         self._frame.told("login", ActionDone(f"logged in {how}"))
         cookie = self._logins.begin(name, user.stamp, seconds)
         answer = make_response(redirect(inside(there), 303))

@@ -34,7 +34,6 @@ from shared.batches import batches
 from shared.errors import SitemapdError, StoreDownError
 from webhook.console.csrf import inside
 from webhook.console.services import Services
-from webhook.responses import note
 
 NAVIGATION = (
     "Overview", "Sites", "Events", "Queues", "Failed", "Files", "Page inspector", "Checks",
@@ -172,7 +171,7 @@ class PageRegistry:
         """Record the outcome in the audit log, and redirect to the page that shows it. Raises
         StoreError.
         """
-        note(action=action, site=done.site, done=done.done)
+        g.facts.update(action=action, site=done.site, done=done.done)
         ident = self.services.audit.write(
             g.user, action, done.said, way="console", role=g.role, site=done.site,
             subject=done.subject, done=done.done,

@@ -32,9 +32,8 @@ from webhook.openapi.components import (
 )
 from webhook.openapi.hook_paths import HOOK, HUB, SOURCE, cloud
 from webhook.problems import MAX_FAULTS, PROBLEMS
-from webhook.request.request_body import NDJSON
-from webhook.request.strict_json import MAX_DIGITS, MAX_ITEMS
-from webhook.sources import cloudevents, native
+from webhook.request_body import MAX_DIGITS, MAX_ITEMS, NATIVE, NDJSON
+from webhook.sources import cloudevents
 
 _READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
 _NO_DAY = "^[0-9]{4}(-(0[1-9]|1[0-2]))?$"
@@ -154,7 +153,7 @@ def _bodies() -> Schema:
     many = {"type": "array", "items": ref("Event"), "minItems": 1, "maxItems": MAX_ITEMS}
     return {
         kind: {"schema": {"type": "string"} if kind in NDJSON else {"oneOf": [ref("Event"), many]}}
-        for kind in sorted(native.MEDIA_TYPES)
+        for kind in sorted(NATIVE)
     }
 
 

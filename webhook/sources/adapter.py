@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 from shared.config.cms_connections import Connection
 from shared.events.event_fields import EventRules
 from shared.events.permalinks import PermalinkError, render
+from webhook import request_body
 from webhook.auth import Credentials
-from webhook.request import request_body
 from webhook.sources.guides import Guide
 
 JSON = request_body.JSON
@@ -166,8 +166,8 @@ class AdapterContext:
         item = {"type": "upsert", "loc": loc, "id": page.ident, **(page.members or {})}
         if page.kind in self.connection.sections:
             item["section"] = self.connection.sections[page.kind]
-        said = {name: value for name, value in item.items() if value not in (None, "", [], ())}
-        yield PageChange(said, *owner, page.moment)
+        stated = {name: value for name, value in item.items() if value not in (None, "", [], ())}
+        yield PageChange(stated, *owner, page.moment)
 
     def gone(
         self,

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from shared.errors import DateError, Fault, InvalidError
-from shared.events.event_fields import MAX_ID, TYPES
+from shared.events.event import Event, parse_all
+from shared.events.event_fields import MAX_ID, TYPES, EventRules
 from shared.sitemap import w3c_dates
-from webhook.problems import RefusedError
-from webhook.request import request_body, strict_json
+from webhook import request_body
+from webhook.problems import MAX_FAULTS, RefusedError
 from webhook.sources import standard
 from webhook.sources.adapter import (
     AdapterContext,
@@ -69,12 +71,6 @@ class Cloud(NamedTuple):
     data: object
 
 
-def carries(headers: Mapping[str, str]) -> bool:
-    """Return True if a request holds CloudEvents, in any of their forms."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in CLOUD_TYPES or request_body.CLOUD_HEADER in headers
-
-
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """Verify as `standard.verify` does. Without the sender's delivery id, the source and id of the
     event become the delivery id, so that repeats are recognized with a token, too.
@@ -90,7 +86,7 @@ def read(hook: Delivery) -> list[Cloud]:
     """Return the CloudEvents of a request. Raises RefusedError if it holds none."""
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in CLOUD_TYPES:
-        found = strict_json.batch(hook.body)
+        found = request_body.batch(hook.body)
         if kind == STRUCTURED and len(found) != 1:
             raise RefusedError("json", f"send several events as {BATCH}")
         return [Cloud(one if isinstance(one, dict) else {}, _data(one)) for one in found]
@@ -103,7 +99,7 @@ def read(hook: Delivery) -> list[Cloud]:
     }
     if not hook.body:
         return [Cloud(given, None)]
-    found = strict_json.batch(hook.body)
+    found = request_body.batch(hook.body)
     if len(found) != 1:
         raise RefusedError("json", f"send several events as {BATCH}")
     return [Cloud(given, found[0])]
@@ -128,16 +124,16 @@ def changes(events: list[Cloud]) -> list[PageChange]:
 
 
 def _faults(event: Cloud) -> Iterable[tuple[str, str]]:
-    said = event.attributes
-    if said.get("specversion") != "1.0":
+    attributes = event.attributes
+    if attributes.get("specversion") != "1.0":
         yield "specversion", "must be 1.0"
     for name in ("id", "source", "type"):
-        value = said.get(name)
+        value = attributes.get(name)
         if not isinstance(value, str) or not _ATTRIBUTE.fullmatch(value):
             yield name, "must be a text of 1 to 512 characters"
-    if not isinstance(said.get("subject"), (str, type(None))):
+    if not isinstance(attributes.get("subject"), (str, type(None))):
         yield "subject", "must be a text"
-    if "data_base64" in said:
+    if "data_base64" in attributes:
         yield "data_base64", "send the event as JSON in data"
     elif not isinstance(event.data, dict) and not _deletes_its_subject(event):
         yield "data", "must be an event: an object with a loc or an id; or a delete, its `subject`"
@@ -155,19 +151,20 @@ def _last(kind: str) -> str:
 
 
 def _change(event: Cloud) -> PageChange:
-    said = event.attributes
+    attributes = event.attributes
     item = dict(event.data) if isinstance(event.data, dict) else {}
-    last = _last(said["type"])
+    last = _last(attributes["type"])
     if "type" not in item and (last in _UPSERT or last in _DELETE):
         item["type"] = TYPES[0] if last in _UPSERT else TYPES[1]
-    subject = said.get("subject")
+    subject = attributes.get("subject")
     if item.get("id") is None and isinstance(subject, str) and 0 < len(subject) <= MAX_ID:
         item["id"] = subject
     try:
-        moment = w3c_dates.epoch_ms(said["time"]) if isinstance(said.get("time"), str) else None
+        time = attributes.get("time")
+        moment = w3c_dates.epoch_ms(time) if isinstance(time, str) else None
     except DateError:
         moment = None
-    return PageChange(item, said["source"], "", moment)
+    return PageChange(item, attributes["source"], "", moment)
 
 
 def delivery(events: list[Cloud]) -> str | None:
@@ -179,6 +176,31 @@ def delivery(events: list[Cloud]) -> str | None:
     source, ident = events[0].attributes.get("source"), events[0].attributes.get("id")
     named = isinstance(source, str) and isinstance(ident, str)
     return f"{source} {ident}" if named else None
+
+
+def events(
+    hook: Delivery, rules: EventRules, now_ms: int
+) -> tuple[list[Event], list[Fault], str | None]:
+    """Return the events of CloudEvents sent to the native interface, all of them valid, warnings
+    for their sender, and the source and id of a single one.
+
+    Their ids are unique within their source; their time is the version of an event that has none,
+    capped at `now_ms` (ms since 1970). Raises InvalidError, RefusedError.
+    """
+    found = read(hook)
+    sent = changes(found)
+    parsed, warnings = parse_all([change.item for change in sent], rules, MAX_FAULTS)
+    events = [
+        replace(event, source=NAME, kind=change.kind, version=_version(event, change, now_ms))
+        for event, change in zip(parsed, sent, strict=True)
+    ]
+    return events, warnings, delivery(found)
+
+
+def _version(event: Event, change: PageChange, now_ms: int) -> int | None:
+    if event.version is not None or change.moment is None:
+        return event.version
+    return min(change.moment, now_ms)
 
 
 def translate(hook: Delivery, _config: AdapterContext) -> Iterable[Outcome]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from shared.errors import InvalidError
 from shared.events.event import Event, parse
 from shared.events.event_fields import RESYNC, EventRules
-from webhook.request.strict_json import MAX_ITEMS
+from webhook.request_body import MAX_ITEMS
 from webhook.sources.adapter import IgnoredDelivery, Outcome, PageChange, ResyncAsked
 
 _NAMED = frozenset({"type", "id"})
@@ -75,7 +75,7 @@ def _plain(text: str) -> str:
 
 
 def _event(
-    change: PageChange, rules: EventRules, version: int | None, said: list[str]
+    change: PageChange, rules: EventRules, version: int | None, reasons: list[str]
 ) -> Event | None:
     item = dict(change.item)
     if version is not None:
@@ -84,7 +84,7 @@ def _event(
         try:
             return parse(item, rules)
         except InvalidError as error:
-            said += [f"{fault.field}: {fault.detail}" for fault in error.faults[:MAX_REASONS]]
+            reasons += [f"{fault.field}: {fault.detail}" for fault in error.faults[:MAX_REASONS]]
             wrong = {fault.field.partition(".")[0].partition("[")[0] for fault in error.faults}
         if wrong & _NAMED or ("loc" in wrong and item.get("id") is None):
             return None

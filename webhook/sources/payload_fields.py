@@ -10,7 +10,7 @@ from typing import Any
 from shared.errors import DateError
 from shared.events.permalinks import lookup
 from shared.sitemap import w3c_dates
-from webhook.request import strict_json
+from webhook import request_body
 
 Fields = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ def document(content: bytes) -> Fields:
     """Return the object of a JSON body, empty if it is another value. Raises RefusedError if not
     strict.
     """
-    return mapping(strict_json.foreign(content))
+    return mapping(request_body.foreign(content))
 
 
 def mapping(value: object) -> Fields:

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable
 
 from shared.config.cms_connections import standard_key
-from webhook import auth
-from webhook.auth import Credentials
-from webhook.request import request_body, strict_json
+from webhook import auth, request_body
+from webhook.auth import Credentials, SigningKey
 from webhook.sources.adapter import (
     Delivery,
     IgnoredDelivery,
@@ -22,7 +21,7 @@ from webhook.sources.adapter import (
     SenderSecrets,
 )
 
-MEDIA_TYPES = request_body.JSON | request_body.NDJSON
+MEDIA_TYPES = request_body.NATIVE
 
 _PREVIEW = re.compile(r"[?&](?:p|page_id|preview|preview_id)=|__trashed(?:/|-|$)")
 
@@ -33,9 +32,9 @@ def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     The signed time is that of the attempt, so it is not used as a version. Raises
     UnauthorizedError, RefusedError `stale` or `malformed`.
     """
-    own = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
-    known = Credentials([*own, *keys.site.keys], keys.site.tokens)
-    return Proof(auth.verify(hook.headers, hook.body, known, now).delivery)
+    of_connection = [key for secret in keys.secrets if (key := standard_key(secret)) is not None]
+    accepted = Credentials([*map(SigningKey.of, of_connection), *keys.site.keys], keys.site.tokens)
+    return Proof(auth.verify(hook.headers, hook.body, accepted, now).delivery)
 
 
 def changes(hook: Delivery) -> Iterable[Outcome]:
@@ -43,11 +42,7 @@ def changes(hook: Delivery) -> Iterable[Outcome]:
     RefusedError if the body is no strict JSON.
     """
     kind = hook.headers.get("content-type", "").partition(";")[0].strip().lower()
-    for item in (
-        strict_json.lines(hook.body)
-        if kind in request_body.NDJSON
-        else strict_json.batch(hook.body)
-    ):
+    for item in request_body.items(hook.body, kind):
         if isinstance(item, dict):
             yield guarded(PageChange(item))
         else:

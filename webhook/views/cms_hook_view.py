@@ -11,26 +11,26 @@ import time
 from functools import partial
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 
 from shared.config.cms_connections import STANDARD, Connection
 from shared.errors import StoreError
 from shared.store.client import answering
-from shared.store.inbox.inbox import AcceptResult
 from shared.store.keys import RECENT
 from shared.store.keys import Keys as StoreKeys
+from webhook import request_body
 from webhook.auth import STRANGER, Credentials
-from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.request import request_body
-from webhook.responses import answer, headers, note
+from webhook.problems import RefusedError, UnauthorizedError
+from webhook.responses import accepted, answer
 from webhook.sources import websub, woocommerce
 from webhook.sources.adapter import Adapter, AdapterContext, Delivery, Proof, SenderSecrets
 from webhook.sources.event_builder import BuiltEvents, take
 from webhook.sources.registry import REGISTRY
 from webhook.tenants import Gate, Tenant, Tenants
-from webhook.views.event_view import digest_of
 from webhook.views.websub_view import WebSubView
 from webhook.wakeups import Wakeups
+
+_RANDOM_SECRETS = [key.raw for key in STRANGER.keys]
 
 
 class CmsHookView:
@@ -45,11 +45,9 @@ class CmsHookView:
         hubs: WebSubView,
         *,
         body_limit: int,
-        inbox_limit: int,
     ) -> None:
         self._tenants, self._gate, self._waker, self._client = tenants, gate, waker, client
-        self._hubs = hubs
-        self._body_limit, self._inbox_limit = body_limit, inbox_limit
+        self._hubs, self._body_limit = hubs, body_limit
 
     def post(self, site: str, source: str) -> Response:
         """Accept one delivery of the CMS `source`. Raises RefusedError (UnauthorizedError for its
@@ -58,13 +56,14 @@ class CmsHookView:
         adapter = REGISTRY.get(source)
         if adapter is None:
             raise RefusedError("not-found", f"there are: {', '.join(sorted(REGISTRY))}")
-        given = headers()
-        note(source=adapter.NAME)
-        request_body.media_type(given, adapter.MEDIA_TYPES)
-        body = request_body.read(request.environ["wsgi.input"], given, self._body_limit)
+        environ = request.environ
+        headers = request_body.headers(environ)
+        g.facts["source"] = adapter.NAME
+        request_body.media_type(headers, adapter.MEDIA_TYPES)
+        body = request_body.read(environ["wsgi.input"], headers, self._body_limit)
         query = request.query_string.decode("latin-1")
-        path = request.environ.get("SCRIPT_NAME", "") + request.path
-        hook = Delivery(request.method, path, given, body, query)
+        path = environ.get("SCRIPT_NAME", "") + request.path
+        hook = Delivery(request.method, path, headers, body, query)
         if adapter.NAME == woocommerce.NAME and woocommerce.is_ping(hook):
             return answer({"accepted": 0, "ignored": "a ping"})
         try:
@@ -74,39 +73,33 @@ class CmsHookView:
                 raise UnauthorizedError(error.reason, _unproven(adapter)) from None
             # The response tells neither a hub nor any other client that the signature is wrong
             # (WebSub, 8).
-            note(code=error.code, reason=error.reason)
+            g.facts.update(code=error.code, reason=error.reason)
             return answer({"accepted": 0, "ignored": websub.UNPROVEN})
 
     def _take(self, site: str, adapter: Adapter, hook: Delivery) -> Response:
         now = time.time()
-        tenant, credentials = self._tenants.find(site, now)
-        note(site=tenant and tenant.name)
+        tenant, credentials = self._tenants.find(site)
+        g.facts["site"] = tenant and tenant.name
         connection = _connection(tenant, adapter.NAME)
         proved = adapter.verify(hook, _keys(connection, credentials), now)
         if tenant is None or connection is None:
             raise UnauthorizedError("site-unknown" if tenant is None else "source-not-connected")
         if adapter.NAME == websub.NAME and not self._hubs.wants(site, connection, hook.query):
             raise UnauthorizedError("not-subscribed")
-        note(key=adapter.NAME, delivery=proved.delivery)
+        g.facts.update(key=adapter.NAME, delivery=proved.delivery)
         config = AdapterContext(adapter.NAME, connection, tenant.rules)
         outcomes = adapter.translate(hook, config)
         taken = take(adapter.NAME, outcomes, tenant.rules, proved.moment, int(now * 1000))
-        digest = digest_of(hook.body)
-        note(events=len(taken.events), digest=digest)
+        digest = request_body.digest(hook.body)
+        g.facts.update(events=len(taken.events), digest=digest)
         if taken.ignored or taken.resyncs:
             self._record(tenant, adapter.NAME, taken)
         if not taken.events:
             return answer({"accepted": 0, "ignored": _reason(taken)})
-        with self._gate.passing():
-            accepted = tenant.inbox.accept(
-                taken.events,
-                delivery=_delivery(adapter.NAME, proved, digest),
-                digest=digest,
-                most=self._inbox_limit,
-                rate=tenant.site.rate,
-            )
-        response = _answer(accepted, taken)
-        if accepted.slept:
+        delivery = _delivery(adapter.NAME, proved, digest)
+        result = tenant.accept(taken.events, delivery=delivery, digest=digest)
+        response = accepted(result, _further(taken))
+        if result.slept:
             response.call_on_close(partial(self._waker.wake, tenant.name))
         return response
 
@@ -115,20 +108,20 @@ class CmsHookView:
         lost.
         """
         reasons = list(dict.fromkeys(taken.ignored))
-        said = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
+        record = {"source": source, "reasons": reasons, "accepted": len(taken.events)}
         if taken.resyncs:
-            said["resync"] = list(dict.fromkeys(taken.resyncs))
-        note(ignored=reasons, resync=len(taken.resyncs))
+            record["resync"] = list(dict.fromkeys(taken.resyncs))
+        g.facts.update(ignored=reasons, resync=len(taken.resyncs))
         try:
             with self._gate.passing(), answering():
                 self._client.xadd(
                     StoreKeys(tenant.name).recent,
-                    {"ignored": json.dumps(said, separators=(",", ":"))},
+                    {"ignored": json.dumps(record, separators=(",", ":"))},
                     maxlen=RECENT,
                     approximate=True,
                 )
         except StoreError as error:
-            note(unrecorded=str(error))
+            g.facts["unrecorded"] = str(error)
 
 
 def _unproven(adapter: Adapter) -> str:
@@ -150,8 +143,8 @@ def _connection(tenant: Tenant | None, source: str) -> Connection | None:
 def _keys(connection: Connection | None, credentials: Credentials) -> SenderSecrets:
     """Return the secrets that the sender must prove; random ones for an unknown site or source."""
     if connection is None:
-        return SenderSecrets(STRANGER.keys, STRANGER)
-    return SenderSecrets(connection.secrets() or STRANGER.keys, credentials)
+        return SenderSecrets(_RANDOM_SECRETS, STRANGER)
+    return SenderSecrets(connection.secrets() or _RANDOM_SECRETS, credentials)
 
 
 def _delivery(source: str, proved: Proof, digest: str) -> str | None:
@@ -163,25 +156,16 @@ def _delivery(source: str, proved: Proof, digest: str) -> str | None:
     """
     if not proved.delivery:
         return None
-    return f"{source}.{digest_of(proved.delivery.encode('utf-8', 'replace'))}.{digest}"
+    return f"{source}.{request_body.digest(proved.delivery.encode('utf-8', 'replace'))}.{digest}"
 
 
 def _reason(taken: BuiltEvents) -> str:
     return "; ".join(dict.fromkeys(taken.ignored)) or "nothing in it is about a page"
 
 
-def _answer(accepted: AcceptResult, taken: BuiltEvents) -> Response:
-    said = {"ignored": _reason(taken)} if taken.ignored else {}
+def _further(taken: BuiltEvents) -> dict[str, str]:
+    """Return the members of the response for what is no event, and for resyncs."""
+    further = {"ignored": _reason(taken)} if taken.ignored else {}
     if taken.resyncs:
-        said["resync"] = "; ".join(dict.fromkeys(taken.resyncs))
-    if accepted.status == "accepted":
-        return answer({"accepted": len(accepted.ids), "ids": accepted.ids, **said})
-    if accepted.status == "duplicate":
-        note(code="duplicate")
-        return answer({"accepted": 0, "duplicate": True, "ids": accepted.ids, **said})
-    if accepted.status == "limited":
-        detail = f"nothing was taken: send it again in {accepted.wait} s, more slowly"
-        raise RefusedError("rate-limited", detail, headers={"Retry-After": str(accepted.wait)})
-    if accepted.status == "closed":
-        raise RefusedError("closed", headers={"Retry-After": str(CLOSED_S)})
-    raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})
+        further["resync"] = "; ".join(dict.fromkeys(taken.resyncs))
+    return further

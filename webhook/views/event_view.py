@@ -6,90 +6,61 @@ refusal at any step leaves no state (RELIABILITY 2). No later module knows of re
 
 from __future__ import annotations
 
-import hashlib
 import time
 from functools import partial
 
-from flask import Response, request
+from flask import Response, g, request
 
-from shared.errors import Fault
-from shared.store.inbox.inbox import AcceptResult
-from webhook import auth
-from webhook.problems import CLOSED_S, RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.request import request_body
-from webhook.responses import answer, headers, note
-from webhook.sources import cloudevents, native
+from shared.events.event import parse_all
+from webhook import auth, request_body, responses
+from webhook.problems import MAX_FAULTS, UnauthorizedError
+from webhook.sources import cloudevents
 from webhook.sources.adapter import Delivery
-from webhook.tenants import Gate, Tenants
+from webhook.tenants import Tenants
 from webhook.wakeups import Wakeups
+
+MEDIA_TYPES = request_body.NATIVE | cloudevents.CLOUD_TYPES
 
 
 class EventView:
     """View of `POST /v1/sites/{site}/events`."""
 
-    def __init__(
-        self, tenants: Tenants, gate: Gate, waker: Wakeups, *, body_limit: int, inbox_limit: int
-    ) -> None:
-        self._tenants, self._gate, self._waker = tenants, gate, waker
-        self._body_limit, self._inbox_limit = body_limit, inbox_limit
+    def __init__(self, tenants: Tenants, waker: Wakeups, *, body_limit: int) -> None:
+        self._tenants, self._waker, self._body_limit = tenants, waker, body_limit
 
     def post(self, site: str) -> Response:
         """Accept the events of one request, all or none. Raises RefusedError (UnauthorizedError for
         its authentication), InvalidError, StoreError.
         """
-        given = headers()
-        media_type = request_body.media_type(given, native.MEDIA_TYPES | cloudevents.CLOUD_TYPES)
-        body = request_body.read(request.environ["wsgi.input"], given, self._body_limit)
+        environ, facts = request.environ, g.facts
+        headers = request_body.headers(environ)
+        media_type = request_body.media_type(headers, MEDIA_TYPES)
+        body = request_body.read(environ["wsgi.input"], headers, self._body_limit)
+
         now = time.time()
-        tenant, credentials = self._tenants.find(site, now)
-        note(site=tenant and tenant.name)
-        sender = auth.verify(given, body, credentials, now)
+        tenant, credentials = self._tenants.find(site)
+        facts["site"] = tenant and tenant.name
+        sender = auth.verify(headers, body, credentials, now)
         if tenant is None:
             raise UnauthorizedError("site-unknown")
-        note(by=sender.by, key=sender.key, delivery=sender.delivery)
-        delivery = sender.delivery
-        if cloudevents.carries(given):
-            hook = Delivery("POST", request.path, given, body)
-            events, warnings, own = native.clouds(hook, tenant.rules, int(now * 1000))
-            # The full stop keeps these ids apart from delivery ids, which have none.
-            delivery = delivery or (own and f"{cloudevents.NAME}.{digest_of(own.encode())}")
+        facts.update(by=sender.by, key=sender.key, delivery=sender.delivery)
+
+        digest, delivery = request_body.digest(body), sender.delivery
+        if media_type in cloudevents.CLOUD_TYPES or request_body.CLOUD_HEADER in headers:
+            hook = Delivery("POST", request.path, headers, body)
+            events, warnings, ident = cloudevents.events(hook, tenant.rules, int(now * 1000))
+            if delivery is None and ident is not None:
+                # The full stop keeps these ids apart from delivery ids, which have none.
+                delivery = f"{cloudevents.NAME}.{request_body.digest(ident.encode())}"
         else:
-            events, warnings = native.events(body, media_type, tenant.rules)
-        digest = digest_of(body)
-        note(events=len(events), digest=digest)
-        with self._gate.passing():
-            accepted = tenant.inbox.accept(
-                events,
-                delivery=delivery,
-                digest=digest,
-                most=self._inbox_limit,
-                rate=tenant.site.rate,
-            )
-        response = _answer(accepted, warnings)
-        if accepted.slept:
+            items = request_body.items(body, media_type)
+            events, warnings = parse_all(items, tenant.rules, MAX_FAULTS)
+        facts.update(events=len(events), digest=digest)
+
+        result = tenant.accept(events, delivery=delivery, digest=digest)
+        further = {"warnings": [fault._asdict() for fault in warnings]} if warnings else {}
+        response = responses.accepted(result, further, 202)
+        if result.slept:
             # Sent after the response: a wake-up thread that runs earlier delays it.
             response.call_on_close(partial(self._waker.wake, tenant.name))
         return response
-
-
-def digest_of(content: bytes) -> str:
-    """Return the digest under which a body is remembered."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _answer(accepted: AcceptResult, warnings: list[Fault]) -> Response:
-    said = {"warnings": [fault._asdict() for fault in warnings]} if warnings else {}
-    if accepted.status == "accepted":
-        return answer({"accepted": len(accepted.ids), "ids": accepted.ids, **said}, 202)
-    if accepted.status == "duplicate":
-        note(code="duplicate")
-        return answer({"accepted": 0, "duplicate": True, "ids": accepted.ids, **said})
-    if accepted.status == "conflict":
-        note(stands=accepted.digest)
-        raise RefusedError("conflict", "the first body stands: give a new delivery a new id")
-    if accepted.status == "limited":
-        detail = f"nothing was taken: send it again in {accepted.wait} s, more slowly"
-        raise RefusedError("rate-limited", detail, headers={"Retry-After": str(accepted.wait)})
-    if accepted.status == "closed":
-        raise RefusedError("closed", headers={"Retry-After": str(CLOSED_S)})
-    raise RefusedError("inbox-full", headers={"Retry-After": str(RETRY_AFTER_S)})

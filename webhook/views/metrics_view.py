@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -24,7 +24,7 @@ from shared.metrics.declarations import METRICS, SITE
 from shared.metrics.declarations import Metric as Declared
 from webhook import auth
 from webhook.problems import PROBLEMS, UnauthorizedError
-from webhook.responses import headers, note
+from webhook.request_body import headers
 from webhook.tenants import Gate
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
@@ -49,7 +49,7 @@ class MetricsView:
         """Return all metrics that the Bearer token may see. Raises UnauthorizedError without a
         valid one.
         """
-        given = auth.bearer(headers())
+        given = auth.bearer(headers(request.environ))
         sites = [name for name, tokens in self._tokens.items() if auth.any_equal([given], tokens)]
         everything = bool(self._token) and auth.any_equal([given], [self._token])
         if not sites and not everything:
@@ -67,7 +67,7 @@ class MetricsView:
                 if everything:
                     found += of_server(self._client, sites)
         except StoreError as error:
-            note(reason=str(error))
+            g.facts["reason"] = str(error)
             return of_process(up=False)
         return found + of_process(up=True)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from urllib.parse import parse_qs
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 
 from shared.errors import Fault, InvalidError, StoreError, UrlError
 from shared.store.client import answering
@@ -14,7 +13,8 @@ from shared.store.publishing.quarantine import stopped
 from webhook import auth
 from webhook.openapi.document import document
 from webhook.problems import RETRY_AFTER_S, RefusedError, UnauthorizedError
-from webhook.responses import answer, headers, note
+from webhook.request_body import headers
+from webhook.responses import answer
 from webhook.tenants import Gate, Tenant, Tenants
 
 
@@ -69,22 +69,22 @@ class StatusViews:
         if found:
             # The client is not authenticated, and the reasons name paths and sites: they go to the
             # log only.
-            said = f"of {len(found)} of {len(self._tenants.names)} sites nothing is published; "
-            said += "sitemapd status says why and what to do; events are still taken"
+            detail = f"of {len(found)} of {len(self._tenants.names)} sites nothing is published; "
+            detail += "sitemapd status says why and what to do; events are still taken"
             reasons = "; ".join(f"{site}: {cause.reason}" for site, cause in found.items())
             retry = {"Retry-After": str(RETRY_AFTER_S)}
-            raise RefusedError("not-published", said, reason=reasons, headers=retry)
+            raise RefusedError("not-published", detail, reason=reasons, headers=retry)
         return answer({"status": "ok"})
 
     def _reader(self, site: str) -> Tenant:
         """Return the site if the request carries one of its tokens. Raises UnauthorizedError
         otherwise.
         """
-        tenant, credentials = self._tenants.find(site, time.time())
-        auth.check_token(headers(), credentials)
+        tenant, credentials = self._tenants.find(site)
+        auth.check_token(headers(request.environ), credentials)
         if tenant is None:
             raise UnauthorizedError("site-unknown")
-        note(site=tenant.name)
+        g.facts["site"] = tenant.name
         return tenant
 
 

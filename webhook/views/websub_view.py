@@ -11,14 +11,14 @@ import time
 from typing import NamedTuple
 
 import redis
-from flask import Response, request
+from flask import Response, g, request
 from werkzeug.datastructures import MultiDict
 
 from shared.config.cms_connections import Connection
 from shared.config.notify import hubs
 from shared.store.notify.subscriptions import Subscription, Subscriptions
 from webhook.problems import RefusedError
-from webhook.responses import answer, note
+from webhook.responses import answer
 from webhook.sources.websub import NAME
 from webhook.tenants import Gate, Tenants
 
@@ -27,7 +27,7 @@ LONGEST_CHALLENGE = 4_096
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
-class _Asked(NamedTuple):
+class _Verification(NamedTuple):
     """The parameters of a hub's verification request."""
 
     mode: str
@@ -49,20 +49,20 @@ class WebSubView:
         """
         if request.method != "GET":  # Flask routes HEAD to GET, and this changes state
             raise RefusedError("method-not-allowed", headers={"Allow": "GET, POST"})
-        tenant, _ = self._tenants.find(site, time.time())
-        note(site=tenant and tenant.name, source=NAME)
+        tenant, _ = self._tenants.find(site)
+        g.facts.update(site=tenant and tenant.name, source=NAME)
         connection = None if tenant is None else tenant.site.sources.get(NAME)
-        asked, made = _asked(request.args), None
-        if connection is not None and asked is not None:
+        verification, confirmed = _verification(request.args), None
+        if connection is not None and verification is not None:
             query = request.query_string.decode("latin-1")
             found = self._find(site, connection.secrets(), query)
-            made = self._hear(site, found, asked) if found else None
-        if made is None or asked is None:
+            confirmed = self._confirm(site, found, verification) if found else None
+        if confirmed is None or verification is None:
             raise RefusedError("not-found", "nobody asked a hub for this")
-        note(topic=made.topic, hub_mode=asked.mode)
-        if asked.mode == hubs.DENIED:
+        g.facts.update(topic=confirmed.topic, hub_mode=verification.mode)
+        if verification.mode == hubs.DENIED:
             return answer({"accepted": 0})
-        return Response(asked.challenge, 200, content_type="text/plain; charset=utf-8")
+        return Response(verification.challenge, 200, content_type="text/plain; charset=utf-8")
 
     def wants(self, site: str, connection: Connection, query: str) -> bool:
         """Return True if a distribution to this address is about a feed with an active
@@ -83,28 +83,38 @@ class WebSubView:
         topic = hubs.topic_of(hubs.called(query), secrets, known)
         return None if topic is None else known[topic]
 
-    def _hear(self, site: str, found: Subscription, asked: _Asked) -> Subscription | None:
+    def _confirm(
+        self, site: str, found: Subscription, verification: _Verification
+    ) -> Subscription | None:
         now = int(time.time() * 1000)
         with self._gate.passing():
             return Subscriptions(self._client, site).change(
                 found.topic,
-                lambda one: one.heard(asked.mode, asked.topic, asked.lease_s, now, asked.reason),
+                lambda one: one.heard(
+                    verification.mode,
+                    verification.topic,
+                    verification.lease_s,
+                    now,
+                    verification.reason,
+                ),
             )
 
 
-def _asked(given: MultiDict[str, str]) -> _Asked | None:
+def _verification(given: MultiDict[str, str]) -> _Verification | None:
     """Return the parameters; None if one of them is missing, repeated or malformed."""
     names = ("mode", "topic", "challenge", "lease_seconds", "reason")
-    said = {name: given.getlist(f"hub.{name}") for name in names}
-    if any(len(values) > 1 for values in said.values()):
+    values = {name: given.getlist(f"hub.{name}") for name in names}
+    if any(len(several) > 1 for several in values.values()):
         return None
-    mode, topic, challenge, lease, reason = (said[name][0] if said[name] else "" for name in names)
+    mode, topic, challenge, lease, reason = (
+        values[name][0] if values[name] else "" for name in names
+    )
     if mode != hubs.DENIED and not 0 < len(challenge) <= LONGEST_CHALLENGE:
         return None
     if mode == hubs.SUBSCRIBE and not _SECONDS.fullmatch(lease):
         return None
     seconds = int(lease) if _SECONDS.fullmatch(lease) else 0
-    return _Asked(mode, topic, challenge, seconds, _shown(reason))
+    return _Verification(mode, topic, challenge, seconds, _shown(reason))
 
 
 def _shown(reason: str) -> str:

@@ -33,5 +33,5 @@ class ValueReport:
 
     def warn(self, field: str, rule: str, detail: str) -> None:
         """Add a warning about the accepted `field`, unless one has the same rule and detail."""
-        if all((rule, detail) != said[1:] for said in self.warnings):
+        if all((rule, detail) != warning[1:] for warning in self.warnings):
             self.warnings.append((field, rule, detail))

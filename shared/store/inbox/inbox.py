@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import redis
 from redis.exceptions import ResponseError
 
+from shared import tracing
 from shared.errors import StoreError
 from shared.events.event import Event
 from shared.store.client import Scripts, answering, translated
 from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
-from shared.tracing import carry, traced
 
 
 class AcceptResult(NamedTuple):
@@ -55,9 +55,10 @@ class Inbox:
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client = client
         self._keys = Keys(site)
+        self._seen = self._keys.seen("")
         self._scripts = Scripts(client)
 
-    @traced("accept")
+    @tracing.traced("accept")
     def accept(
         self,
         events: list[Event],
@@ -80,17 +81,20 @@ class Inbox:
         """
         keys = self._keys
         names = [keys.inbox, keys.awake, keys.rate, keys.paused, keys.stats]
-        names += [keys.seen(delivery)] if delivery else []
-        bounds = (most, rate, BURST_S)
+        if delivery:
+            names.append(self._seen + delivery)
+        if not trace and tracing.active:
+            trace = tracing.carry()
         status, first, count, slept, accepted, wait = self._scripts(
-            "inbox/accept", names, digest, SEEN_S, AWAKE_MS, *bounds, "1" if quiet else "",
-            trace or carry(), *(event.dump() for event in events),
+            "inbox/accept", names, digest, SEEN_S, AWAKE_MS, most, rate, BURST_S,
+            "1" if quiet else "", trace, *map(Event.dump, events),
         )  # fmt: skip
         ids = []
         if first:
             ms, _, sequence = first.decode().partition("-")
             # One script runs at one instant of the stream's clock, so its ids follow each other.
-            ids = [f"{ms}-{int(sequence) + step}" for step in range(count)]
+            start = int(sequence)
+            ids = list(map(f"{ms}-{{}}".format, range(start, start + count)))
         return AcceptResult(status.decode(), ids, bool(slept), accepted.decode(), wait)
 
     def read(self, consumer: str, count: int, after: str = ">") -> list[InboxEntry]:

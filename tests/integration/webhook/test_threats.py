@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from webhook.request.strict_json import MAX_DEPTH, MAX_ITEMS
+from webhook.request_body import MAX_DEPTH, MAX_ITEMS
 
 LOC = "https://www.example.com/a"
 ADDRESS = "/v1/sites/demo/events"

@@ -17,7 +17,7 @@ ASK = """
 import sys
 from shared import tracing
 said = tracing.configure("test")
-print(said, tracing.on(), "opentelemetry" in sys.modules)
+print(said, tracing.active, "opentelemetry" in sys.modules)
 """
 
 
@@ -54,14 +54,34 @@ def test_a_missing_package_is_named_with_its_remedy() -> None:
     assert "False" in said
 
 
+def test_methods_are_wrapped_once_tracing_begins_and_not_before() -> None:
+    methods = """
+import sys
+from shared import tracing
+class Early:
+    @tracing.traced("early")
+    def plain(self): return 1
+assert not hasattr(Early.plain, "__wrapped__")
+tracing.configure("test")
+class Late:
+    @tracing.traced("late")
+    def plain(self): return 2
+print(Early().plain(), Late().plain())
+print(hasattr(Early.plain, "__wrapped__"), hasattr(Late.plain, "__wrapped__"))
+"""
+    assert ask(ENDPOINT, methods) == "1 2\nTrue True\n True True"
+    assert ask({}, methods) == "1 2\nFalse False\n False False"
+
+
 def test_what_is_off_does_what_it_did_without() -> None:
-    @tracing.traced("double")
-    def double(number: int) -> int:
-        return 2 * number
+    class Doubles:
+        @tracing.traced("double")
+        def double(self, number: int) -> int:
+            return 2 * number
 
     trail, line = tracing.Trail("demo"), {"event": "said"}
 
-    assert double(2) == 4
+    assert Doubles().double(2) == 4
     assert tracing.carry() == ""
     assert tracing.in_log(None, "info", line) == {"event": "said"}
     with trail.deciding(["not a context"]), trail.publishing():

@@ -16,6 +16,7 @@ from webhook.auth import (
     TOLERANCE_S,
     Credentials,
     Sender,
+    SigningKey,
     check_token,
     verify,
 )
@@ -24,7 +25,7 @@ from webhook.problems import RefusedError, UnauthorizedError
 NOW = 1_795_250_000.0
 KEY = b"k" * 32
 BODY = b'{"type": "upsert"}'
-SITE = Credentials((KEY,), (b"a-token-of-the-site",))
+SITE = Credentials((SigningKey.of(KEY),), (b"a-token-of-the-site",))
 
 
 def signed(ident: str = "msg_1", at: str = "1795250000", key: bytes = KEY) -> dict[str, str]:
@@ -41,7 +42,9 @@ def test_the_example_of_the_standard_verifies():
         "webhook-timestamp": "1614265330",
         "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     }
-    sender = verify(headers, b'{"test": 2432232314}', Credentials((key,), ()), 1_614_265_330)
+    sender = verify(
+        headers, b'{"test": 2432232314}', Credentials((SigningKey.of(key),), ()), 1_614_265_330
+    )
 
     assert (
         Sender("signature", "msg_p5jXN8AQM9LWM0D4loKWxJek", sha256(key).hexdigest()[:8]) == sender
@@ -52,7 +55,20 @@ def test_any_of_several_signatures_and_keys_verifies():
     headers = signed()
     headers["webhook-signature"] = f"v1,AAAA v1a,x  {headers['webhook-signature']}"
 
-    assert verify(headers, BODY, Credentials((b"other", KEY), ()), NOW).delivery == "msg_1"
+    assert (
+        verify(
+            headers, BODY, Credentials((SigningKey.of(b"other"), SigningKey.of(KEY)), ()), NOW
+        ).delivery
+        == "msg_1"
+    )
+
+
+def test_a_key_verifies_until_it_expires():
+    rotated = SITE._replace(keys=(SigningKey(KEY, "old", NOW), SigningKey.of(b"new")))
+
+    assert verify(signed(), BODY, rotated, NOW - 1).key == "old"
+    with pytest.raises(UnauthorizedError):
+        verify(signed(), BODY, rotated, NOW)
 
 
 def test_signatures_after_the_sixteenth_are_not_looked_at():

@@ -13,7 +13,7 @@ from shared.config.notify import hubs
 from shared.events.event import Event
 from shared.events.event_fields import EventRules
 from shared.sitemap.urls import Base
-from webhook.auth import Credentials
+from webhook.auth import Credentials, SigningKey
 from webhook.sources.adapter import AdapterContext, Delivery, SenderSecrets
 from webhook.sources.event_builder import BuiltEvents, take
 from webhook.sources.registry import REGISTRY
@@ -41,7 +41,9 @@ def keys(name: str, *secrets: str) -> SenderSecrets:
     """What verifies `name`: the secrets given, else the usual one."""
     usual = PASSWORD if name == "datocms" else SECRET
     known = [] if name in STANDARD and not secrets else list(secrets or (usual,))
-    return SenderSecrets([one.encode() for one in known], Credentials((KEY,), (TOKEN.encode(),)))
+    return SenderSecrets(
+        [one.encode() for one in known], Credentials((SigningKey.of(KEY),), (TOKEN.encode(),))
+    )
 
 
 def _hex(how: str, secret: str, *parts: bytes) -> str:

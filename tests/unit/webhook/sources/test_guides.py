@@ -12,7 +12,7 @@ import pytest
 
 from deploy.commands.connect import CLIENTS
 from shared.config.cms_connections import LEAST_SECRET
-from webhook.request.strict_json import MAX_ITEMS
+from webhook.request_body import MAX_ITEMS
 from webhook.sources.guides import RUN, RUN_ALWAYS, Guide
 from webhook.sources.registry import REGISTRY
 

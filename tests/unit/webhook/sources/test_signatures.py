@@ -22,7 +22,7 @@ from tests.unit.webhook.sources.delivering import (
     keys,
     signed,
 )
-from webhook.auth import TOLERANCE_S
+from webhook.auth import TOLERANCE_S, SigningKey
 from webhook.problems import RefusedError, UnauthorizedError
 from webhook.sources import contentful, drupal, ghost, github, sanity, signatures
 from webhook.sources.adapter import Delivery, SenderSecrets
@@ -75,7 +75,7 @@ class TestEverySource:
     def test_another_secret_does_not(self, name):
         known = keys(name, OTHER)
         if name in STANDARD:
-            known = known._replace(site=known.site._replace(keys=(b"o" * 32,)))
+            known = known._replace(site=known.site._replace(keys=(SigningKey.of(b"o" * 32),)))
 
         assert refusal(signed(name, BODY), known)[0] == "unauthorized"
 
@@ -278,4 +278,4 @@ def test_any_headers_are_refused(name, values, body):
 
 
 def test_the_key_of_these_tests_is_the_sites():
-    assert keys("wordpress").site.keys == (KEY,)
+    assert keys("wordpress").site.keys == (SigningKey.of(KEY),)

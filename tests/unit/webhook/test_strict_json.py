@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.problems import RefusedError
-from webhook.request.strict_json import MAX_DEPTH, MAX_DIGITS, MAX_ITEMS, batch, lines
+from webhook.request_body import MAX_DEPTH, MAX_DIGITS, MAX_ITEMS, batch, lines
 
 
 def refusal(read, body: bytes) -> str:

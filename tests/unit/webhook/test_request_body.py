@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.problems import RefusedError
-from webhook.request.request_body import media_type, read
-from webhook.sources.native import MEDIA_TYPES
+from webhook.request_body import NATIVE, headers, media_type, read
+
+
+def test_headers_have_their_names_in_lower_case_and_a_length_only_of_its_own():
+    environ = {
+        "HTTP_WEBHOOK_ID": "msg_1", "CONTENT_TYPE": "text/plain", "CONTENT_LENGTH": "",
+        "HTTP_CONTENT_LENGTH": "7", "HTTP_CONTENT_TYPE": "x", "REQUEST_METHOD": "POST",
+    }  # fmt: skip
+
+    assert headers(environ) == {"webhook-id": "msg_1", "content-type": "text/plain"}
 
 
 class Drops:
@@ -38,7 +46,7 @@ class Drops:
 def test_json_is_announced_in_several_ways(announced):
     headers = {"content-type": announced, "content-encoding": "Identity"}
 
-    assert media_type(headers, MEDIA_TYPES) == "application/json"
+    assert media_type(headers, NATIVE) == "application/json"
 
 
 def test_a_body_in_pieces_is_read_whole_and_not_beyond():
@@ -74,7 +82,7 @@ def test_t6_a_body_that_ends_early_is_refused(breaks):
 def test_any_headers_are_accepted_or_refused_with_our_error(kind, encoding, length):
     headers = {"content-type": kind, "content-encoding": encoding, "content-length": length}
     with pytest.raises(RefusedError):
-        media_type(headers, MEDIA_TYPES)
+        media_type(headers, NATIVE)
     with suppress(RefusedError):
         assert len(read(io.BytesIO(b"x" * 10), headers, 10)) == int(length)
 
@@ -86,4 +94,4 @@ def test_what_only_python_takes_for_space_is_none(name, around):
     headers[name] = around + headers[name]
 
     with pytest.raises(RefusedError):
-        media_type(headers, MEDIA_TYPES)
+        media_type(headers, NATIVE)
