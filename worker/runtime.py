@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.errors import StoreError
 from shared.logs import logger
@@ -71,27 +71,26 @@ class Runtime:
     """
 
     def __init__(
-        self, settings: Settings, consumer: str, clock: Callable[[], int] = now_ms,
+        self, settings: Settings, consumer: str, clock: Callable[[], float] = time.time,
         *, reconciles: bool = True, on_resync: Callable[[str], None] | None = None,
         on_publish: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         """Create the services of a worker. With `reconciles` it carries out resync requests.
         `on_resync` is called with the site of each new one; by default this worker reconciles.
         `on_publish` is called with a site that may have pending notifications; by default this
-        worker notifies. `clock`: milliseconds since 1970.
+        worker notifies. `clock`: seconds since 1970.
         """
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
         self._consumer, self._history = consumer, int(settings.history_mb * 1024 * 1024)
-        self._answerer = (
-            ReconcileScheduler(settings, self._client, consumer, self.wake, self.quiet)
-            if reconciles
-            else None
-        )
-        self._notifier = (
-            None
-            if on_publish
-            else Notifier(settings, self._client, consumer, self.quiet, clock=clock)
-        )
+        self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
+        self._answerer = self._notifier = None
+        if reconciles:
+            wake = self.wake
+            self._answerer = ReconcileScheduler(settings, self._client, consumer, wake, self.quiet)
+        if on_publish is None:
+            self._notifier = Notifier(
+                settings, self._client, consumer, self.quiet, clock=self._now_ms
+            )
         self._published = on_publish or (lambda _site: self.notify())
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
         told = on_resync or (lambda _site: self.reconcile())
@@ -111,7 +110,7 @@ class Runtime:
         if self._answerer is not None:
             self._companions.append(self._answerer)
         if self._notifier is not None:
-            subscriber = WebSubSubscriber(settings, self._client, self.quiet, clock=clock)
+            subscriber = WebSubSubscriber(settings, self._client, self.quiet, clock=self._now_ms)
             self._companions += [self._notifier, subscriber]
         self._sweeping, self._monitoring = Loop("sweep", longest_s=60.0), Loop("monitor")
         self._tidying, self._refreshing = Loop("tidy"), Loop("refresh")
@@ -234,7 +233,7 @@ class Runtime:
                     self._tidy(name, pump)
 
     def _tidy(self, name: str, pump: InboxConsumer) -> None:
-        while pump.pages.purge_tombstones(now_ms()) and not self._stopping.is_set():
+        while pump.pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
             self._tidying.progress()
         drained = drain_emptiest(pump.pages, pump.publisher.state)
         if drained is not None:

@@ -1,4 +1,4 @@
-"""The state that a batch of events is decided on, and what one decision changes in it."""
+"""State that a batch of events is decided on, and the changes that one decision makes in it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ class Policy(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """What one decision changes; each member goes into the one of the same name in BatchState.
+    """Changes of one decision; each member goes into the one of the same name in BatchState.
 
-    A page without a `fragment` (None) is not listed any more; `linked` None: it was rendered with
-    no alternates since.
+    A page whose fragment is None is not listed any more; one whose `linked` is None left its group.
     """
 
     pages: dict[str, PageRecord] = field(default_factory=dict)

@@ -29,10 +29,11 @@ MISTAKES: Mapping[str, Mistake] = {
     # Events count as done when they are read: who dies before applying them loses them.
     "early-ack": Mistake(
         "shared/store/inbox/inbox.py",
-        "            GROUP, consumer, {self._keys.inbox: after}, count=count\n        )\n",
-        "            GROUP, consumer, {self._keys.inbox: after}, count=count, noack=True\n"
-        "        )\n"
-        "        __import__('time').sleep(0.3)\n",
+        "            reply: Any = self._client.xreadgroup(GROUP, consumer, streams, count=count)\n",
+        "            reply: Any = self._client.xreadgroup(\n"
+        "                GROUP, consumer, streams, count=count, noack=True\n"
+        "            )\n"
+        "            __import__('time').sleep(0.3)\n",
         r"\(c\)",
         "worker",
     ),

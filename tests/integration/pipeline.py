@@ -42,7 +42,7 @@ class Pipeline:
         self._site = self.settings.sites[NAME]
         self.inbox = Inbox(client, NAME)
         self.now_ms = now_ms
-        self.pump = InboxConsumer(self.settings, client, NAME, "test", now_ms)
+        self.pump = InboxConsumer(self.settings, client, NAME, "test", lambda: now_ms() / 1000)
 
     def bring(
         self,

@@ -213,7 +213,7 @@ def test_news_that_stayed_is_found(store: redis.Redis, root: Path) -> None:
     rig = Rig(store, root, sections=NEWS)
     rig.send({"type": "upsert", "loc": "old", "news": article(49)})
     rig.send({"type": "upsert", "loc": "new", "news": article(47)})
-    then = int((datetime.now(UTC) - timedelta(hours=2)).timestamp() * 1000)
+    then = (datetime.now(UTC) - timedelta(hours=2)).timestamp()
     with silence():
         InboxConsumer(rig.settings, rig.client, rig.name, "w1", lambda: then).run()
 
