@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from shared import tracing
+
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 
 
 def main() -> None:
     """Load the commands and run one."""
+    tracing.leave_out()
     with leaving():
         from deploy.cli import main as run
     try:

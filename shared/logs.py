@@ -10,18 +10,14 @@ from functools import cache
 from typing import Any
 
 from shared import tracing
+from shared.lean_imports import importing_less
 from shared.log_writer import LogWriter, have_streams
+from shared.visible_text import visible
 
 # structlog loads rich where it is installed, for tracebacks that are not used here: 0.16 s, a sixth
 # of the start of a process.
-_rich = sys.modules.get("rich")
-sys.modules["rich"] = None  # type: ignore[assignment]  # None makes the import fail
-try:
+with importing_less("rich"):
     import structlog
-finally:
-    del sys.modules["rich"]
-    if _rich is not None:
-        sys.modules["rich"] = _rich
 
 _OUT, _ERR = 1, 2
 
@@ -88,19 +84,6 @@ def logger(part: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of one part of the system."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger(part=part)
     return log
-
-
-def visible(text: str) -> str:
-    """`text` on one line, with control and invisible characters written as escapes.
-
-    These are all but printable characters and the space: controls, direction overrides,
-    zero-width characters, halves of a surrogate pair (RELIABILITY T28, T36).
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def _visible_values(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from shared.config import cms_connections
+from shared.config.standard_secret import standard_key
 
 
 class ConfigModel(BaseModel):
@@ -23,7 +24,7 @@ class Secret(ConfigModel):
 
     @model_validator(mode="after")
     def _decodable(self) -> Secret:
-        if cms_connections.standard_key(self.secret.get_secret_value().encode()) is None:
+        if standard_key(self.secret.get_secret_value().encode()) is None:
             raise ValueError(
                 "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
             )
@@ -34,12 +35,12 @@ class Secret(ConfigModel):
         until = self.until
         if until is not None and now >= (until if until.tzinfo else until.replace(tzinfo=UTC)):
             return None
-        return cms_connections.standard_key(self.secret.get_secret_value().encode())
+        return standard_key(self.secret.get_secret_value().encode())
 
     @property
     def fingerprint(self) -> str:
         """The name of the key in metrics and logs, expired or not."""
-        key = cms_connections.standard_key(self.secret.get_secret_value().encode())
+        key = standard_key(self.secret.get_secret_value().encode())
         return cms_connections.fingerprint(key or b"")
 
 
