@@ -87,7 +87,7 @@ def sitemapd() -> None:
 
 def main() -> None:
     """Run a command; each of our errors becomes one line and an exit code."""
-    logs.configure(level="warning")
+    logs.configure_later(level="warning")
     printable_streams()
     # typer prints errors unescaped; with standalone_mode=False it raises them, and they are printed
     # here.

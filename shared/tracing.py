@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -25,6 +24,9 @@ R = TypeVar("R")
 MOST_LINKS = 128
 """Links of one span that OpenTelemetry keeps by default."""
 
+PACKAGE = "opentelemetry"
+"""Not imported by a process that is not traced: redis-py would load its whole SDK, 0.08 s."""
+
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _tracer: Tracer | None = None
 _NOTHING = nullcontext()
@@ -35,15 +37,6 @@ def wanted() -> bool:
     off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     none = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
     return not off and not none and any(os.environ.get(name) for name in _ENDPOINTS)
-
-
-def leave_out() -> None:
-    """Let no library import OpenTelemetry in this process, unless it is traced or instrumented.
-
-    redis-py loads its whole SDK where it is installed: 0.08 s, for metrics that are not used here.
-    """
-    if not wanted() and "opentelemetry" not in sys.modules:
-        sys.modules["opentelemetry"] = None  # type: ignore[assignment]  # makes imports fail
 
 
 def configure(part: str) -> str:

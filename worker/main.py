@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from shared import tracing
+from shared.lean_imports import importing_less, leave_out
 
 THREADS = 4
 
@@ -23,10 +24,12 @@ def main() -> None:
         "--no-notify", action="store_true", help="leave telling search engines to others"
     )
     options = parser.parse_args()
-    tracing.leave_out()
+    leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
     from shared import logs, task_names
     from shared.config.settings import load
-    from worker.celery_app import create_worker_app
+
+    with importing_less("yaml"):  # kombu would load it for a serializer that is not used
+        from worker.celery_app import create_worker_app
 
     settings = load(options.config)
     logs.configure(level=settings.log_level, traced_as="worker", streams=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 
 from shared import tracing
+from shared.lean_imports import leave_out
 
 
 def main() -> None:
@@ -15,7 +16,7 @@ def main() -> None:
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     options = parser.parse_args()
-    tracing.leave_out()
+    leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
     from deploy.web.server import from_environment, serve
     from shared.logs import configure
 
