@@ -12,46 +12,17 @@ from typing import Any
 
 import typer
 from typer import TyperException
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from deploy.cli_output import note, print_traceback, printable_streams
+from deploy.command_table import COMMANDS
 from deploy.entry import leaving
 from shared import logs
 from shared.errors import ConfigError, InvalidError, SitemapdError
 
 EXIT_FAILURE = 1
 EXIT_CONFIG = 78
-
-COMMANDS = {
-    "up": "up:up",
-    "secret": "config:secret",  # nosec B105: where a command is
-    "status": "state:status",
-    "entry": "state:entry",
-    "confirm": "state:confirm",
-    "publish": "state:publish",
-    "verify": "verify:verify",
-    "rebuild": "verify:rebuild",
-    "check": "check:check",
-    "import": "imports:import_",
-    "reconcile": "reconcile:reconcile",
-    "backup": "backup:backup",
-    "restore": "backup:restore",
-    "connect": "connect:connect",
-    "doctor": "doctor:doctor",
-    "crawl": "crawl:crawl",
-    "config": "config:app",
-    "console": "console:app",
-    "dead": "dead:app",
-    "event": "events:app",
-    "files": "files:app",
-    "queue": "queue:app",
-    "run": "run:app",
-    "notify": "notify:app",
-    "websub": "websub:app",
-    "workers": "workers:app",
-}
-"""Module and name in deploy.commands of each command, which is a function or a Typer."""
 
 _PLAIN: dict[str, Any] = {
     "rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False
@@ -66,7 +37,7 @@ class Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            module, _, attribute = COMMANDS[name].partition(":")
+            module, _, attribute = COMMANDS[name][0].partition(":")
             with leaving():
                 found = getattr(importlib.import_module(f"deploy.commands.{module}"), attribute)
             parent = typer.Typer(**_PLAIN)
@@ -95,6 +66,11 @@ class _Group(TyperGroup):
         super().__init__(**options)
         self.commands = Commands()
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands of the table, without loading them."""
+        listed = [TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()]
+        TyperGroup(commands=listed).format_commands(ctx, formatter)
+
 
 app = typer.Typer(
     cls=_Group,
@@ -111,7 +87,7 @@ def sitemapd() -> None:
 
 def main() -> None:
     """Run a command; each of our errors becomes one line and an exit code."""
-    logs.configure(level="warning")
+    logs.configure_later(level="warning")
     printable_streams()
     # typer prints errors unescaped; with standalone_mode=False it raises them, and they are printed
     # here.

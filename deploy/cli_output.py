@@ -1,8 +1,11 @@
 """Output of the commands, their common options, and the configuration they apply to.
 
-All output passes through this module. A text is printed as text: brackets are no markup, and
-characters that a terminal obeys or hides are escaped (RELIABILITY T28, T36). Styles come from
-literals in the code only. No other module imports rich.
+All output passes through this module and `deploy.cli_tables`, which is loaded for tables, progress
+and styles only. A text is printed as text: brackets are no markup, and characters that a terminal
+obeys or hides are escaped (RELIABILITY T28, T36).
+
+Modules that are slow to import (redis, pydantic, rich) are imported by the functions that use them:
+every command imports this module.
 """
 
 from __future__ import annotations
@@ -16,44 +19,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 from urllib.parse import urlsplit
 
-import redis
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
-from deploy.local.embedded_redis import EmbeddedServer
-from shared.config.settings import FILE, Settings, load
-from shared.config.site import Site
+from deploy.local.redis_socket import socket_url
 from shared.errors import ConfigError, Fault
-from shared.logs import visible
-from shared.store.client import connect
+from shared.visible_text import visible
+
+if TYPE_CHECKING:
+    import redis
+
+    from deploy.cli_tables import Grid
+    from shared.config.settings import Settings
+    from shared.config.site import Site
 
 Part = str | tuple[str, str]
 """A text, or a text and its style."""
-Grid = Table
 
-_WIDE = 1_000
-"""Width in columns of a table where no terminal limits it."""
-
-
-class _Screen(Console):
-    """Standard output or standard error; a str printed to it is one line of text."""
-
-    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
-        super().__init__(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
-
-    def render_str(self, text: str, **how: Any) -> Text:
-        return super().render_str(visible(text), **how)
-
-
-out = _Screen()
-err = _Screen(stderr=True)
+_STYLED = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+"""Variables by which rich takes a stream for a terminal, or for none."""
 
 REDIS_TIMEOUT_S = 10.0
 
@@ -98,6 +84,8 @@ class CommandTarget(NamedTuple):
 
     def client(self) -> redis.Redis:
         """Return a client of its Redis."""
+        from shared.store.client import connect
+
         return connect(self.settings.redis_url, REDIS_TIMEOUT_S)
 
 
@@ -107,15 +95,19 @@ def find_home(home: Path | None) -> Path:
         return home
     if "SITEMAPD_HOME" in os.environ:
         return Path(os.environ["SITEMAPD_HOME"])
+    from shared.config.settings import FILE
+
     return Path() if Path(FILE).exists() else Path("demo")
 
 
 def find(home: Path | None, site: str | None = None) -> CommandTarget:
     """Return the configuration and the site for a command. Raises ConfigError if there is none."""
+    from shared.config.settings import FILE, load
+
     where = find_home(home)
     settings = load(where / FILE)
     if not settings.redis_url:
-        settings = settings.model_copy(update={"redis_url": EmbeddedServer(where).url})
+        settings = settings.model_copy(update={"redis_url": socket_url(where)})
     if not settings.sites:
         raise ConfigError(Fault("sites", "config", "no site is configured"))
     name = site or next(iter(settings.sites))
@@ -129,12 +121,34 @@ def find(home: Path | None, site: str | None = None) -> CommandTarget:
 
 def line(*parts: Part, style: str = "") -> None:
     """Print one line, with any characters in `parts`."""
-    out.print(_text(parts, style), soft_wrap=True)
+    _print(sys.stdout, parts, style)
 
 
 def note(*parts: Part, style: str = "") -> None:
     """Print one line for the user to standard error."""
-    err.print(_text(parts, style), soft_wrap=True)
+    _print(sys.stderr, parts, style)
+
+
+def _print(stream: TextIO, parts: Sequence[Part], style: str) -> None:
+    if _shows_styles(stream) and (style or not all(isinstance(part, str) for part in parts)):
+        from deploy import cli_tables
+
+        cli_tables.line(parts, style, error=stream is sys.stderr)
+        return
+    try:
+        print("".join(map(_plain, parts)), file=stream, flush=True)
+    except BrokenPipeError:  # the reader is gone: no command writes on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+
+
+def _shows_styles(stream: TextIO) -> bool:
+    """True if `stream` is a terminal, or the environment says so; rich knows the details."""
+    return stream.isatty() or not os.environ.keys().isdisjoint(_STYLED)
+
+
+def _plain(part: Part) -> str:
+    return visible(part if isinstance(part, str) else part[0])
 
 
 def block(text: str) -> None:
@@ -159,45 +173,18 @@ def json_text(value: Any) -> str:
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def _text(parts: Iterable[Part], style: str = "") -> Text:
-    # rich drops control characters when a Text is made, so they are escaped before
-    text = Text(style=style)
-    for part in parts:
-        said, style = (part, "") if isinstance(part, str) else part
-        text.append(visible(said), style or None)
-    return text
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[Part]]) -> Grid:
     """Return a table for `show`; its cells are folded, never cut."""
-    made = Table(box=None, pad_edge=False)
-    for name in head:
-        made.add_column(name, overflow="fold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, str) else _text([cell]) for cell in row))
-    return made
+    from deploy import cli_tables
+
+    return cli_tables.table(head, rows)
 
 
 def show(*tables: Grid | str) -> None:
     """Print tables and lines; where no terminal limits the width, no line is folded."""
-    screen = out if out.is_terminal else _Screen(width=_WIDE)
-    for each in tables:
-        screen.print(each, soft_wrap=isinstance(each, str))
+    from deploy import cli_tables
 
-
-@contextmanager
-def redrawn() -> Iterator[Callable[..., None]]:
-    """Yield a function that draws tables and lines, each time at the same place of the terminal."""
-    with Live(console=out, auto_refresh=False) as live:
-
-        def draw(*tables: Grid | str) -> None:
-            live.update(Group(*map(_drawn, tables)), refresh=True)
-
-        yield draw
-
-
-def _drawn(what: Grid | str) -> RenderableType:
-    return _text([what]) if isinstance(what, str) else what
+    cli_tables.show(*tables)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
@@ -268,14 +255,10 @@ def _words(item: object) -> str:
 @contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on standard error; call the yielded function with each further count."""
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=err,
-        disable=quiet or not err.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(what, total=total)
-        yield lambda more: bar.advance(task, more)
+    if quiet or not _shows_styles(sys.stderr):
+        yield lambda _more: None
+        return
+    from deploy import cli_tables
+
+    with cli_tables.progress(what, total) as advance:
+        yield advance

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing import util
 from queue import Empty, SimpleQueue
 
 MOST_LINES = 10_000
@@ -91,6 +90,8 @@ class LogWriter(io.TextIOBase):
                 return
             self._owner = os.getpid()
         threading.Thread(target=self._run, name="log", daemon=True).start()
+        from multiprocessing import util
+
         # Processes of multiprocessing, such as granian's, end without atexit.
         atexit.register(self.drain)
         util.Finalize(None, self.drain, exitpriority=0)

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Mapping, MutableMapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared import tracing
+from shared.lean_imports import importing_less
 from shared.log_writer import LogWriter, have_streams
+from shared.visible_text import visible
 
-# structlog loads rich where it is installed, for tracebacks that are not used here: 0.16 s, a sixth
-# of the start of a process.
-_rich = sys.modules.get("rich")
-sys.modules["rich"] = None  # type: ignore[assignment]  # None makes the import fail
-try:
+if TYPE_CHECKING:
     import structlog
-finally:
-    del sys.modules["rich"]
-    if _rich is not None:
-        sys.modules["rich"] = _rich
 
 _OUT, _ERR = 1, 2
+
+
+_level_of_first: str | None = None
+"""The level of `configure_later`, until this process has logging."""
+
+
+def configure_later(*, level: str) -> None:
+    """Set up logging with the first logger: a command that needs none starts faster."""
+    if "structlog" in sys.modules:  # there may be loggers already
+        configure(level=level)
+        return
+    global _level_of_first  # noqa: PLW0603  # one for the process, as its standard error is
+    have_streams()
+    _level_of_first = level
 
 
 def configure(
@@ -39,6 +46,13 @@ def configure(
     `streams`, all output of this process is written like log lines, for processes that must
     continue when output fails (RELIABILITY F29).
     """
+    global _level_of_first  # noqa: PLW0603  # see configure_later
+    _level_of_first = None
+    import logging
+
+    _load_structlog()
+    import structlog
+
     have_streams()
     if streams:
         same = os.path.sameopenfile(_OUT, _ERR)
@@ -86,21 +100,20 @@ def drain() -> None:
 
 def logger(part: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of one part of the system."""
+    if _level_of_first is not None:
+        configure(level=_level_of_first)
+    _load_structlog()
+    import structlog
+
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger(part=part)
     return log
 
 
-def visible(text: str) -> str:
-    """`text` on one line, with control and invisible characters written as escapes.
-
-    These are all but printable characters and the space: controls, direction overrides,
-    zero-width characters, halves of a surrogate pair (RELIABILITY T28, T36).
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
+@cache
+def _load_structlog() -> None:
+    # It loads rich where that is installed, for tracebacks that are not used here: 0.16 s.
+    with importing_less("rich"):
+        import structlog  # noqa: F401
 
 
 def _visible_values(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shared import logs, task_names
-from shared.config.settings import load
-from worker.celery_app import create_worker_app
+from shared import tracing
+from shared.lean_imports import importing_less, leave_out
 
 THREADS = 4
 
@@ -25,6 +24,13 @@ def main() -> None:
         "--no-notify", action="store_true", help="leave telling search engines to others"
     )
     options = parser.parse_args()
+    leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
+    from shared import logs, task_names
+    from shared.config.settings import load
+
+    with importing_less("yaml"):  # kombu would load it for a serializer that is not used
+        from worker.celery_app import create_worker_app
+
     settings = load(options.config)
     logs.configure(level=settings.log_level, traced_as="worker", streams=True)
     app = create_worker_app(settings)
@@ -33,7 +39,8 @@ def main() -> None:
         app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
         return
     # Imported late: the schedule does not need these, and starts in half the time.
-    from worker.runtime import Runtime, consumer_name
+    from worker.consumer import consumer_name
+    from worker.runtime import Runtime
     from worker.tasks import register, soon
 
     consumer = consumer_name()

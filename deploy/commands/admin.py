@@ -18,6 +18,10 @@ from shared.admin.outcomes import ActionOutcome, Actor
 from shared.errors import Fault, InvalidError
 from shared.store.operations.audit_log import AuditLog
 
+AdoptOption = Annotated[
+    bool,
+    typer.Option("--adopt", help="replace sitemaps that another state or another program wrote"),
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
 SaveOption = Annotated[
     Path | None,

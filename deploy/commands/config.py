@@ -1,18 +1,18 @@
-"""The commands `config check` and `config nginx`, and `secret`."""
+"""The commands `config check` and `config nginx`."""
 
 from __future__ import annotations
 
-import base64
-import secrets
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import typer
 
 from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, raw
 from deploy.nginx_lines import lines
-from shared.config.site import WEBHOOK_PREFIX, Site
 from shared.errors import StoreError
-from shared.store.publishing.publish_state import PublishState
+
+if TYPE_CHECKING:
+    from shared.config.site import Site
 
 app = typer.Typer(help="The configuration.", no_args_is_help=True)
 
@@ -52,13 +52,10 @@ def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
     They name the files that the present settings and sections can produce: print them again after a
     change of either.
     """
+    from shared.store.publishing.publish_state import PublishState
+
     place = find(home, site)
     sections: list[str] = []
     with suppress(StoreError):
         sections = PublishState(place.client(), place.name).sections()
     raw(lines(place.site, sections), end="")
-
-
-def secret() -> None:
-    """Make a new secret for `secrets = [...]`."""
-    raw(WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode())

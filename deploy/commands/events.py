@@ -14,10 +14,8 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import httpx
-import redis
 import typer
 
 from deploy.cli_output import (
@@ -32,13 +30,17 @@ from deploy.cli_output import (
     line,
 )
 from deploy.commands.history import list_, replay, show
-from deploy.local.first_config import signed_example
 from shared.admin.site_status import Inspector
 from shared.errors import ConfigError, Fault, InvalidError, SitemapdError, StoreError
+from shared.lean_imports import importing_less
 from shared.store.client import answering
 from shared.store.keys import Keys
 from shared.store.operations import event_log
 from shared.store.publishing.quarantine import Quarantine
+
+if TYPE_CHECKING:
+    import httpx
+    import redis
 
 WATCH_S = 30.0
 
@@ -60,6 +62,8 @@ def example(
 ) -> None:
     """Print shell lines that send one signed event. They show a secret of the site."""
     place = find(home, site)
+    from deploy.local.first_config import signed_example
+
     block(signed_example(place.settings, place.name, to or place.site.base.origin))
 
 
@@ -96,6 +100,9 @@ def send(
     to = to or place.site.base.origin
     # No proxy of the environment: events go to the configured address. The TLS context takes 30 ms
     # to create, which plain HTTP does not need.
+    with importing_less("rich"):  # httpx would load it for a command line of its own
+        import httpx
+
     with httpx.Client(timeout=10, trust_env=False, verify=to.startswith("https:")) as client:
         started = time.perf_counter()
         said = _post(client, place, to, body.encode())
@@ -148,6 +155,8 @@ def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> d
     else:
         raise ConfigError(Fault(f"sites.{place.name}", "config", "no live secret and no token"))
     url = f"{to.rstrip('/')}/v1/sites/{place.name}/events"
+    import httpx
+
     try:
         reply = client.post(url, content=body, headers=headers)
         said: Any = reply.json()

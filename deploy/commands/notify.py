@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,11 +16,10 @@ from shared.clock import now_ms
 from shared.errors import ConfigError, Fault
 from shared.sitemap import w3c_dates
 from shared.store.notify.notification_queue import Fate, NotificationQueue
-from worker.http.exchange import excerpt
-from worker.http.http_guard import ask
-from worker.notify import dry_run
-from worker.notify.dispatcher import Dispatcher
-from worker.notify.engine import NotificationOutcome
+
+if TYPE_CHECKING:
+    from worker.notify.dispatcher import Dispatcher
+    from worker.notify.engine import NotificationOutcome
 
 SHOWN = 20
 
@@ -42,6 +41,9 @@ def try_out(
 
     With --send, an engine that accepts it is used again if it was left alone.
     """
+    from worker.http.exchange import excerpt
+    from worker.notify import dry_run
+
     place = find(home, site)
     telling, page = _telling(place), place.site.base.url("")
     rows = [
@@ -135,6 +137,9 @@ def replay(
 
 
 def _telling(place: CommandTarget) -> Dispatcher:
+    from worker.http.http_guard import ask
+    from worker.notify.dispatcher import Dispatcher
+
     return Dispatcher(
         place.client(), place.name, place.site, f"cli-{os.getpid()}", clock=now_ms, outbound=ask,
         jitter=random.random,

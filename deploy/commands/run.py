@@ -21,7 +21,7 @@ from shared.errors import ConfigError, Fault, StoreDownError, StoreError
 from shared.logs import configure, drain, logger
 from shared.store.client import answering, check_settings, connect
 from shared.store.operations.worker_registry import HEARTBEAT
-from worker.runtime import consumer_name
+from worker.consumer import consumer_name
 
 SOCKET = "unix:"
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, line
-from deploy.commands.admin import recorded
-from deploy.commands.verify import AdoptOption, audit_of, tell_touched
-from deploy.commands.watch import watch as look_again
+from deploy.commands.admin import AdoptOption, recorded
 from shared.admin.outcomes import counted
 from shared.admin.site_status import Inspector
 from shared.errors import Fault, InvalidError, PublishError
-from shared.sitemap.shards import Shard
 from shared.store.publishing.shrink_holds import ShrinkHold, ShrinkHolds
-from worker.checks.verify import raise_damaged
-from worker.publishing.publisher import Publisher
+
+if TYPE_CHECKING:
+    from shared.sitemap.shards import Shard
+    from worker.publishing.publisher import Publisher
 
 PUBLISH_DEADLINE_S = 60
 
@@ -41,6 +40,8 @@ def status(
     place = find(home, site)
     names = [name for name in place.settings.sites if site is None or name == site]
     if watch:
+        from deploy.commands.watch import watch as look_again
+
         look_again(place, names, interval=interval, looks=count, as_json=as_json)
         return
     client = place.client()
@@ -141,6 +142,8 @@ def publish(
     as_json: JsonOption = False,
 ) -> None:
     """Publish what waits now, regardless of the publish interval."""
+    from deploy.commands.verify import audit_of, tell_touched
+
     place = find(home, site)
     publisher = audit_of(place).publisher
     with recorded(place.client(), "publish", place.name) as said:
@@ -154,6 +157,8 @@ def publish(
 
 def _publish(publisher: Publisher) -> list[str]:
     """Publish what waits; return the files that were written or removed. Raises PublishError."""
+    from worker.checks.verify import raise_damaged
+
     touched: list[str] = []
     deadline = time.monotonic() + PUBLISH_DEADLINE_S
     while publisher.state.dirty(1):

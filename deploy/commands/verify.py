@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,7 +18,7 @@ from deploy.cli_output import (
     line,
     progress,
 )
-from deploy.commands.admin import recorded
+from deploy.commands.admin import AdoptOption, recorded
 from deploy.commands.reconcile import (
     AgainstOption,
     IntoOption,
@@ -39,11 +39,6 @@ from worker.checks.consistency.flaws import KINDS
 from worker.checks.consistency.repair import Repaired
 from worker.checks.progress import CheckTally
 from worker.checks.verify import Verification
-
-AdoptOption = Annotated[
-    bool,
-    typer.Option("--adopt", help="replace sitemaps that another state or another program wrote"),
-]
 
 
 def audit_of(place: CommandTarget) -> Verification:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deploy.cli_output import (
     CommandTarget,
-    Grid,
     HomeOption,
     JsonOption,
     answer,
@@ -28,6 +27,9 @@ from shared.store.operations.worker_registry import (
     Wish,
     WorkerRegistry,
 )
+
+if TYPE_CHECKING:
+    from deploy.cli_tables import Grid
 
 WAIT_S = 2 * HEARTBEAT_S
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 import enum
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
@@ -24,6 +22,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 
 from deploy.local.processes import STORE, Child, hold, replace
 from deploy.local.redis_binaries import candidates, choose
+from deploy.local.redis_socket import DATA, socket_path, socket_url
 from shared.errors import ServerStartError, StoreError
 from shared.logs import logger
 from shared.store.client import connect
@@ -47,7 +46,6 @@ SETTINGS = {
 }
 """Settings that RELIABILITY 5 requires."""
 
-_SOCKET_BYTES = 103  # sun_path holds 107 on Linux, 103 on macOS, without the final NUL
 _READY_S = 20.0
 _GRACE_S = 10.0
 _TAIL = 2000
@@ -77,7 +75,7 @@ class EmbeddedServer:
     ) -> None:
         """`binaries`: the programs to try, best first; None: those of this machine."""
         self._home = home.absolute()
-        self._data = self._home / "redis"
+        self._data = self._home / DATA
         self._binaries = binaries
         self._env = os.environ if env is None else env
         self._held = ExitStack()
@@ -85,18 +83,9 @@ class EmbeddedServer:
         self._child: Child | None = None
 
     @property
-    def socket(self) -> Path:
-        """Path of its socket: in its data directory, or a private one if the path is too long."""
-        path = self._data / "redis.sock"
-        if len(os.fsencode(path)) <= _SOCKET_BYTES:
-            return path
-        digest = blake2b(os.fsencode(self._home), digest_size=8).hexdigest()
-        return Path(tempfile.gettempdir()) / f"sitemapd-{os.getuid()}-{digest}" / "redis.sock"
-
-    @property
     def url(self) -> str:
         """Address of the server, for `redis_url`."""
-        return f"unix://{self.socket}"
+        return socket_url(self._home)
 
     @property
     def pid(self) -> int | None:
@@ -199,7 +188,7 @@ class EmbeddedServer:
         return [str(engine.path), *(part for k, v in settings.items() for part in (f"--{k}", v))]
 
     def _free_socket(self) -> Path:
-        path = self.socket
+        path = socket_path(self._home)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         found = path.parent.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 import shlex
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from string import Template
 
 from deploy.local.processes import replace
 from shared.config.settings import FILE, Settings
-from shared.config.site import WEBHOOK_PREFIX
+from shared.config.standard_secret import new_secret
 from shared.domain.routing import DEFAULT_SECTION
 
 SITE = "demo"
@@ -197,7 +196,7 @@ def write(home: Path, address: str) -> Path:
     text = _CONFIG.substitute(
         address=address,
         site=SITE,
-        secret=WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode(),
+        secret=new_secret(),
         token=secrets.token_urlsafe(32),
         console=secrets.token_urlsafe(32),
     )

@@ -48,7 +48,7 @@ def commands(config: Path, host: str, port: int) -> dict[str, Command]:
     python: Command = [sys.executable, "-P", "-m"]
     return {
         "worker": [*python, "worker.main", "--config", config],
-        "web": [*python, "deploy.web.server", host, str(port)],
+        "web": [*python, "deploy.web.main", host, str(port)],
     }
 
 

@@ -6,7 +6,6 @@ names.
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import stat
@@ -125,17 +124,3 @@ def clear_socket(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
     raise ServerStartError(f"another process listens on {path}")
-
-
-def main() -> None:
-    """Serve until SIGTERM, in one process with a few threads."""
-    parser = argparse.ArgumentParser(description="sitemapd web server")
-    parser.add_argument("host")
-    parser.add_argument("port", type=int)
-    options = parser.parse_args()
-    configure(json_lines=True, streams=True)
-    serve(from_environment, (options.host, options.port))
-
-
-if __name__ == "__main__":
-    main()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Collection
 from typing import Annotated
@@ -11,12 +9,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from shared.config.standard_secret import standard_key
 from shared.errors import UrlError
 from shared.events import permalinks
 from shared.sitemap import urls
 from shared.sitemap.urls import Base
 
-WEBHOOK_PREFIX = "whsec_"
 LEAST_SECRET = 16
 MOST_TOPICS = 100
 
@@ -200,14 +198,3 @@ def _patterns(where: str, connection: Connection) -> list[str]:
 def fingerprint(key: bytes) -> str:
     """Public name of a key of a Standard Webhooks secret; it does not help to guess 192 bits."""
     return hashlib.sha256(key).hexdigest()[:8]
-
-
-def standard_key(secret: bytes) -> bytes | None:
-    """The raw key of a Standard Webhooks secret, None if the secret is none."""
-    if not secret.startswith(WEBHOOK_PREFIX.encode()):
-        return None
-    try:
-        key = base64.b64decode(secret.removeprefix(WEBHOOK_PREFIX.encode()), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return key if 24 <= len(key) <= 64 else None

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from shared.config import cms_connections
+from shared.config.standard_secret import standard_key
 
 
 class ConfigModel(BaseModel):
@@ -24,7 +25,7 @@ class Secret(ConfigModel):
 
     @model_validator(mode="after")
     def _decodable(self) -> Secret:
-        if cms_connections.standard_key(self.secret.get_secret_value().encode()) is None:
+        if standard_key(self.secret.get_secret_value().encode()) is None:
             raise ValueError(
                 "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
             )
@@ -37,7 +38,7 @@ class Secret(ConfigModel):
     @property
     def raw(self) -> bytes:
         """The raw key, expired or not."""
-        return cms_connections.standard_key(self.secret.get_secret_value().encode()) or b""
+        return standard_key(self.secret.get_secret_value().encode()) or b""
 
     @property
     def expires(self) -> float:

@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-import redis
-
 HOST = re.compile(
     r"(?!.*\.\.)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[?[0-9a-f:]+:[0-9a-f:.]*\]?", re.IGNORECASE
 )
@@ -41,11 +39,19 @@ def redis_url(text: str) -> str:
     if unknown := [o for o in options if o not in _OPTIONS and not o.startswith("ssl_")]:
         known = ", ".join(sorted(_OPTIONS))
         raise ValueError(f"{', '.join(unknown)}: no option here; there are: {known} and ssl_...")
+    if options:
+        _check_options(text)
+    return text
+
+
+def _check_options(text: str) -> None:
+    # Imported for the few addresses that have options: redis takes 0.15 s to import.
+    import redis
+
     try:
         redis.ConnectionPool.from_url(text).make_connection()
     except (redis.RedisError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"an option is wrong: {type(error).__name__}; {_REDIS}") from None
-    return text
 
 
 def _is_redis(text: str) -> bool:

@@ -26,7 +26,6 @@ from shared.sitemap.shards import Limits
 from shared.sitemap.urls import Base
 from shared.sitemap.xml_text import legal, one_line
 
-WEBHOOK_PREFIX = cms_connections.WEBHOOK_PREFIX
 MAX_NEWS = 1_000
 SMALLEST_SHARD = 16_384
 """Bytes: the fragment of one URL has 12.4 KB if every character must be escaped."""

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 from shared import logs
-from tests.bench import http, latency, rates
+from tests.bench import http, latency, rates, start
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
 
-NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http")
+NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http", "start")
 
 
 def main() -> int:
@@ -44,6 +44,8 @@ def main() -> int:
             rates.rates(report, site, Corpus(), scale)
     if "http" in names:
         http.over_http(report, Corpus(), scale)
+    if "start" in names:
+        start.start(report, scale)
     report.show()
     report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")

@@ -17,7 +17,8 @@ ROWS = (
     "event to visible, 1,000 URLs, shards of 10,000, xml.gz", "one URL of 1,000 edited",
     "applied, batches of 100", "drained", "published", "accepted over HTTP, signed batches",
     "the same, until the last page was in its file", "accepted over HTTP, single events",
-    "POST to visible",
+    "POST to visible", "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
+    "CPU time of `sitemapd config check`", "CPU time of `sitemapd status`",
 )  # fmt: skip
 
 

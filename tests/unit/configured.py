@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from shared.config.settings import Settings
-from shared.config.site import WEBHOOK_PREFIX
+from shared.config.standard_secret import PREFIX
 from shared.errors import ConfigError
 
 CANARY = "canary-4f1d-tweet-tweet"
-SECRET = WEBHOOK_PREFIX + base64.b64encode(CANARY.encode() * 2).decode()
+SECRET = PREFIX + base64.b64encode(CANARY.encode() * 2).decode()
 
 SITE = f"""
 [sites.demo]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from shared.config.cms_connections import standard_key
+from shared.config.standard_secret import standard_key
 from webhook import auth, request_body
 from webhook.auth import Credentials, SigningKey
 from webhook.sources.adapter import (

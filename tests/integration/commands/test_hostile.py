@@ -122,6 +122,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["sitemapd", *arguments])
         monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        monkeypatch.setattr(logs, "_level_of_first", None)
         for stream in ("stdout", "stderr", "__stdout__", "__stderr__"):  # `up` takes others
             monkeypatch.setattr(sys, stream, getattr(sys, stream))
         capfd.readouterr()
