@@ -18,10 +18,10 @@ from shared.admin.outcomes import ActionOutcome, Actor
 from shared.errors import Fault, InvalidError
 from shared.store.operations.audit_log import AuditLog
 
-YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
+YesOption = Annotated[bool, typer.Option("--yes", help="do not ask for confirmation")]
 SaveOption = Annotated[
     Path | None,
-    typer.Option("--save", help="where the events are saved, as NDJSON; not over a file"),
+    typer.Option("--save", help="new file for the events, as NDJSON"),
 ]
 
 

@@ -14,7 +14,9 @@ from shared.config.site import WEBHOOK_PREFIX, Site
 from shared.errors import StoreError
 from shared.store.publishing.publish_state import PublishState
 
-app = typer.Typer(help="The configuration.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check the configuration, or print nginx lines for it.", no_args_is_help=True
+)
 
 
 @app.command()

@@ -140,7 +140,7 @@ def test_every_fault_of_the_configuration_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 1
     for field in ("colour", "sites.demo.base_url", "sites.demo.web_root"):
         assert f"fail  configuration: {field}" in done.stdout
-    assert f"-> mend it in {tmp_path}/sitemapd.toml" in done.stdout
+    assert f"-> correct it in {tmp_path}/sitemapd.toml" in done.stdout
 
 
 def test_a_configuration_that_all_can_read_shows_its_secrets(home: Path, rig: Rig) -> None:

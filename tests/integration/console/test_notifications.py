@@ -134,7 +134,7 @@ def test_an_engine_that_is_left_alone_is_shown_with_the_reason_and_told_again(
     assert "is not asked until somebody sees to it: it does not take the key" in shown
     assert "sitemapd notify replay demo --engine bing" in shown
 
-    assert "told again, none left alone" in act(ann, "replay", subject="bing")
+    assert "queued again, and all pauses ended" in act(ann, "replay", subject="bing")
     desk.look()
     fate = desk.notices.fates(1)[0]
     assert (fate.outcome, fate.sample) == ("done", (BASE + "b",))

@@ -59,7 +59,7 @@ def install(frame: PageRegistry) -> None:
         if engine not in services.sites[name].notify.engines:
             raise InvalidError(Fault(engine[:80], "config", f"is not configured for {name}"))
         count = NotificationQueue(services.client, name).replay([engine], now_ms())
-        said = f"{template_filters.plural(count, 'page')} told again, none left alone"
+        said = f"{template_filters.plural(count, 'page')} queued again, and all pauses ended"
         return ActionDone(said, name, engine, back=frame.address("Notifications", site=name))
 
     frame.page("Notifications", "/notifications", show, per_site=True, live=True)
