@@ -104,7 +104,7 @@ def test_what_a_check_found_is_shown_the_worst_first_with_what_to_do(
     assert grades == sorted(grades) == ["bad"] * len(wrong) + ["warn"]
     barred = shown.get_element_by_id("finding-robots-blocked")
     assert "30 found" in text(barred)
-    assert "robots.txt forbids pages that are listed" in text(barred)
+    assert "robots.txt disallows listed pages" in text(barred)
     (said,) = barred.xpath("./div[@class='below']//code")
     first = barred.xpath(".//li/a")[0]
     assert said.text == f"sitemapd event send {first.text} --type delete --site demo"
