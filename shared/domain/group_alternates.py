@@ -39,7 +39,8 @@ def of_page(known: BatchState, loc: str) -> Links | None:
 def enter(known: BatchState, event: Event, when: int) -> bytes:
     """Move the page of `event` from its former group to the one it names; return the new group.
 
-    Return an empty digest if it names none. Raises GroupFullError.
+    Return an empty digest if it names none. `when` is the stamp of the event (page_record.stamp).
+    Raises GroupFullError.
     """
     loc = event.loc
     assert loc is not None
