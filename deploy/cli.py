@@ -124,7 +124,7 @@ def _check_arguments(arguments: list[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise typer.BadParameter(f"{argument} is not UTF-8") from None
+            raise typer.BadParameter(f"{argument} is not valid UTF-8") from None
 
 
 def _failed(error: Exception) -> int:

@@ -47,8 +47,10 @@ HomeOption = Annotated[
     Path | None,
     typer.Option("--home", help="directory of sitemapd.toml [env SITEMAPD_HOME; else . or demo]"),
 ]
-SiteOption = Annotated[str | None, typer.Option("--site", help="which site; default the first")]
-JsonOption = Annotated[bool, typer.Option("--json", help="print JSON, for programs")]
+SiteOption = Annotated[
+    str | None, typer.Option("--site", help="site; default: the first configured")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def web_address(text: str) -> str:

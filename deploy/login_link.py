@@ -14,7 +14,7 @@ from shared.store.operations.sessions import Sessions
 def user_of(console: Console, user: str | None = None) -> str:
     """Return `user`, by default the first operator. Raises ConfigError if there is no such user."""
     if not console.users:
-        detail = "without users there is no console: add [console.users.NAME] with a token"
+        detail = "the console has no users: add [console.users.NAME] with a token"
         raise ConfigError(Fault("console.users", "config", detail))
     operators = (name for name, each in console.users.items() if each.role == "operator")
     name = user or next(operators, next(iter(console.users)))

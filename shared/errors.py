@@ -88,7 +88,7 @@ class LostLineError(StoreError):
     """A page that its record lists and no fragment does: the state is damaged."""
 
     def __init__(self, loc: str) -> None:
-        super().__init__(f"{loc} is listed, and its line is nowhere: run sitemapd rebuild")
+        super().__init__(f"{loc} is listed, but its entry is not stored: run sitemapd rebuild")
 
 
 class ContendedError(StoreError):

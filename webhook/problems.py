@@ -27,27 +27,27 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = {
-    "malformed": Problem(400, "The request cannot be understood"),
+    "malformed": Problem(400, "The request is malformed"),
     "json": Problem(400, "The body is not strict JSON"),
     "unauthorized": Problem(401, "The request is not authenticated"),
     "stale": Problem(401, "The signature is too old or too new"),
-    "not-found": Problem(404, "There is nothing at this address"),
-    "method-not-allowed": Problem(405, "This address does not take this method"),
-    "timeout": Problem(408, "The body did not come in time"),
-    "conflict": Problem(409, "This delivery id was used for another body"),
-    "length-required": Problem(411, "The length of the body must be announced"),
+    "not-found": Problem(404, "No resource at this address"),
+    "method-not-allowed": Problem(405, "Method not allowed at this address"),
+    "timeout": Problem(408, "The body did not arrive in time"),
+    "conflict": Problem(409, "The delivery id was already used for another body"),
+    "length-required": Problem(411, "Content-Length is required"),
     "too-large": Problem(413, "The body is too large"),
     "too-many": Problem(413, "The body holds too many events"),
-    "media-type": Problem(415, "The body is in a format not taken here"),
+    "media-type": Problem(415, "The media type of the body is not supported"),
     "content-encoding": Problem(415, "The body must not be compressed"),
-    "invalid": Problem(422, "The request breaks rules"),
-    "rate-limited": Problem(429, "This site sends more events than it may"),
-    "internal": Problem(500, "Something went wrong here"),
-    "interrupted": Problem(503, "The body did not come whole"),
-    "store-down": Problem(503, "Events cannot be stored at the moment"),
-    "not-published": Problem(503, "Events are taken, and nothing of some site is published"),
+    "invalid": Problem(422, "The request contains invalid fields"),
+    "rate-limited": Problem(429, "The event rate of this site is exceeded"),
+    "internal": Problem(500, "Internal error"),
+    "interrupted": Problem(503, "The body is incomplete"),
+    "store-down": Problem(503, "Events cannot be stored at present"),
+    "not-published": Problem(503, "Events are accepted, but publishing is stopped for some site"),
     "inbox-full": Problem(503, "Too many events are waiting"),
-    "closed": Problem(503, "An administrator has closed this site to events for a while"),
+    "closed": Problem(503, "An administrator has closed the intake of this site"),
 }
 """Every code a sender can receive. `internal` is listed, but always indicates a bug in sitemapd."""
 
@@ -79,8 +79,9 @@ class UnauthorizedError(RefusedError):
     """
 
     DETAIL = (
-        "sign the request (Standard Webhooks) with a secret of this site, or send a token of it as"
-        " Bearer; one of another site, or a wrong name of the site in the address, ends here, too"
+        "sign the request (Standard Webhooks) with a secret of this site, or send one of "
+        "its tokens as Bearer; credentials of another site and unknown site names get "
+        "this answer, too"
     )
 
     def __init__(self, reason: str, detail: str = DETAIL) -> None:

@@ -22,10 +22,10 @@ AdoptOption = Annotated[
     bool,
     typer.Option("--adopt", help="replace sitemaps that another state or another program wrote"),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
+YesOption = Annotated[bool, typer.Option("--yes", help="do not ask for confirmation")]
 SaveOption = Annotated[
     Path | None,
-    typer.Option("--save", help="where the events are saved, as NDJSON; not over a file"),
+    typer.Option("--save", help="new file for the events, as NDJSON"),
 ]
 
 

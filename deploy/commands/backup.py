@@ -27,16 +27,16 @@ from worker.publishing.web_root import WebRoot
 TIMEOUT_S = 60.0
 """Seconds. The script that swaps in a site of a million URLs blocks Redis for about 1 s."""
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="the backup")]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="path of the backup")]
 
 
 def backup(
     file: FileArgument,
     check: Annotated[
-        bool, typer.Option("--check", help="only verify FILE and say what it holds")
+        bool, typer.Option("--check", help="only verify FILE and list its contents")
     ] = False,
     home: HomeOption = None,
-    site: Annotated[str | None, typer.Option("--site", help="which site; default all")] = None,
+    site: Annotated[str | None, typer.Option("--site", help="site; default: all sites")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the present state of all sites to FILE, without stopping anything.
@@ -58,10 +58,10 @@ def backup(
 def restore(
     file: FileArgument,
     replace: Annotated[
-        bool, typer.Option("--replace", help="put it in the place of the state that is there")
+        bool, typer.Option("--replace", help="replace the existing state of these sites")
     ] = False,
     home: HomeOption = None,
-    site: Annotated[str | None, typer.Option("--site", help="which site; default all")] = None,
+    site: Annotated[str | None, typer.Option("--site", help="site; default: all sites")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Restore the state in FILE to the Redis of this home; `sitemapd up` and workers must not run.
@@ -118,7 +118,7 @@ def _sites(head: ArchiveHead, place: CommandTarget, site: str | None, file: Path
     here.
     """
     if site is not None and site not in head.sites:
-        raise BackupError(f"{file} holds nothing of {site}; there are: {', '.join(head.sites)}")
+        raise BackupError(f"{file} holds no state of {site}; it holds: {', '.join(head.sites)}")
     sites = [site] if site else list(head.sites)
     if unknown := [name for name in sites if name not in place.settings.sites]:
         raise BackupError(
@@ -137,7 +137,7 @@ def _steps(place: CommandTarget, name: str, head: ArchiveHead) -> list[str]:
             with closing(WebRoot(root)) as files:
                 run_marker.belongs(files, PublishRun(saved.run, saved.publishes), name)
         except PublishError:
-            rebuild += " --adopt   # the files there are another state's, or newer"
+            rebuild += " --adopt   # the files there belong to another's, or newer"
     else:
         rebuild += "   # writes the files anew"
     return [

@@ -27,7 +27,7 @@ _STYLES = {ERROR: "red", WARNING: "yellow", OK: "green"}
 
 def check(
     served: Annotated[
-        bool, typer.Option(help="fetch the newest files from base_url, as crawlers do")
+        bool, typer.Option(help="also fetch the newest files from base_url, as crawlers do")
     ] = True,
     home: HomeOption = None,
     site: SiteOption = None,

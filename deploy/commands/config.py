@@ -14,7 +14,9 @@ from shared.errors import StoreError
 if TYPE_CHECKING:
     from shared.config.site import Site
 
-app = typer.Typer(help="The configuration.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check the configuration, or print nginx lines for it.", no_args_is_help=True
+)
 
 
 @app.command()

@@ -46,16 +46,17 @@ class NothingError(SitemapdError):
 
 def connect(
     cms: Annotated[str, typer.Argument(help=f"one of {', '.join(sorted(REGISTRY))}")],
-    site: Annotated[str | None, typer.Argument(help="which site; default the first")] = None,
+    site: Annotated[str | None, typer.Argument(help="site; default: the first configured")] = None,
     to: ToOption = None,
-    wait: Annotated[bool, typer.Option("--wait", help="until the first delivery")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait for the first delivery")] = False,
     captured: Annotated[
-        Path | None, typer.Option("--try", help="a captured body or request: what becomes of it")
+        Path | None, typer.Option("--try", help="show the result of a captured body or request")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", help="'Name: value' of the one to --try")
+        list[str] | None,
+        typer.Option("--header", help="header of the request for --try, as 'Name: value'"),
     ] = None,
-    client: Annotated[bool, typer.Option("--client", help="print the file to add alone")] = False,
+    client: Annotated[bool, typer.Option("--client", help="print only the client file")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,7 +66,7 @@ def connect(
     """
     if cms not in REGISTRY:
         known = ", ".join(sorted(REGISTRY))
-        raise ConfigError(Fault("cms", "config", f"{cms} is not known; there are: {known}"))
+        raise ConfigError(Fault("cms", "config", f"{cms} is not supported; choose one of: {known}"))
     adapter, place = REGISTRY[cms], find(home, site)
     if captured is not None:
         _try(adapter, place, _hook(captured, header or []), as_json=as_json)
@@ -91,16 +92,16 @@ def _guide(adapter: Adapter, place: CommandTarget, to: str, *, as_json: bool) ->
                as_json=True)  # fmt: skip
         return
     if not to:
-        line(f"# {origin} is a guess: that the host of the site passes /v1/ on to sitemapd.")
+        line(f"# {origin} assumes that the host of the site forwards /v1/ to sitemapd.")
         line("# Another address: --to https://hooks.example.com, or public_url in sitemapd.toml")
     if missing:
         line(f"# first, in {place.home / 'sitemapd.toml'}, then restart the webhook")
         block(f"{missing}\n\n")
     line(f"# {guide.title}, to {address}")
     block(f"# the secret: {guide.credential}\n\n{steps}\n\n")
-    block(f"It sends {guide.sends}.\nMind: {guide.caveats}.\n\n")
+    block(f"It sends {guide.sends}.\nLimits: {guide.caveats}.\n\n")
     line(f"Then: sitemapd connect {name} {place.name} --wait")
-    line(f"How this is known: {known}")
+    line(f"Evidence: {known}")
 
 
 def _secret(adapter: Adapter, place: CommandTarget) -> tuple[str, str]:
@@ -192,7 +193,7 @@ def _wait(adapter: Adapter, place: CommandTarget, watch: EventWatch, *, as_json:
             answer({"refused": _refusal(found, adapter)}, as_json=as_json)
             continue
         if isinstance(found, dict):
-            answer({"ignored": "; ".join(found["reasons"] or ["it asks for a reconcile"])},
+            answer({"ignored": "; ".join(found["reasons"] or ["it requests a reconcile"])},
                    as_json=as_json)  # fmt: skip
             return
         for step in watch.steps(found, started):
@@ -244,7 +245,7 @@ def _arrivals(name: str, place: CommandTarget) -> Iterator[Event | dict[str, Any
         if ids:
             yield ids
             return
-    raise NothingError(f"nothing was taken within {WAIT_S / 60:.0f} minutes")
+    raise NothingError(f"no delivery was accepted within {WAIT_S / 60:.0f} minutes")
 
 
 def _event(fields: dict[bytes, bytes]) -> Event | None:

@@ -12,7 +12,7 @@ from deploy.commands.admin import actor
 from deploy.local.processes import served_at
 from shared.store.operations.audit_log import AuditLog
 
-app = typer.Typer(help="The console at /admin/.", no_args_is_help=True)
+app = typer.Typer(help="The web console at /admin/.", no_args_is_help=True)
 
 
 @app.callback()
@@ -23,7 +23,7 @@ def _group() -> None:
 @app.command()
 def link(
     user: Annotated[
-        str | None, typer.Option("--user", help="who; default the first operator")
+        str | None, typer.Option("--user", help="user to log in; default: the first operator")
     ] = None,
     to: Annotated[
         str | None,
@@ -31,7 +31,7 @@ def link(
             "--to",
             parser=web_address,
             metavar="URL",
-            help="address of the console; default its `origin`, else where `up` serves it",
+            help="address of the console; default: its `origin`, else that of `up`",
         ),
     ] = None,
     home: HomeOption = None,

@@ -60,20 +60,20 @@ def crawl(
     log: Annotated[
         list[Path],
         typer.Option("--log", parser=_file, metavar="FILE",
-                     help="an access log, combined or JSON, gzip or not; - is standard input"),
+                     help="access log, combined or JSON, plain or gzip; - for standard input"),
     ],
     more: Annotated[
         list[Path] | None,
         typer.Argument(parser=_file, metavar="FILE",
-                       help="more of them, so that --log access.log* works"),
+                       help="further logs, so that --log access.log* works"),
     ] = None,
     since: Annotated[
         int | None,
         typer.Option(parser=_since, metavar="DATE",
-                     help="count publishes from then on; default: from when the logs begin"),
+                     help="count publishes from this time on; default: the first line of the logs"),
     ] = None,
     verify_dns: Annotated[
-        bool, typer.Option("--verify-dns", help="ask DNS whether crawlers are whom they claim")
+        bool, typer.Option("--verify-dns", help="verify the identity of crawlers by DNS")
     ] = False,
     home: HomeOption = None,
     site: SiteOption = None,
@@ -124,8 +124,9 @@ def read(
                 cut_short.append(f"{path}: {error}")
     if log.first_ms is None or log.last_ms is None:
         raise InvalidError(Fault(
-            "--log", "format", f"none of {log.lines} lines is of an access log in combined or JSON"
-            " form with a time zone" + "".join(f"; {each}" for each in cut_short),
+            "--log", "format",
+            f"none of {log.lines} lines is an access log entry in combined or JSON "
+            "format with a time zone" + "".join(f"; {each}" for each in cut_short),
         ))  # fmt: skip
     period = Period(log.first_ms if since_ms is None else since_ms, log.last_ms)
     before, after = crawls.outside(period)
@@ -228,7 +229,9 @@ def _row(engine: str, name: str, row: dict[str, Any]) -> tuple[str, ...]:
 
 def _notes(report: dict[str, Any]) -> None:
     if before := report["counted"]["publishes_before"]:
-        line(f"{before} publishes before the logs begin do not count; --since counts them")
+        line(
+            f"{before} publishes before the first log entry are not counted; --since includes them"
+        )
     doubted = [e for e in report["engines"] if e.get("fake") or e.get("unanswered")]
     for each in doubted:
         line(
@@ -237,9 +240,9 @@ def _notes(report: dict[str, Any]) -> None:
         )
     # A resolver that knows only internal names answers that there is no such name, too.
     if doubted and not any(each.get("genuine") for each in report["engines"]):
-        line("no crawler at all could be verified: does DNS of the internet work here?")
+        line("no crawler could be verified: check that public DNS works on this machine")
     claimed = [e["engine"] for e in report["engines"] if e["verified"] == "user agent"]
     if report["verified_by_dns"] and claimed:
-        line(f"by user agent only, as DNS cannot verify them: {', '.join(claimed)}")
+        line(f"by user agent only, because DNS cannot verify them: {', '.join(claimed)}")
     for fault in report["log"]["cut_short"]:
-        line(f"not read to its end: {fault}")
+        line(f"not read completely: {fault}")

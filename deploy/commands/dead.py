@@ -28,9 +28,13 @@ from shared.store.operations.dead_letters import DeadLetter
 
 app = typer.Typer(help="Dead letters: events that failed five times.", no_args_is_help=True)
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="as listed")]
-ErrorOption = Annotated[str | None, typer.Option("--error", help="all that failed with this error")]
-AllOption = Annotated[bool, typer.Option("--all", help="all of them")]
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]...", help="ids from `dead list`")
+]
+ErrorOption = Annotated[
+    str | None, typer.Option("--error", help="every dead letter with this error")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="every dead letter")]
 
 
 @app.command("list")
@@ -55,7 +59,7 @@ def list_(
         span = f"{when(group.first_ms)} to {when(group.last_ms)}: {', '.join(group.examples)}"
         line(f"{group.events:6}  {group.error}  ", (span, "dim"))
         choice = DeadLetterFilter(error=group.error)
-        note(f"        to try again: {command('dead', 'retry', *choice.words(), site=place.name)}")
+        note(f"        to retry: {command('dead', 'retry', *choice.words(), site=place.name)}")
     if not groups:
         line("nothing failed")
 
@@ -69,7 +73,7 @@ def _told(letter: DeadLetter) -> dict[str, object]:
 
 @app.command()
 def show(
-    ident: Annotated[str, typer.Argument(metavar="ID", help="as listed")],
+    ident: Annotated[str, typer.Argument(metavar="ID", help="id from `dead list --error`")],
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,

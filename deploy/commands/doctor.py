@@ -37,11 +37,13 @@ def doctor(
     to: Annotated[
         str,
         typer.Option(
-            parser=web_address, metavar="URL", help="of the webhook; default: that of the site"
+            parser=web_address,
+            metavar="URL",
+            help="address of the webhook; default: that of base_url",
         ),
     ] = "",
     offline: Annotated[
-        bool, typer.Option("--offline", help="do not fetch what is served at the public address")
+        bool, typer.Option("--offline", help="skip the checks that fetch from the public address")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,7 +74,7 @@ def _results(
         place = find(home, site)
     except ConfigError as error:
         for fault in error.faults:
-            yield DoctorResult(*_CONFIGURATION, "fail", str(fault), f"mend it in {config}")
+            yield DoctorResult(*_CONFIGURATION, "fail", str(fault), f"correct it in {config}")
         return
     sites = {name: each for name, each in place.settings.sites.items() if site in {None, name}}
     yield DoctorResult(*_CONFIGURATION, "ok", f"{config}, sites: {', '.join(sites)}", "")

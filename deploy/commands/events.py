@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 WATCH_S = 30.0
 
-app = typer.Typer(help="Change events.", no_args_is_help=True)
+app = typer.Typer(help="Send, inspect and replay change events.", no_args_is_help=True)
 app.command("list")(list_)
 app.command("show")(show)
 app.command("replay")(replay)
@@ -72,15 +72,23 @@ def send(
     loc: Annotated[str | None, typer.Argument(help="URL of the page")] = None,
     type_: Annotated[str, typer.Option("--type", help="upsert or delete")] = "upsert",
     id_: Annotated[str | None, typer.Option("--id", help="the CMS's id of the page")] = None,
-    section: Annotated[str | None, typer.Option(help="family of pages")] = None,
+    section: Annotated[
+        str | None, typer.Option(help="section of the page; default: by path and language")
+    ] = None,
     lastmod: Annotated[str | None, typer.Option(help="W3C date or datetime")] = None,
-    version: Annotated[str | None, typer.Option(help="W3C datetime or milliseconds")] = None,
-    noindex: Annotated[bool, typer.Option("--noindex", help="the page may not be listed")] = False,
+    version: Annotated[
+        str | None,
+        typer.Option(help="version of the event: W3C datetime or milliseconds since 1970"),
+    ] = None,
+    noindex: Annotated[bool, typer.Option("--noindex", help="the page must not be listed")] = False,
     file: Annotated[
-        Path | None, typer.Option(help="JSON or NDJSON of whole events; - for standard input")
+        Path | None,
+        typer.Option(help="send the events of this JSON or NDJSON file; - for standard input"),
     ] = None,
     to: ToOption = None,
-    watch: Annotated[bool, typer.Option("--watch", help="follow it to the files")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="wait until the files are written, and show each step")
+    ] = False,
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -153,7 +161,7 @@ def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> d
     elif place.site.tokens:
         headers["authorization"] = f"Bearer {place.site.tokens[0].get_secret_value()}"
     else:
-        raise ConfigError(Fault(f"sites.{place.name}", "config", "no live secret and no token"))
+        raise ConfigError(Fault(f"sites.{place.name}", "config", "no valid secret and no token"))
     url = f"{to.rstrip('/')}/v1/sites/{place.name}/events"
     import httpx
 
@@ -171,7 +179,7 @@ def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> d
         )
     ids = said.get("ids")
     if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
-        raise NotAcceptedError(f"{url} does not answer as a webhook: it names no ids")
+        raise NotAcceptedError(f"{url} does not answer as a webhook: the response has no ids")
     return said
 
 

@@ -27,9 +27,11 @@ from shared.store.publishing.revisions import Revision
 SHOWN = 5
 _HEAD = ("file", "pages", "bytes", "written", "generation", "form", "state")
 
-app = typer.Typer(help="The published files.", no_args_is_help=True)
+app = typer.Typer(help="Inspect and roll back the published files.", no_args_is_help=True)
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="posts-1.xml, or as posts/1")]
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="file name or shard, e.g. posts-1.xml or posts/1")
+]
 
 
 @app.command("list")
@@ -80,14 +82,14 @@ def history(
         said = f"{each['revision']:20} {each['at']}  {counted(each['changed'], 'line')}{kept}"
         line(f"{said}, {counted(each['pages'], 'page')} then")
     if not found:
-        line("no publish of it is kept")
+        line("no revision of it is kept")
 
 
 @app.command()
 def diff(
     file: FileArgument,
     at: Annotated[
-        str | None, typer.Option("--at", help="a revision of `files history`; default the last")
+        str | None, typer.Option("--at", help="revision from `files history`; default: the latest")
     ] = None,
     home: HomeOption = None,
     site: SiteOption = None,
@@ -113,7 +115,7 @@ def diff(
     for text, style in _coloured(revision):
         line(text, style=style)
     if revision.lines is None:
-        line("they were too many to keep")
+        line("its lines were too many to keep")
 
 
 def _coloured(revision: Revision) -> Iterator[tuple[str, str]]:
@@ -127,7 +129,7 @@ def _coloured(revision: Revision) -> Iterator[tuple[str, str]]:
 @app.command()
 def rollback(
     file: FileArgument,
-    to: Annotated[str, typer.Option("--to", help="the first revision to be taken back")],
+    to: Annotated[str, typer.Option("--to", help="the oldest revision to undo")],
     yes: YesOption = False,
     home: HomeOption = None,
     site: SiteOption = None,
@@ -147,7 +149,7 @@ def rollback(
     if not as_json:
         _show(plan)
     if not plan.events:
-        answer({"said": "nothing to take back"}, as_json=as_json)
+        answer({"said": "nothing to undo"}, as_json=as_json)
         return
     ask(f"Send {len(plan.events)} events for {file}?", yes=yes)
     with me.doing("files rollback", place.name, file):

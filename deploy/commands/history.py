@@ -32,11 +32,13 @@ from shared.store.publishing.revisions import ChangedLine
 
 UrlOption = Annotated[
     str,
-    typer.Option("--url", help="about this page; URL* or *PART* for all that are like it"),
+    typer.Option("--url", help="events about this page; URL* and *PART* match several"),
 ]
-ReasonOption = Annotated[str, typer.Option("--reason", help="with this in the reason")]
-KindOption = Annotated[str, typer.Option("--kind", help=", ".join(KINDS))]
-SinceOption = Annotated[str, typer.Option("--since", help="a W3C datetime, or as 30m, 2h, 1d")]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", help="events whose reason contains this text")
+]
+KindOption = Annotated[str, typer.Option("--kind", help="one of " + ", ".join(KINDS))]
+SinceOption = Annotated[str, typer.Option("--since", help="W3C datetime, or an age: 30m, 2h, 1d")]
 
 
 def list_(
@@ -44,7 +46,7 @@ def list_(
     reason: ReasonOption = "",
     kind: KindOption = "",
     since: SinceOption = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="how many at most")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="maximum number of rows")] = 50,
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -64,7 +66,9 @@ def list_(
 
 
 def show(
-    asked: Annotated[str, typer.Argument(metavar="ID|URL", help="an event, a page, a request")],
+    asked: Annotated[
+        str, typer.Argument(metavar="ID|URL", help="id of an event or request, or URL of a page")
+    ],
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -113,21 +117,26 @@ def _curl(found: Timeline, place: CommandTarget) -> str:
 
 
 def replay(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="events")] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="ids of events")
+    ] = None,
     matching: Annotated[
-        bool, typer.Option("--matching", help="all that --url, --reason, --kind, --since choose")
+        bool,
+        typer.Option(
+            "--matching", help="every event that matches --url, --reason, --kind and --since"
+        ),
     ] = False,
     file: Annotated[
-        Path | None, typer.Option("--file", help="what `queue purge` or `dead discard` saved")
+        Path | None, typer.Option("--file", help="file saved by `queue purge` or `dead discard`")
     ] = None,
     url: UrlOption = "",
     reason: ReasonOption = "",
     kind: KindOption = "",
     since: SinceOption = "",
     as_sent: Annotated[
-        bool, typer.Option("--as-sent", help="with their versions: what is newer still wins")
+        bool, typer.Option("--as-sent", help="keep their versions, so that newer events still win")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="search engines are not told")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="do not notify search engines")] = False,
     yes: YesOption = False,
     home: HomeOption = None,
     site: SiteOption = None,

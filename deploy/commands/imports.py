@@ -38,10 +38,12 @@ def import_(
             help="sitemap:URL-or-path, csv:FILE, ndjson:FILE, wordpress:URL, ghost:URL or sql:URL",
         ),
     ],
-    section: Annotated[str | None, typer.Option(help="where the pages go")] = None,
-    report: Annotated[Path | None, typer.Option(help="write every refusal here, as NDJSON")] = None,
+    section: Annotated[str | None, typer.Option(help="section for the pages")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="file for all refused entries, as NDJSON")
+    ] = None,
     notify: Annotated[
-        bool, typer.Option("--notify", help="tell search engines of every page that changes")
+        bool, typer.Option("--notify", help="notify search engines of every changed page")
     ] = False,
     query: QueryOption = "",
     key: KeyOption = "",
@@ -104,6 +106,6 @@ def _tell(
     for said in first:
         line(f"{said.kind} {said.where}: {said.detail} ({said.rule})")
     if not whole and sum(int(str(rule["times"])) for rule in rules) > len(first):
-        line("more: give --report FILE to have all of them")
+        line("more: use --report FILE to save all of them")
     if not done.sent and not done.skipped:
-        line("nothing was imported: the source gave no page")
+        line("nothing was imported: the source lists no page")

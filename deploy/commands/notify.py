@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 
-SiteArgument = Annotated[str | None, typer.Argument(help="which site; default the first")]
+SiteArgument = Annotated[str | None, typer.Argument(help="site; default: the first configured")]
 
-app = typer.Typer(help="Notifications of search engines.", no_args_is_help=True)
+app = typer.Typer(help="Notifications sent to search engines.", no_args_is_help=True)
 
 
 @app.command("test")
 def try_out(
     site: SiteArgument = None,
     send: Annotated[
-        bool, typer.Option("--send", help="really send it, and look at the key's file")
+        bool, typer.Option("--send", help="send the requests, and fetch the IndexNow key file")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -118,7 +118,7 @@ def dead(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption
 def replay(
     site: SiteArgument = None,
     engine: Annotated[
-        list[str] | None, typer.Option("--engine", help="which; none: all that are configured")
+        list[str] | None, typer.Option("--engine", help="engines; default: all configured ones")
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -132,7 +132,7 @@ def replay(
     client, engines = place.client(), engine or configured
     with recorded(client, "notify replay", place.name, " ".join(engines)) as said:
         count = NotificationQueue(client, place.name).replay(engines, now_ms())
-        said(f"{counted(count, 'page')} told again, none left alone")
+        said(f"{counted(count, 'page')} queued again, and all pauses ended")
     answer({"replayed": count}, as_json=as_json)
 
 

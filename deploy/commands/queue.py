@@ -40,7 +40,7 @@ STUCK_S = 10.0
 
 _HEAD = ("site", "queue", "waiting", "in flight", "oldest", "a minute", "paused")
 
-app = typer.Typer(help="Queues: list, pause, resume, drain, purge.", no_args_is_help=True)
+app = typer.Typer(help="List queues; pause, resume, drain or purge them.", no_args_is_help=True)
 
 
 def _current(queue: str) -> str:
@@ -51,7 +51,7 @@ def _current(queue: str) -> str:
 
 
 QueueArgument = Annotated[
-    str, typer.Argument(metavar="QUEUE", help=", ".join(PAUSABLE), callback=_current)
+    str, typer.Argument(metavar="QUEUE", help="one of " + ", ".join(PAUSABLE), callback=_current)
 ]
 
 
@@ -133,9 +133,9 @@ def drain(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
         _wait(queues, quiet=as_json)
     except KeyboardInterrupt:
         reopen = command("queue", "resume", INTAKE, site=place.name)
-        note(f"not all is done, and the intake stays closed until: {reopen}")
+        note(f"work remains, and the intake stays closed until: {reopen}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    say(outcome._replace(said=f"nothing waits any more; {outcome.said}"), as_json=as_json)
+    say(outcome._replace(said=f"the backlog is empty; {outcome.said}"), as_json=as_json)
 
 
 def _wait(queues: QueueActions, *, quiet: bool) -> None:
@@ -153,9 +153,7 @@ def _wait(queues: QueueActions, *, quiet: bool) -> None:
             elif time.monotonic() - moved > STUCK_S:
                 moved = time.monotonic()
                 waits = f"{counted(at.events, 'event')} and {counted(at.files, 'file')}"
-                note(
-                    f"{waits} wait, and nothing moves: is a worker running? What does its log say?"
-                )
+                note(f"{waits} wait, without progress: check that a worker runs, and its log")
 
 
 @app.command()
@@ -177,20 +175,20 @@ def purge(
     if not waits:
         say(ActionOutcome("queue purge", place.name, "", "nothing waits", ""), as_json=as_json)
         return
-    ask(f"Take out {counted(waits, 'event')} of {place.name}?", yes=yes)
+    ask(f"Remove {counted(waits, 'event')} of {place.name}?", yes=yes)
     saved = Saved(save, "purged", place.name)
     with me.doing("queue purge", place.name):
         try:
             outcome = queues.purge(saved)
         except InvalidError:
-            note(f"taken out and not saved; kept for a week, see: {_purges(place.name)}")
+            note(f"removed and not saved; kept for a week, see: {_purges(place.name)}")
             raise
     if saved.lines:
         outcome = outcome._replace(said=f"{outcome.said}; saved in {saved}")
     say(me.record(outcome), as_json=as_json)
     if saved.lines and not as_json:
         back = command("event", "replay", f"--file={saved}", site=place.name)
-        line(f"to put them back: {back}")
+        line(f"to restore them: {back}")
 
 
 def _purges(site: str) -> str:
@@ -199,7 +197,7 @@ def _purges(site: str) -> str:
 
 @app.command()
 def purges(
-    name: Annotated[str | None, typer.Argument(help="one of them, to save it again")] = None,
+    name: Annotated[str | None, typer.Argument(help="name of the purge to save")] = None,
     save: SaveOption = None,
     home: HomeOption = None,
     site: SiteOption = None,

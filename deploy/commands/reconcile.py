@@ -43,22 +43,22 @@ AgainstOption = Annotated[
     str | None,
     typer.Option(
         "--against",
-        help="the source: wordpress:URL, ghost:URL, sql:URL, sitemap:URL-or-path, csv:FILE,"
+        help="source: wordpress:URL, ghost:URL, sql:URL, sitemap:URL-or-path, csv:FILE,"
         f" ndjson:FILE, or `{CONFIGURED}`",
     ),
 ]
-QueryOption = Annotated[str, typer.Option("--query", help="sql: the SELECT that names the pages")]
+QueryOption = Annotated[str, typer.Option("--query", help="sql: the SELECT that returns the pages")]
 KeyOption = Annotated[
     str,
     typer.Option(
-        "--key", envvar=KEY_VARIABLE, show_envvar=True, help="what the source asks for; others on"
-        " this machine can read arguments, so better in the environment",
+        "--key", envvar=KEY_VARIABLE, show_envvar=True, help="credentials for the source; set"
+        " the variable instead, as other users of this machine can read arguments",
     ),
 ]  # fmt: skip
 SectionOption = Annotated[str | None, typer.Option("--section", help="only pages of this section")]
-PrefixOption = Annotated[str | None, typer.Option("--prefix", help="only URLs that begin so")]
+PrefixOption = Annotated[str | None, typer.Option("--prefix", help="only URLs with this prefix")]
 IntoOption = Annotated[
-    str | None, typer.Option("--into", help="where new pages go whose source names no section")
+    str | None, typer.Option("--into", help="section of new pages for which the source names none")
 ]
 
 
@@ -85,7 +85,9 @@ def source_of(place: CommandTarget, against: str | None, key: str, query: str) -
     address = site.source.get_secret_value()
     if not address:
         where = f"sites.{place.name}.source"
-        raise ConfigError(Fault(where, "config", "none is configured: give it, or --against"))
+        raise ConfigError(
+            Fault(where, "config", "no source is configured: set `source`, or use --against")
+        )
     access = SourceOptions(key or site.source_key.get_secret_value(), query or site.source_query)
     return SourceArgument(address, access, public(address))
 
@@ -93,7 +95,7 @@ def source_of(place: CommandTarget, against: str | None, key: str, query: str) -
 def scope_of(place: CommandTarget, section: str | None, prefix: str | None) -> Scope:
     """Return the scope given by `--section` or `--prefix`. Raises ConfigError if it is invalid."""
     if section is not None and prefix is not None:
-        raise ConfigError(Fault("--prefix", "config", "give --section or --prefix, not both"))
+        raise ConfigError(Fault("--prefix", "config", "use --section or --prefix, not both"))
     if section is not None:
         return Scope(section=known_section(place, "--section", section))
     if prefix is None:
@@ -199,7 +201,10 @@ def reconcile(
     query: QueryOption = "",
     key: KeyOption = "",
     yes: Annotated[
-        bool, typer.Option("--yes", help="even if the source has far fewer pages than are listed")
+        bool,
+        typer.Option(
+            "--yes", help="go ahead even if the source has far fewer pages than are listed"
+        ),
     ] = False,
     home: HomeOption = None,
     site: SiteOption = None,
@@ -241,9 +246,9 @@ def _tell(about: dict[str, object], done: Repairs, report: ReconcileReport) -> N
     answer({name: value for name, value in about.items() if value != ""}, as_json=False)
     report.show()
     if done.incomplete:
-        line("nothing was deleted: the source could not be read to its end")
+        line("nothing was deleted: the source could not be read completely")
     if done.kept:
         line(
-            f"{done.kept} pages differ and were kept: only their sender can say which translation"
-            " group they are in"
+            f"{done.kept} pages differ and were kept: only their sender knows their "
+            "translation group"
         )

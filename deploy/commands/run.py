@@ -32,13 +32,13 @@ NameOption = Annotated[
     str | None,
     typer.Option(
         "--name",
-        help="of this worker: the same after a restart, no other's [env SITEMAPD_CONSUMER; else "
+        help="name of the worker, unique and kept across restarts [env SITEMAPD_CONSUMER; else "
         "the host's name]",
     ),
 ]
 
 app = typer.Typer(
-    help="One part in the foreground, for systemd, containers and other supervisors.",
+    help="Run one part in the foreground, for systemd, containers and other supervisors.",
     no_args_is_help=True,
 )
 
@@ -46,11 +46,14 @@ app = typer.Typer(
 @app.command()
 def web(
     listen: Annotated[
-        str, typer.Option("--listen", help="HOST:PORT, or unix:PATH")
+        str, typer.Option("--listen", help="address to listen on: HOST:PORT or unix:PATH")
     ] = "127.0.0.1:8080",
-    processes: Annotated[int, typer.Option(min=1, max=64, help="web processes")] = 1,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="number of web processes")] = 1,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
+        bool,
+        typer.Option(
+            "--behind-proxy", help="allow an address other than loopback, for use behind a proxy"
+        ),
     ] = False,
     home: HomeOption = None,
 ) -> None:
@@ -75,13 +78,11 @@ def web(
 @app.command()
 def worker(
     name: NameOption = None,
-    threads: Annotated[int, typer.Option(min=1, help="sites worked on at once")] = 4,
+    threads: Annotated[int, typer.Option(min=1, help="number of sites processed in parallel")] = 4,
     reconcile: Annotated[
-        bool, typer.Option(help="also answer resyncs, from the sites' sources")
+        bool, typer.Option(help="run the reconciles that resyncs and reconcile_hours request")
     ] = True,
-    notify: Annotated[
-        bool, typer.Option(help="also tell search engines of what is published")
-    ] = True,
+    notify: Annotated[bool, typer.Option(help="notify search engines of published changes")] = True,
     home: HomeOption = None,
 ) -> None:
     """Apply events and publish files until SIGTERM; work in progress is finished first."""
@@ -113,7 +114,7 @@ def alive(name: NameOption = None, home: HomeOption = None) -> None:
     with connect(settings.redis_url, _CHECK_TIMEOUT_S) as client, answering():
         heard = client.exists(HEARTBEAT + who)
     if not heard:
-        raise StoreError(f"the worker {who} has not been heard of")
+        raise StoreError(f"the worker {who} has sent no heartbeat")
 
 
 def _configured(home: Path | None) -> tuple[Path, Settings]:

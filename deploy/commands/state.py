@@ -26,10 +26,8 @@ def status(
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="look again and again, until Ctrl-C")
-    ] = False,
-    interval: Annotated[float, typer.Option(min=0.1, help="seconds between two looks")] = 1.0,
+    watch: Annotated[bool, typer.Option("--watch", help="refresh until Ctrl-C")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="seconds between refreshes")] = 1.0,
     count: Annotated[
         int | None, typer.Option(min=1, help="number of refreshes; default: until interrupted")
     ] = None,
@@ -61,13 +59,13 @@ def status(
             line(f"nothing is published: {stopped['todo']}", style="red")
         if held:
             command = f"sitemapd confirm --site {each['site']}"
-            line("new pages and edits of these files wait as well")
+            line("new pages and edits of these files wait, too")
             line(f"to publish what is held: {command}")
         if asked:
             source = place.settings.sites[each["site"]].source.get_secret_value()
             command = f"sitemapd reconcile --site {each['site']}"
             command += "" if source else " --against SOURCE"
-            line(f"to answer the resyncs: {command}")
+            line(f"to run the requested resyncs: {command}")
 
 
 def _failing(loop: Mapping[str, object]) -> str:
@@ -81,7 +79,7 @@ def _held(hold: Mapping[str, object]) -> str:
 
 
 def entry(
-    url: Annotated[str, typer.Argument(help="the page")],
+    url: Annotated[str, typer.Argument(help="URL of the page")],
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -96,7 +94,8 @@ def entry(
 
 def confirm(
     shard: Annotated[
-        list[str] | None, typer.Argument(help="as `status` shows it, posts/1; none: all held")
+        list[str] | None,
+        typer.Argument(help="shards as shown by `status`, e.g. posts/1; default: all held ones"),
     ] = None,
     home: HomeOption = None,
     site: SiteOption = None,
@@ -149,7 +148,7 @@ def publish(
     with recorded(place.client(), "publish", place.name) as said:
         if adopt:
             publisher.adopt()
-            said("files of another state taken over")
+            said("existing files adopted")
         touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
     tell_touched(touched, {}, as_json=as_json)
@@ -168,7 +167,9 @@ def _publish(publisher: Publisher) -> list[str]:
         elif publisher.state.dirty() and set(publisher.state.dirty()) <= publisher.damaged.keys():
             raise_damaged(publisher.damaged)
         elif time.monotonic() > deadline:
-            raise PublishError("not all could be written: see the worker's log, or try again")
+            raise PublishError(
+                "some files could not be written: see the worker's log, or try again"
+            )
         else:
             time.sleep(0.02)
     return touched

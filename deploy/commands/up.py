@@ -14,12 +14,15 @@ from shared.config.settings import Settings
 
 
 def up(
-    home: Annotated[Path, typer.Option("--home", help="where everything is kept")],
-    http: Annotated[str, typer.Option("--http", help="HOST:PORT; port 0: any free one")] = (
-        "127.0.0.1:8080"
-    ),
+    home: Annotated[Path, typer.Option("--home", help="directory of configuration, data and logs")],
+    http: Annotated[
+        str, typer.Option("--http", help="HOST:PORT to listen on; port 0: any free port")
+    ] = ("127.0.0.1:8080"),
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="allow an address that is not loopback")
+        bool,
+        typer.Option(
+            "--behind-proxy", help="allow an address other than loopback, for use behind a proxy"
+        ),
     ] = False,
 ) -> None:
     """Run everything on this machine: Redis, webhook, worker, the web root."""

@@ -80,7 +80,7 @@ def verify(
         equal = verify_against(place, source, scope, into, as_json=as_json)
         raise typer.Exit(0 if equal else 1)
     if not scope.whole or into or query:
-        raise ConfigError(Fault("--against", "config", "the other options limit a comparison"))
+        raise ConfigError(Fault("--against", "config", "the other options need --against"))
     audit = audit_of(place)
     total = audit.files()
     with progress("comparing", total, quiet=as_json) as seen:
@@ -97,7 +97,7 @@ def verify(
         for flaw in flaws:
             _tell_of(flaw)
     else:
-        line(f"equal: {counted(total, 'file')}; the state agrees with itself")
+        line(f"equal: {counted(total, 'file')}; the state is consistent")
     raise typer.Exit(1 if differences or flaws else 0)
 
 
@@ -140,7 +140,7 @@ def rebuild(
     with recorded(place.client(), "rebuild", place.name) as said:
         if adopt:
             audit.publisher.adopt()
-            said("files of another state taken over")
+            said("existing files adopted")
         with progress("rebuilding", audit.files(), quiet=as_json) as seen:
             touched = audit.rebuild(seen)
         repaired = audit.repaired
@@ -171,10 +171,13 @@ def _tell_missing(repaired: Repaired, name: str) -> None:
     """Print what the stored data cannot repair, and the remedy."""
     again = f"sitemapd reconcile --site {name}, or send them again"
     if repaired.lost:
-        said = f"{counted(repaired.lost, 'page')} lost their line and are not listed: {again}"
+        said = f"{counted(repaired.lost, 'page')} have no stored entry and are not listed: {again}"
         line(said)
     if repaired.stale:
-        said = f"{counted(repaired.stale, 'page')} are listed as before their last change: {again}"
+        said = (
+            f"{counted(repaired.stale, 'page')} are listed with the content before their "
+            f"last change: {again}"
+        )
         line(said)
     if repaired.left:
-        line("not all could be repaired: sitemapd check says what is left")
+        line("some flaws could not be repaired: run sitemapd check to list them")

@@ -16,10 +16,12 @@ from shared.sitemap import w3c_dates
 from shared.store.notify.subscriptions import Subscription
 from worker.notify.websub_subscriber import NAME, SiteHubs
 
-app = typer.Typer(help="Feeds whose hubs send what changed.", no_args_is_help=True)
+app = typer.Typer(
+    help="WebSub subscriptions: feeds whose hubs push changes to the webhook.", no_args_is_help=True
+)
 
 FeedsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[FEED]...", help="which; none: all of the site")
+    list[str] | None, typer.Argument(metavar="[FEED]...", help="feeds; default: all of the site")
 ]
 
 
@@ -55,7 +57,7 @@ def _ask(place: CommandTarget, mode: str, feeds: list[str] | None, *, as_json: b
     desk = _desk(place)
     configured = desk.connection.topics
     if unknown := [feed for feed in feeds or () if feed not in configured]:
-        detail = f"no feed of sources.{NAME}; there are: {', '.join(configured)}"
+        detail = f"not a feed of sources.{NAME}; configured: {', '.join(configured)}"
         raise ConfigError(Fault(", ".join(unknown), "config", detail))
     desk.subscriptions.add(configured, now_ms())
     me = actor(place.client())

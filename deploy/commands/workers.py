@@ -37,13 +37,15 @@ _LOOK_S = 0.1
 _MB = 1024 * 1024
 _COMMANDS: Mapping[Wish, str] = {"quiet": "quiet", "work": "resume", "stop": "stop"}
 
-NameArgument = Annotated[str, typer.Argument(help="as `sitemapd workers` lists it")]
+NameArgument = Annotated[
+    str, typer.Argument(help="name of the worker, as listed by `sitemapd workers`")
+]
 WaitOption = Annotated[
     float,
-    typer.Option("--wait", min=0, help="seconds until it must have done so; else exit code 1"),
+    typer.Option("--wait", min=0, help="seconds to wait for the worker; exit code 1 after that"),
 ]
 
-app = typer.Typer(help="Workers: list, make quiet, resume, stop.")
+app = typer.Typer(help="List workers; make one quiet, resume or stop it.")
 
 
 @app.callback(invoke_without_command=True)
@@ -58,7 +60,7 @@ def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption
     elif found:
         show(listed(found))
     else:
-        line("no worker has been heard of within a day")
+        line("no worker sent a heartbeat within the last day")
 
 
 @app.command()
@@ -171,7 +173,7 @@ def _ask(
         answer({"worker": name, "wanted": wish, "reached": reached, "state": state}, as_json=True)
     else:
         ended = "ended; its supervisor starts it again" if wish == "stop" else state
-        line(f"{name}: {ended}" if reached else f"{name}: asked, but still {state}")
+        line(f"{name}: {ended}" if reached else f"{name}: requested, but still {state}")
     raise typer.Exit(0 if reached else 1)
 
 

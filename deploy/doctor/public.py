@@ -24,8 +24,8 @@ _XML = ("application/xml", "text/xml")
 _GZIP = ("application/gzip", "application/x-gzip")
 _TEXT = ("text/plain",)
 
-_SERVED = "have the web server serve the web root at base_url"
-_SERVE = "have the web server serve {root} at {base} (deploy/nginx/sitemapd-files.conf)"
+_SERVED = "configure the web server to serve the web root at base_url"
+_SERVE = "configure the web server to serve {root} at {base} (deploy/nginx/sitemapd-files.conf)"
 
 
 class PublicFile(NamedTuple):
@@ -62,21 +62,21 @@ def _public(
     for last in (number == _TRIES - 1 for number in range(_TRIES)):
         content = _content(root, name, url)
         if content is None:
-            return skip(f"{name} is not there")
+            return skip(f"{name} does not exist")
         try:
             served = fetch(url)
         except httpx.HTTPError as error:
             return fail(f"{url}: {type(error).__name__}: {error}", todo)
         if served.status != _OK:
-            return fail(f"{url} is answered {served.status}", todo)
+            return fail(f"{url} returns status {served.status}", todo)
         if served.body == content:
             if served.kind not in kinds:
-                said = f"{url} has the type {served.kind or 'none'}"
-                return warn(said, f"have the web server say {kinds[0]}")
-            return ok(f"{url}: {len(content)} bytes, as they are on the disk")
+                said = f"{url} has the Content-Type {served.kind or 'none'}"
+                return warn(said, f"configure the web server to send {kinds[0]}")
+            return ok(f"{url}: {len(content)} bytes, identical to the file")
         if not last:
             time.sleep(_AGAIN_S)
-    return fail(f"{url} is not what {root.path / name} holds", f"{todo}, with no cache in between")
+    return fail(f"{url} differs from {root.path / name}", f"{todo}, without a cache in between")
 
 
 def _content(root: WebRoot, name: str, url: str) -> bytes | None:
@@ -90,7 +90,7 @@ def _sitemap(case: Case) -> DoctorFinding:
     with closing(opened(case)) as root:
         names = index_names(case, root) if case.site.index else []
         if not names:
-            return skip("there is no index yet")
+            return skip("no index was published yet")
         return _public(case, root, names[0], case.site.base.url(names[0]), _XML)
 
 
@@ -101,7 +101,7 @@ def _file(case: Case) -> DoctorFinding:
         names = index_names(case, root) if site.index else []
         url = next((url for name in names for url in listed(root, name)), None)
         if url is None:
-            return skip("no index names a file yet")
+            return skip("no index lists a file yet")
         name = shards.on_disk(url.removeprefix(site.base.prefix), site.form)
         return _public(case, root, name, url, kinds)
 
@@ -110,21 +110,21 @@ def _robots(case: Case) -> DoctorFinding:
     base = case.site.base
     if base.path != "/":
         line = f"Sitemap: {base.url(shards.index_name(0))}"
-        return skip(f"crawlers read {base.origin}/robots.txt: see that it has the line {line}")
+        return skip(f"crawlers read {base.origin}/robots.txt: add the line {line} there")
     with closing(opened(case)) as root:
         return _public(case, root, "robots.txt", base.url("robots.txt"), _TEXT)
 
 
 def _webhook(case: Case) -> DoctorFinding:
     url = f"{(case.to or case.site.base.origin).rstrip('/')}/readyz?accepting"
-    todo = "start it (sitemapd up, or sitemapd run web), or name its address with --to"
+    todo = "start it (sitemapd up, or sitemapd run web), or set its address with --to"
     try:
         served = fetch(url)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return fail(f"{url}: {type(error).__name__}: {error}", todo)
     if served.status != _OK:
-        return fail(f"{url} is answered {served.status}", todo)
-    return ok(f"{url} is answered 200")
+        return fail(f"{url} returns status {served.status}", todo)
+    return ok(f"{url} returns status 200")
 
 
 CHECKS = (
@@ -137,7 +137,7 @@ CHECKS = (
         )
     ),
     DoctorCheck(
-        "webhook", "whether events can be sent", _webhook, "name its address with --to",
+        "webhook", "whether events can be sent", _webhook, "set its address with --to",
         online=True, needs="parts",
     ),
 )  # fmt: skip

@@ -30,9 +30,10 @@ def _robots(case: Case) -> DoctorFinding:
         line = f"Sitemap: {site.base.url(shards.index_name(0))}"
         said = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
         if site.robots == "off":
-            return skip(f"{said}: see that it has the line {line}")
+            return skip(f"{said}: add the line {line} there")
         return warn(
-            f"{said}: none is written", f'add there the line {line}, and say robots = "off"'
+            f"{said}: sitemapd does not write it",
+            f'add the line {line} there, and set robots = "off"',
         )
     with closing(opened(case)) as root:
         content = root.read("robots.txt")
@@ -42,7 +43,7 @@ def _robots(case: Case) -> DoctorFinding:
         try:
             edited = robots.edit(content, ours)
         except RobotsError as error:
-            todo = "mend robots.txt by hand: it is left alone as it is"
+            todo = "correct robots.txt by hand: sitemapd does not change it as it is"
             return fail(str(error), todo) if site.robots != "off" else warn(str(error), todo)
         parsed = Protego.parse(content.decode("utf-8-sig"))
         missing = [url for url in ours if url not in set(parsed.sitemaps)]
@@ -51,30 +52,32 @@ def _robots(case: Case) -> DoctorFinding:
             return fail(f"{AGENT} may not fetch {blocked[0]}", todo)
         if site.robots != "off" and edited != content:
             return fail(
-                "our lines in robots.txt are not as they should be",
-                f"start a worker, which mends them; or run: sitemapd rebuild --site {case.name}",
+                "the lines of sitemapd in robots.txt are wrong or missing",
+                f"start a worker, which corrects them; or run: sitemapd rebuild --site {case.name}",
             )
         pages = [*_pages(case, root)]
         hidden = [url for url in pages if not parsed.can_fetch(url, AGENT)]
     if hidden:
-        said = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} pages tried: {hidden[0]}"
-        return warn(said, "allow them in robots.txt, or take them out by events of type delete")
+        said = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} sampled pages: {hidden[0]}"
+        return warn(said, "allow them in robots.txt, or delete them by events of type delete")
     if missing:
-        todo = 'name it in robots.txt (robots = "edit"), or submit it to each search engine'
+        todo = 'add it to robots.txt (robots = "edit"), or submit it to each search engine'
         return warn(f"robots.txt does not name {missing[0]}", todo)
-    return ok(f"names {len(ours)} sitemaps; {AGENT} may fetch them and {len(pages)} pages tried")
+    return ok(f"names {len(ours)} sitemaps; {AGENT} may fetch them and {len(pages)} sampled pages")
 
 
 def _absent(case: Case, ours: list[str]) -> DoctorFinding:
     if case.site.robots == "create" and ours:
-        todo = f"start a worker, which makes it; or run: sitemapd rebuild --site {case.name}"
-        return fail("there is no robots.txt", todo)
+        todo = f"start a worker, which creates it; or run: sitemapd rebuild --site {case.name}"
+        return fail("robots.txt does not exist", todo)
     if case.site.robots == "edit":
-        todo = 'write one, and ours will be added to it; or say robots = "create"'
-        return warn("there is no robots.txt to edit", todo)
+        todo = 'create one, to which sitemapd adds its lines; or set robots = "create"'
+        return warn("robots.txt does not exist, so it cannot be edited", todo)
     if case.site.robots == "off":
-        return skip('robots = "off", and no file: see that your robots.txt names the sitemap')
-    return ok("nothing is published that it could name")
+        return skip(
+            'robots = "off", and the file does not exist: add the sitemap to your robots.txt'
+        )
+    return ok("no sitemap is published yet")
 
 
 def _pages(case: Case, root: WebRoot) -> Iterator[str]:
@@ -110,7 +113,7 @@ _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 CHECKS = (
     DoctorCheck(
-        "robots.txt", "our lines in it, and whether it keeps Google from pages we list", _robots,
-        "see that robots.txt can be read, and is no link", store=True, needs="web root",
+        "robots.txt", "the lines of sitemapd, and whether listed pages are disallowed", _robots,
+        "make robots.txt a regular file that this user can read", store=True, needs="web root",
     ),
 )  # fmt: skip

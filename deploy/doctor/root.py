@@ -55,7 +55,7 @@ def _web_root(case: Case) -> DoctorFinding:
         return fail(f"{path}: {error.strerror}", "create it, owned by the user of the worker")
     said = f"{path} of {_owner(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):04o}"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
-        return fail(f"{said}: others can swap files under us", f"run: chmod go-w {path}")
+        return fail(f"{said}: other users can replace files", f"run: chmod go-w {path}")
     name = f"{TEMP}doctor-{secrets.token_hex(8)}"
     with closing(opened(case)) as root:
         try:
@@ -64,7 +64,7 @@ def _web_root(case: Case) -> DoctorFinding:
         finally:
             with suppress(PublishError):
                 root.remove(name)
-    return ok(f"{said}, written to and synced by {_owner(os.geteuid())}")
+    return ok(f"{said}, writable by {_owner(os.geteuid())}")
 
 
 def _owner(uid: int) -> str:
@@ -80,7 +80,7 @@ def _space(case: Case) -> DoctorFinding:
     said = f"{free / 2**20:.0f} MB free"
     if found.f_files:  # some file systems create inodes on demand, and report none
         said += f", {inodes} inodes"
-    todo = "make room: a full disk keeps the old files, and events wait"
+    todo = "free some space: on a full disk the old files stay, and events wait"
     few = found.f_files > 0 and inodes < INODES_WARN
     if free < BYTES_FAIL or (few and inodes < INODES_FAIL):
         return fail(said, todo)
@@ -98,9 +98,9 @@ def _leftovers(case: Case) -> DoctorFinding:
         ]
     if found:
         named = ", ".join(sorted(found)[:MOST_NAMED])
-        todo = "start a worker: it removes them with the next look at the files"
-        return warn(f"{len(found)} half-written files of a publisher that died: {named}", todo)
-    return ok("no half-written files")
+        todo = "start a worker: its next check of the files removes them"
+        return warn(f"{len(found)} temporary files of a dead publisher: {named}", todo)
+    return ok("no temporary files left over")
 
 
 def _state(case: Case) -> DoctorFinding:
@@ -117,9 +117,9 @@ def _state(case: Case) -> DoctorFinding:
     if not ours and not run.publishes:
         return ok("nothing has been published yet")
     if not ours:
-        todo = "nothing: the worker puts them back; do so now with: sitemapd rebuild"
-        return warn(f"nothing says that the files are of this state ({MARKER})", todo)
-    return ok(f"the files are of this state, after {run.publishes} publishes")
+        todo = "none: the worker restores it; to restore it now: sitemapd rebuild"
+        return warn(f"the ownership marker {MARKER} is missing", todo)
+    return ok(f"the files belong to this state, after {run.publishes} publishes")
 
 
 def _settings(case: Case) -> DoctorFinding:
@@ -128,9 +128,9 @@ def _settings(case: Case) -> DoctorFinding:
         return ok("nothing has been published yet")
     differs = [name for name, value in shape_of(case.site).items() if recorded.get(name) != value]
     if differs:
-        said = f"the files were written by other settings: {', '.join(differs)}"
+        said = f"the files were written with other settings: {', '.join(differs)}"
         todo = (
-            f"restart the worker, which writes them anew; or: sitemapd rebuild --site {case.name}"
+            f"restart the worker, which rewrites them; or run: sitemapd rebuild --site {case.name}"
         )
         return fail(said, todo)
     state, prefix = PublishState(case.client, case.name), case.site.base.prefix
@@ -139,8 +139,7 @@ def _settings(case: Case) -> DoctorFinding:
     gone = sorted(name for name in sections if family_of(name, limits) not in limits)
     if gone:
         return warn(
-            f"these sections are configured no more, and pages are still listed there: "
-            f"{', '.join(gone)}",
+            f"sections that are not configured any more still list pages: {', '.join(gone)}",
             f"send their pages again (sitemapd reconcile --site {case.name}), or configure them",
         )
     for shard in list(files)[:MOST_LOOKED_INTO]:
@@ -149,11 +148,12 @@ def _settings(case: Case) -> DoctorFinding:
             locs = [fragments.loc_of(each) for each in blocks.split(block.raw())[:1]]
             if locs and not locs[0].startswith(prefix):
                 return warn(
-                    f"pages outside base_url are still listed, {locs[0]} for one",
-                    "send the pages under the new address, and delete those of the old one by id; "
-                    "or begin anew: empty Redis, import, sitemapd rebuild --adopt",
+                    f"pages outside base_url are still listed, e.g. {locs[0]}",
+                    "send the pages with their new address, and delete the old ones by "
+                    "id; or start again: empty Redis, sitemapd import, sitemapd rebuild "
+                    "--adopt",
                 )
-    return ok("the files are written by the settings of today")
+    return ok("the files match the current settings")
 
 
 def index_names(case: Case, root: WebRoot) -> list[str]:
@@ -176,7 +176,7 @@ def listed(root: WebRoot, index: str) -> list[str]:
     try:
         return [loc.text or "" for loc in etree.fromstring(content, parser).iter(_LOC)]
     except etree.XMLSyntaxError as error:
-        raise PublishError(f"{index} is no XML: {error}") from None
+        raise PublishError(f"{index} is not well-formed XML: {error}") from None
 
 
 class _Seen(NamedTuple):
@@ -198,7 +198,7 @@ def _files(case: Case) -> DoctorFinding:
         return fail(f"{len(seen.missing)} files are missing: {named}", rebuild)
     if not seen.files:
         return ok("nothing is published yet")
-    return ok(f"{seen.indexes} index files, and all {seen.files} files that are published")
+    return ok(f"{seen.indexes} index files, and all {seen.files} published files")
 
 
 def _look(case: Case, root: WebRoot) -> _Seen:
@@ -219,8 +219,8 @@ def _look(case: Case, root: WebRoot) -> _Seen:
 
 CHECKS = (
     DoctorCheck(
-        "web root", "its owner and mode, and whether files can be replaced in it", _web_root,
-        "let the user of the worker write there; as a mount, it has to be writable",
+        "web root", "its owner and mode, and whether files in it can be replaced", _web_root,
+        "make it writable for the user of the worker; a mount must not be read-only",
         needs="web root",
     ),
     DoctorCheck(
@@ -236,11 +236,11 @@ CHECKS = (
         store=True, needs="web root",
     ),
     DoctorCheck(
-        "settings", "whether files, sections and pages are those of the settings of today",
+        "settings", "whether files, sections and pages match the current settings",
         _settings, "run: sitemapd rebuild", store=True,
     ),
     DoctorCheck(
-        "files", "the index, and every file that it names", _files, "run: sitemapd rebuild",
+        "files", "the index, and every file that it lists", _files, "run: sitemapd rebuild",
         needs="web root",
     ),
 )  # fmt: skip

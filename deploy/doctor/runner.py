@@ -97,7 +97,9 @@ _NOT_YET: dict[Begins, DoctorFinding] = {
     "redis": DoctorFinding(
         "wait", "the embedded server was never started", "start it: sitemapd up"
     ),
-    "web root": DoctorFinding("wait", "the first publish makes the web root", "send a first event"),
+    "web root": DoctorFinding(
+        "wait", "the first publish creates the web root", "send a first event"
+    ),
     "parts": DoctorFinding(
         "wait", "was never started", "start it: sitemapd up, or sitemapd run web and run worker"
     ),

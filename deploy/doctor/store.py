@@ -48,9 +48,14 @@ def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
         mode = stat.S_IMODE(path.stat().st_mode)
         said = f"{path} has mode {mode:04o}"
         if mode & stat.S_IROTH:
-            return warn(f"{said}: everybody here can read its secrets", f"run: chmod o-rwx {path}")
+            return warn(
+                f"{said}: every user of this machine can read its secrets",
+                f"run: chmod o-rwx {path}",
+            )
         if mode & stat.S_IWOTH:
-            return fail(f"{said}: everybody here can change it", f"run: chmod o-rwx {path}")
+            return fail(
+                f"{said}: every user of this machine can change it", f"run: chmod o-rwx {path}"
+            )
         return ok(said)
 
     return look
@@ -65,7 +70,7 @@ def _answers(case: Case) -> DoctorFinding:
     said = f"{name} {version}, {used / 2**20:.1f} MB of "
     said += f"{most / 2**20:.0f} MB" if most else "no limit"
     if most and used > FULL * most:
-        return warn(said, "raise maxmemory: when it is full, events are refused with 503")
+        return warn(said, "raise maxmemory: once it is reached, events are refused with 503")
     return ok(said)
 
 
@@ -73,9 +78,7 @@ def _settings(case: Case) -> DoctorFinding:
     try:
         check_settings(case.client)
     except UnsafeStoreError as error:
-        todo = (
-            "set them so in the configuration of Redis, and with CONFIG SET until it is restarted"
-        )
+        todo = "set them in the configuration of Redis, and by CONFIG SET until its next restart"
         said = str(error).partition(". Mend ")[0]
         return warn(f"{said}; allow_loss is set", todo) if case.settings.allow_loss else (
             fail(said, todo)
@@ -83,7 +86,7 @@ def _settings(case: Case) -> DoctorFinding:
     except StoreError as error:
         if not isinstance(error.__cause__, NoPermissionError):
             raise
-        return warn("this user may not read them", "allow it +config|get and +info")
+        return warn("this Redis user may not read the settings", "grant it +config|get and +info")
     return ok("appendonly yes, appendfsync always, noeviction")
 
 
@@ -91,14 +94,14 @@ def _log(case: Case) -> DoctorFinding:
     with answering():
         info: Any = case.client.info("persistence")
     if int(info.get("loading", 0)):
-        return warn("Redis is still loading its log", "wait until it has")
+        return warn("Redis is still loading its log", "wait until it is loaded")
     bad = [
         name
         for name in ("aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status")
         if info.get(name, "ok") != "ok"
     ]
     if bad:
-        return fail(f"{', '.join(bad)}: failed", "look into the log of Redis: its disk may be full")
+        return fail(f"{', '.join(bad)}: failed", "see the log of Redis: its disk may be full")
     return ok("the last write of the log succeeded")
 
 
@@ -112,7 +115,7 @@ def _latency(case: Case) -> DoctorFinding:
     median = statistics.median(took)
     said = f"{PINGS} PINGs: median {median * 1e3:.2f} ms, slowest {max(took) * 1e3:.1f} ms"
     if median > SLOW_S:
-        return warn(said, "run Redis on this machine, or find out what keeps it busy")
+        return warn(said, "run Redis on this machine, or reduce its load")
     return ok(said)
 
 
@@ -128,9 +131,9 @@ def _rights(case: Case) -> DoctorFinding:
         if isinstance(reply, NoPermissionError)
     ]
     if refused:
-        todo = "give this user the rights that deploy/redis/sitemapd.acl lists"
-        return fail(f"this user may not: {', '.join(refused)}", todo)
-    return ok("this user may do what is needed")
+        todo = "grant this Redis user the rights in deploy/redis/sitemapd.acl"
+        return fail(f"this Redis user may not: {', '.join(refused)}", todo)
+    return ok("this Redis user has all rights that sitemapd needs")
 
 
 def _clock(case: Case) -> DoctorFinding:
@@ -140,7 +143,7 @@ def _clock(case: Case) -> DoctorFinding:
         middle = (before + case.now()) / 2
     offset = found[0] + found[1] / 1e6 - middle
     said = f"the clock of Redis is {abs(offset):.1f} s {'ahead' if offset > 0 else 'behind'}"
-    todo = "set both clocks by NTP: signatures older than 5 minutes are refused, lastmod is dated"
+    todo = "synchronize both clocks by NTP: signatures older than 5 minutes are refused"
     if abs(offset) > SKEW_FAIL_S:
         return fail(said, todo)
     return warn(said, todo) if abs(offset) > SKEW_WARN_S else ok(said)
@@ -148,28 +151,32 @@ def _clock(case: Case) -> DoctorFinding:
 
 def checks(config: Path) -> tuple[DoctorCheck, ...]:
     """Return the checks of the machine, for the configuration in the file `config`."""
-    see = "look into the log of Redis"
+    see = "see the log of Redis"
     return (
         DoctorCheck(
             "secrets", "who can read sitemapd.toml", secrets_file(config),
-            "see that this user may look at the file", once=True,
+            "give this user access to the file", once=True,
         ),
         DoctorCheck(
-            "redis", "whether Redis answers, its memory", _answers, see, once=True, store=True,
+            "redis", "whether Redis answers, and its memory", _answers, see, once=True, store=True,
             needs="redis",
         ),
         DoctorCheck(
-            "redis settings", "whether it may lose acknowledged events", _settings, see,
+            "redis settings", "whether acknowledged events can be lost", _settings, see,
             once=True, store=True,
         ),
         DoctorCheck(
             "redis log", "whether its last write succeeded", _log, see, once=True, store=True,
         ),
-        DoctorCheck("redis latency", "how fast it answers", _latency, see, once=True, store=True),
         DoctorCheck(
-            "redis rights", "whether we may do what we do", _rights, see, once=True, store=True,
+            "redis latency", "response time of Redis", _latency, see, once=True, store=True,
         ),
         DoctorCheck(
-            "clock", "this clock against that of Redis", _clock, see, once=True, store=True,
+            "redis rights", "whether this Redis user has all needed rights", _rights, see,
+            once=True, store=True,
+        ),
+        DoctorCheck(
+            "clock", "difference between this clock and that of Redis", _clock, see,
+            once=True, store=True,
         ),
     )  # fmt: skip

@@ -18,7 +18,7 @@ STUCK_S = 60.0
 FULL = 0.8
 MOST_NAMED = 5
 
-WAIT_TOO = "their new pages and edits wait as well"
+WAIT_TOO = "their new pages and edits wait, too"
 
 _START = "start one: sitemapd up, or sitemapd run worker"
 
@@ -36,31 +36,33 @@ def _at_work(case: Case) -> bool:
 def _workers(case: Case) -> DoctorFinding:
     living = _living(case)
     if not living:
-        return fail("no worker lives: events are accepted, and wait", _START)
+        return fail("no worker is alive: events are accepted, and wait", _START)
     own, names = own_version(), ", ".join(worker.name for worker in living)
     if not any(each.beat is None or each.beat.state == "working" for each in living):
         first = living[0].name
         return warn(
-            f"none of these takes anything: {names}", f"run: sitemapd workers resume {first}"
+            f"every worker is quiet or stopping: {names}", f"run: sitemapd workers resume {first}"
         )
     if other := [each for each in living if each.beat is None or each.beat.version != own]:
         said = ", ".join(f"{e.name} {e.beat.version if e.beat else '(older)'}" for e in other)
-        return warn(f"not of version {own}: {said}", "restart them, once the new one is installed")
+        return warn(
+            f"not of version {own}: {said}", "install this version everywhere, then restart them"
+        )
     sites = set(case.settings.sites)
     if unknown := [each.name for each in living if each.beat and sites - set(each.beat.sites)]:
-        said = f"these do not know each site that is configured: {', '.join(unknown)}"
-        return warn(said, "restart them: the configuration is read at start")
+        said = f"workers without all configured sites: {', '.join(unknown)}"
+        return warn(said, "restart them: they read the configuration at start")
     return ok(f"{names}, of version {own}")
 
 
 def _inbox(case: Case) -> DoctorFinding:
     status = Inspector(case.client, case.name, case.site).status()
     waiting, oldest = status["waiting_events"], status["oldest_s"] or 0.0
-    said = f"{waiting} events wait, the oldest for {oldest:.0f} s" if waiting else "nothing waits"
+    said = f"{waiting} events wait, the oldest for {oldest:.0f} s" if waiting else "no event waits"
     if oldest > STUCK_S and _at_work(case):
-        return fail(said, "look into the worker's log for why it does not settle them")
+        return fail(said, "see the log of the worker for the cause")
     if oldest > STUCK_S:
-        return warn(said, f"nobody works on this site: {_START}")
+        return warn(said, f"no worker works on this site: {_START}")
     if case.settings.inbox_limit and waiting > FULL * case.settings.inbox_limit:
         said += f"; more than {case.settings.inbox_limit} are refused"
         return warn(said, "start more workers, or raise inbox_limit")
@@ -73,8 +75,8 @@ def _files_behind(case: Case) -> DoctorFinding:
     said = f"{dirty} files are behind, for {since:.0f} s" if dirty else "no file is behind"
     if dirty and since > STUCK_S + 2 * case.site.publish_interval:
         if _at_work(case):
-            return fail(said, "look into the worker's log for why it cannot write them")
-        return warn(said, f"nobody works on this site: {_START}")
+            return fail(said, "see the log of the worker for the cause")
+        return warn(said, f"no worker works on this site: {_START}")
     return ok(said)
 
 
@@ -83,20 +85,23 @@ def _dead_letters(case: Case) -> DoctorFinding:
         found = case.client.xlen(Keys(case.name).dead)
     if found:
         todo = (
-            f"run: {command('dead', 'list', site=case.name)}; when the cause is mended: "
+            f"run: {command('dead', 'list', site=case.name)}; once the cause is fixed: "
             f"{command('dead', 'retry', '--all', site=case.name)}"
         )
-        return warn(f"{found} events failed for good", todo)
-    return ok("no event failed for good")
+        return warn(f"{found} dead letters", todo)
+    return ok("no dead letters")
 
 
 def _held(case: Case) -> DoctorFinding:
     held = Inspector(case.client, case.name, case.site).status()["held"]
     if held:
         named = ", ".join(f"{each['shard']} ({each['from']} -> {each['to']})" for each in held)
-        todo = f"if that is meant, run: sitemapd confirm --site {case.name}; else send them again"
+        todo = (
+            f"if this is intended, run: sitemapd confirm --site {case.name}; else send the "
+            "pages again"
+        )
         return warn(f"the shrink guard holds {named}: {WAIT_TOO}", todo)
-    return ok("nothing is held")
+    return ok("no file is held")
 
 
 def _loops(case: Case) -> DoctorFinding:
@@ -104,9 +109,11 @@ def _loops(case: Case) -> DoctorFinding:
     if found:
         said = "; ".join(map(str, found[:MOST_NAMED]))
         said += f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        todo = "mend what it says; it is tried again by itself. One that hangs: restart its worker"
+        todo = (
+            "fix the named cause: the loop retries by itself. If a loop hangs, restart its worker"
+        )
         return fail(said, todo)
-    return ok("nothing that runs in the background fails or hangs")
+    return ok("no background loop fails or hangs")
 
 
 def _quarantined(case: Case) -> DoctorFinding:
@@ -124,37 +131,39 @@ def _paused(case: Case) -> DoctorFinding:
     if paused:
         said = ", ".join(f"{queue} by {pause.by}" for queue, pause in paused.items())
         lines = "; ".join(command("queue", "resume", queue, site=case.name) for queue in paused)
-        return warn(f"paused: {said}", f"when it is time, run: {lines}")
-    return ok("nothing is paused")
+        return warn(f"paused: {said}", f"to resume: {lines}")
+    return ok("no queue is paused")
 
 
 def _consistency(case: Case) -> DoctorFinding:
     report = CheckStore(case.client, case.name).latest()
     run = command("check", site=case.name)
     if report is None:
-        return skip(f"never looked at; now: {run}")
+        return skip(f"never checked; run: {run}")
     said = f"as of {w3c_dates.from_epoch_s(report.began_ms // 1000)}"
     if found := report.disagreeing():
         named = ", ".join(f"{kind} {times}" for kind, times in found.items())
         return fail(f"{named}, {said}", f"run: {command('rebuild', site=case.name)}; then: {run}")
-    return ok(f"agrees with itself, {said}")
+    return ok(f"consistent, {said}")
 
 
 CHECKS = (
     DoctorCheck(
-        "workers", "whether one lives, and their versions", _workers, _START, once=True, store=True,
-        needs="parts",
+        "workers", "whether a worker is alive, and the versions", _workers, _START, once=True,
+        store=True, needs="parts",
     ),
-    DoctorCheck("paused", "whether somebody has paused a queue", _paused, _START, store=True),
-    DoctorCheck("inbox", "how long the oldest event waits", _inbox, _START, store=True),
-    DoctorCheck("publishing", "how long files are behind", _files_behind, _START, store=True),
-    DoctorCheck("dead letters", "events that failed for good", _dead_letters, _START, store=True),
+    DoctorCheck("paused", "paused queues", _paused, _START, store=True),
+    DoctorCheck("inbox", "age of the oldest waiting event", _inbox, _START, store=True),
     DoctorCheck(
-        "loops", "whether work in the background fails or hangs", _loops, _START, store=True
+        "publishing", "age of the oldest unpublished change", _files_behind, _START, store=True
+    ),
+    DoctorCheck("dead letters", "events that failed five times", _dead_letters, _START, store=True),
+    DoctorCheck(
+        "loops", "background loops that fail or hang", _loops, _START, store=True
     ),
     DoctorCheck("quarantine", "files that cannot be written", _quarantined, _START, store=True),
     DoctorCheck(
-        "consistency", "whether the state agreed with itself, as last checked", _consistency,
+        "consistency", "result of the last consistency check of the state", _consistency,
         _START, store=True,
     ),
     DoctorCheck("held", "files that the shrink guard holds", _held, _START, store=True),

@@ -113,7 +113,7 @@ class DeadLetterActions:
             save(letter.payload for letter in letters)
         gone = self._dead.discard([letter.id for letter in letters])
         line = command("dead", "discard", *choice.words(), site=self._site)
-        said = f"{counted(gone, 'event')} forgotten"
+        said = f"{counted(gone, 'event')} discarded"
         return ActionOutcome("dead discard", self._site, str(choice), said, line, gone)
 
 

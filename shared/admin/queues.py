@@ -69,15 +69,17 @@ class QueueActions:
         waiting, paused = self._queues.waiting(), self._queues.paused()
         *minutes, _now = self._stats.minutes(SHOWN_MINUTES + 1)
         notices, telling, first = self._notices()
-        now = waiting.now_ms
+        now_ms = waiting.now_ms
 
         def row(
-            queue: str, waits: int, in_flight: int, since: int | None, *counts: str
+            queue: str, waits: int, in_flight: int, since_ms: int | None, *counts: str
         ) -> QueueRow:
-            age = None if since is None else max(0, now - since)
+            age_ms = None if since_ms is None else max(0, now_ms - since_ms)
             went = [sum(minute.counts.get(name, 0) for name in counts) for minute in minutes]
             rate = round(sum(went[-RATE_MINUTES:]) / RATE_MINUTES, 2) if counts else None
-            return QueueRow(self._site, queue, waits, in_flight, age, rate, paused.get(queue), went)
+            return QueueRow(
+                self._site, queue, waits, in_flight, age_ms, rate, paused.get(queue), went
+            )
 
         return [
             row(INTAKE, 0, 0, None, "accepted"),

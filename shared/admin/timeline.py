@@ -124,7 +124,7 @@ class Timelines:
             yield Step("in flight", what, None, None)
             return
         yield "waiting"
-        what = f"events are paused by {paused.by}" if paused else "no worker has taken it yet"
+        what = f"events are paused by {paused.by}" if paused else "no worker has read it yet"
         yield Step("waiting", what, None, None)
 
     def _buried(self, ident: str, accepted: Step, letter: DeadLetter) -> Timeline:

@@ -34,7 +34,7 @@ _WITH_LOCALES = ("contentful",)
 
 def _name(name: str) -> str:
     if name not in SOURCES:
-        raise ValueError(f"no CMS that is known here; known: {', '.join(sorted(SOURCES))}")
+        raise ValueError(f"not a supported CMS; supported: {', '.join(sorted(SOURCES))}")
     return name
 
 
@@ -44,7 +44,7 @@ SourceName = Annotated[str, AfterValidator(_name)]
 def _secret(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if len(text) < LEAST_SECRET or not (text.isascii() and text.isprintable()):
-        raise ValueError(f"a secret has at least {LEAST_SECRET} printable ASCII characters")
+        raise ValueError(f"must have at least {LEAST_SECRET} printable ASCII characters")
     return value
 
 
@@ -71,7 +71,7 @@ def base_url(text: str) -> str:
 
 def _origin(text: str) -> str:
     if urlsplit(text).path.strip("/"):
-        raise ValueError("write an origin: https://host, and nothing behind it")
+        raise ValueError("must be an origin of the form https://host, without a path")
     return text.rstrip("/")
 
 
@@ -94,27 +94,28 @@ class Connection(BaseModel):
 
     secret: Annotated[
         tuple[Annotated[SecretStr, AfterValidator(_secret)], ...], BeforeValidator(_several)
-    ] = Field((), description="what the CMS signs with; several for rotation")
+    ] = Field((), description="secrets of the CMS; several for rotation")
     permalinks: dict[str, Annotated[str, AfterValidator(_template)]] = Field(
-        {}, description="type of content -> address of its pages"
+        {}, description="content type -> address of its pages"
     )
-    sections: dict[str, str] = Field({}, description="type of content -> section")
-    ignore: tuple[str, ...] = Field((), description="types of content that are no pages")
+    sections: dict[str, str] = Field({}, description="content type -> section")
+    ignore: tuple[str, ...] = Field((), description="content types without pages")
     locales: tuple[str, ...] = Field(
-        (), description="the languages of the CMS, where what it deletes names none"
+        (), description="languages of the CMS, if its delete events name none"
     )
-    branch: str = Field("", description="GitHub: the published branch; default the repository's")
+    branch: str = Field("", description="GitHub: the published branch; empty: the default branch")
     topics: tuple[Address, ...] = Field(
-        (), max_length=MOST_TOPICS, description="WebSub: the feeds that are subscribed to"
+        (), max_length=MOST_TOPICS, description="WebSub: feeds to subscribe to"
     )
     hub: Annotated[str, AfterValidator(optional_url)] = Field(
-        "", description="WebSub: the hub; empty: the one that a feed names"
+        "", description="WebSub: URL of the hub; empty: the hub named by each feed"
     )
     callback: Annotated[Address, AfterValidator(_origin)] | None = Field(
-        None, description="WebSub: origin of this webhook as the hub sees it; default the site's"
+        None,
+        description="WebSub: origin of this webhook for the hub; default: that of base_url",
     )
     allow_private: bool = Field(
-        False, description="WebSub: feeds and hub may be in a private network, without TLS too"
+        False, description="WebSub: allow feeds and hub in a private network, and http:// addresses"
     )
 
     def secrets(self) -> list[bytes]:
@@ -135,21 +136,21 @@ def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[
     found = []
     if name in STANDARD:
         found += [
-            f"{where}.secret: must be whsec_ and base64: `sitemapd secret` makes one"
+            f"{where}.secret: must be whsec_ followed by base64; `sitemapd secret` generates one"
             for secret in connection.secrets()
             if standard_key(secret) is None
         ]
     elif not connection.secret:
-        found.append(f"{where}.secret: is missing; `sitemapd connect {name}` says where to get it")
+        found.append(f"{where}.secret: is missing; see `sitemapd connect {name}`")
     if name in _BEARER and any(b" " in secret for secret in connection.secrets()):
-        found.append(f"{where}.secret: is sent as a Bearer token, which holds no spaces")
+        found.append(f"{where}.secret: is sent as a Bearer token and must not contain spaces")
     found += [
-        f"{where}.sections.{kind}: {section} is no section of this site"
+        f"{where}.sections.{kind}: {section} is not a section of this site"
         for kind, section in connection.sections.items()
         if section not in sections
     ]
     if name in _WITH_LOCALES and not connection.locales:
-        found.append(f"{where}.locales: name every language: what is deleted does not")
+        found.append(f"{where}.locales: must list every language: delete events do not name them")
     if name == "github":
         found += _patterns(where, connection)
     return found + _topics(where, connection, hub=name == "websub")
@@ -159,19 +160,19 @@ def _topics(where: str, connection: Connection, *, hub: bool) -> list[str]:
     """Faults of the subscriptions; `hub` is True if the sender is a hub."""
     given = [name for name in _OF_HUBS if getattr(connection, name)]
     if not hub:
-        return [f"{where}.{name}: only sources.websub has it" for name in given]
+        return [f"{where}.{name}: only sources.websub supports it" for name in given]
     if not connection.topics:
-        return [f'{where}.topics: name the feeds: topics = ["https://..."]']
+        return [f'{where}.topics: must list the feeds: topics = ["https://..."]']
     plain = [one for one in (*connection.topics, connection.hub) if one.startswith("http:")]
     if plain and not connection.allow_private:
-        return [f"{where}: {one}: https, or allow_private = true" for one in plain]
+        return [f"{where}: {one}: use https://, or set allow_private = true" for one in plain]
     return []
 
 
 def elsewhere(name: str, connection: Connection, base: Base) -> list[str]:
     """Faults of permalinks with another origin than `base`: a site's pages all have that origin."""
     return [
-        f"sources.{name}.permalinks.{kind}: leads away from {base.origin}"
+        f"sources.{name}.permalinks.{kind}: must be an address at {base.origin}"
         for kind, template in connection.permalinks.items()
         if not template.startswith("/") and not template.startswith(f"{base.origin}/")
     ]
@@ -182,7 +183,7 @@ def barred(name: str, connection: Connection, allowed: Collection[str]) -> list[
     host = urlsplit(connection.hub).hostname
     if host is None or host in allowed:
         return []
-    return [f"sources.{name}.hub: {host} is no known hub: name it in notify.hosts"]
+    return [f"sources.{name}.hub: {host} is not a known hub: add it to notify.hosts"]
 
 
 def _patterns(where: str, connection: Connection) -> list[str]:

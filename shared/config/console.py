@@ -42,9 +42,9 @@ def _origin(text: str) -> str:
     except UrlError as error:
         raise ValueError(error.detail) from error
     if base.path != "/":
-        raise ValueError("scheme, host and port only: the console is at /admin/ there")
+        raise ValueError("must be scheme, host and port only; the console is at /admin/")
     if base.origin.startswith("http:") and not is_loopback(urlsplit(base.origin).hostname or ""):
-        raise ValueError("write https://: over plain http others read the session on the way")
+        raise ValueError("must begin with https://: plain http exposes the session")
     return base.origin
 
 
@@ -54,20 +54,20 @@ def _several(value: object) -> object:
 
 def _user_name(name: str) -> str:
     if not _USER.fullmatch(name):
-        raise ValueError("a user's name is [a-z0-9][a-z0-9._@-]{0,63}")
+        raise ValueError("a user name must match [a-z0-9][a-z0-9._@-]{0,63}")
     return name
 
 
 def _token(value: SecretStr | None) -> SecretStr | None:
     text = value.get_secret_value() if value else "x" * LEAST_TOKEN
     if len(text) < LEAST_TOKEN or not (text.isascii() and text.isprintable()):
-        raise ValueError(f"a token has at least {LEAST_TOKEN} printable ASCII characters")
+        raise ValueError(f"must have at least {LEAST_TOKEN} printable ASCII characters")
     return value
 
 
 def _sha256(text: str) -> str:
     if text and not _SHA256.fullmatch(text):
-        raise ValueError("SHA-256 of the token as 64 hexadecimal digits in lower case")
+        raise ValueError("must be 64 lower-case hexadecimal digits, the SHA-256 of the token")
     return text
 
 
@@ -79,17 +79,17 @@ class User(_Model):
     """A user of the console: token and role."""
 
     token: Annotated[SecretStr | None, AfterValidator(_token)] = Field(
-        None, description="what the user logs in with: random, at least 24 characters"
+        None, description="login token: random, at least 24 characters"
     )
     token_sha256: Annotated[str, AfterValidator(_sha256)] = Field(
-        "", description="instead of the token: its SHA-256 in hexadecimal digits"
+        "", description="SHA-256 of the token in hexadecimal, in place of the token"
     )
-    role: Role = Field("viewer", description="viewer reads; operator may act, too")
+    role: Role = Field("viewer", description="viewer: read only; operator: may also act")
 
     @model_validator(mode="after")
     def _one_token(self) -> User:
         if (self.token is None) == (not self.token_sha256):
-            raise ValueError("give either token or token_sha256")
+            raise ValueError("set exactly one of token and token_sha256")
         return self
 
     @property
@@ -110,8 +110,8 @@ class Console(_Model):
 
     origin: Annotated[
         tuple[Annotated[str, AfterValidator(_origin)], ...], BeforeValidator(_several)
-    ] = Field((), description="its address as browsers see it; none: this machine's own, any port")
+    ] = Field((), description="origins at which browsers reach it; empty: loopback, any port")
     session_hours: float = Field(
-        12, gt=0, le=720, allow_inf_nan=False, description="hours until one must log in again"
+        12, gt=0, le=720, allow_inf_nan=False, description="hours until a session expires"
     )
     users: dict[Annotated[str, AfterValidator(_user_name)], User] = Field({})

@@ -21,13 +21,14 @@ class Secret(ConfigModel):
     """One Standard Webhooks secret, `whsec_` and base64 of 24 to 64 bytes."""
 
     secret: SecretStr
-    until: datetime | None = Field(None, description="no longer accepted from then on (rotation)")
+    until: datetime | None = Field(None, description="end of validity, for rotation")
 
     @model_validator(mode="after")
     def _decodable(self) -> Secret:
         if standard_key(self.secret.get_secret_value().encode()) is None:
             raise ValueError(
-                "must be whsec_ and base64 of 24 to 64 bytes: `sitemapd secret` makes one"
+                "must be whsec_ followed by base64 of 24 to 64 bytes; `sitemapd secret` "
+                "generates one"
             )
         return self
 
@@ -62,5 +63,5 @@ def from_text(value: object) -> object:
 def token(value: SecretStr) -> SecretStr:
     """Return `value` if it can be a Bearer token. Raises ValueError."""
     if len(value.get_secret_value()) < 16 or not value.get_secret_value().isascii():
-        raise ValueError("a token has at least 16 ASCII characters")
+        raise ValueError("must have at least 16 ASCII characters")
     return value

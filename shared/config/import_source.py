@@ -21,44 +21,45 @@ def faults(source: str, key: str, query: str, hours: float) -> list[str]:
     """
     if not source:
         given = {"source_key": key, "source_query": query, "reconcile_hours": hours}
-        return [f"{name}: without a source it says nothing" for name, v in given.items() if v]
+        return [f"{name}: needs `source`" for name, v in given.items() if v]
     kind, address = _split(source)
     if kind not in KINDS:
-        return [f"source: begin it with one of {', '.join(f'{each}:' for each in KINDS)}"]
+        return [f"source: must begin with one of {', '.join(f'{each}:' for each in KINDS)}"]
     return _of_address(kind, address) + _of_key(kind, key) + _of_query(kind, query)
 
 
 def _of_address(kind: str, address: str) -> list[str]:
     remote, is_web = "://" in address, locations.http_address(address)
     rules = {
-        f"source: write {kind}: and its address": not address,
-        f"source: write {kind}:https://www.example.com/": kind in _SERVICES and not is_web,
-        "source: write sitemap:https://www.example.com/sitemap.xml, or a path": (
+        f"source: must be {kind}: followed by its address": not address,
+        f"source: must be an address, e.g. {kind}:https://www.example.com/": kind in _SERVICES
+        and not is_web,
+        "source: must be sitemap: followed by an address or a path, e.g. "
+        "sitemap:https://www.example.com/sitemap.xml": (
             kind == "sitemap" and remote and not is_web
         ),
-        f"source: write {kind}: and the path of a file": kind in _FILES and remote,
-        "source: write sql:postgresql://HOST/NAME, as SQLAlchemy names a database": (
-            kind == "sql" and not _DATABASE.match(address)
-        ),
+        f"source: must be {kind}: followed by the path of a file": kind in _FILES and remote,
+        "source: must be sql: followed by a database URL of SQLAlchemy, e.g. "
+        "sql:postgresql://HOST/NAME": (kind == "sql" and not _DATABASE.match(address)),
     }
     return [fault for fault, holds in rules.items() if holds][:1]
 
 
 def _of_key(kind: str, key: str) -> list[str]:
     if kind == "ghost" and not key:
-        return ["source_key: Ghost asks for the key of its Content API"]
+        return ["source_key: ghost needs a key of the Content API"]
     if kind == "wordpress" and key and ":" not in key:
-        return ["source_key: for WordPress it is user:application password"]
+        return ["source_key: for wordpress it must be user:application password"]
     if key and kind not in {*_SERVICES, "sql"}:
-        return ["source_key: only wordpress, ghost and sql take one"]
+        return ["source_key: only for wordpress, ghost and sql"]
     return []
 
 
 def _of_query(kind: str, query: str) -> list[str]:
     if kind == "sql" and not query:
-        return ["source_query: a database needs a query that names its pages"]
+        return ["source_query: sql needs a SELECT that returns the pages"]
     if kind != "sql" and query:
-        return ["source_query: only a database (sql:) takes one"]
+        return ["source_query: only for sql"]
     return []
 
 

@@ -16,8 +16,9 @@ HOST = re.compile(
 LANGUAGE = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*", re.IGNORECASE)
 
 _REDIS = (
-    "write redis://HOST:6379/0, rediss://HOST:6380/0 (TLS) or unix:///run/redis/redis.sock: the"
-    " state is kept in one Redis or Valkey, and no Sentinel, cluster or other broker is asked"
+    "must be redis://HOST:6379/0, rediss://HOST:6380/0 (TLS) or "
+    "unix:///run/redis/redis.sock: one Redis or Valkey server; Sentinel, Cluster and "
+    "other brokers are not supported"
 )
 _OPTIONS = frozenset({"db", "username", "password", "client_name", "health_check_interval"})
 """Accepted options of redis-py, besides those of TLS. Others change timeouts or what is read."""
@@ -38,7 +39,9 @@ def redis_url(text: str) -> str:
         raise ValueError(_REDIS)
     if unknown := [o for o in options if o not in _OPTIONS and not o.startswith("ssl_")]:
         known = ", ".join(sorted(_OPTIONS))
-        raise ValueError(f"{', '.join(unknown)}: no option here; there are: {known} and ssl_...")
+        raise ValueError(
+            f"{', '.join(unknown)}: not supported as an option; supported: {known} and ssl_..."
+        )
     if options:
         _check_options(text)
     return text
@@ -51,7 +54,7 @@ def _check_options(text: str) -> None:
     try:
         redis.ConnectionPool.from_url(text).make_connection()
     except (redis.RedisError, ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"an option is wrong: {type(error).__name__}; {_REDIS}") from None
+        raise ValueError(f"invalid option: {type(error).__name__}; {_REDIS}") from None
 
 
 def _is_redis(text: str) -> bool:
@@ -74,11 +77,11 @@ def web_root(text: object) -> object:
         return text
     name = str(text)
     if not name or not name.isprintable():
-        raise ValueError("name a directory, relative to this file or from the root")
+        raise ValueError("must be a directory, relative to this file or absolute")
     if _SCHEME.match(name):
-        raise ValueError("is an address: files are written into a directory of this machine")
+        raise ValueError("must be a directory of this machine, not a URL")
     if name.startswith("~"):
-        raise ValueError("write the home directory out: no shell reads this file")
+        raise ValueError("must not begin with ~: write the full path")
     return text
 
 
@@ -88,11 +91,13 @@ def on_disk(root: Path, home: Path) -> str | None:
     """
     root, home = root.resolve(), home.resolve()
     if home.is_relative_to(root):
-        return "holds the configuration, whose secrets would be served: name a directory below it"
+        return (
+            "contains the configuration, whose secrets would be served: choose a directory below it"
+        )
     for path in (root, *root.parents):
         try:
             if path.exists():
-                return None if path.is_dir() else f"{path} is a file: name a directory"
+                return None if path.is_dir() else f"{path} is a file: choose a directory"
         except OSError:  # this process may not look there; the worker may
             return None
     return None
@@ -101,21 +106,21 @@ def on_disk(root: Path, home: Path) -> str | None:
 def path_pattern(text: str) -> str:
     """Check a pattern of paths of a site."""
     if not text.startswith("/") or not text.isprintable() or " " in text:
-        raise ValueError("a pattern of paths begins with /, as /blog/*")
+        raise ValueError("must begin with /, e.g. /blog/*")
     return text
 
 
 def language(text: str) -> str:
     """Check the code of a language (BCP 47)."""
     if not LANGUAGE.fullmatch(text):
-        raise ValueError("a language is written as en or pt-br")
+        raise ValueError("must be a language code, e.g. en or pt-br")
     return text
 
 
 def host(text: str) -> str:
     """Check the name or address of a host, without a port."""
     if not HOST.fullmatch(text):
-        raise ValueError("name a host alone, as www.example.com: no scheme, port or path")
+        raise ValueError("must be a host name without scheme, port and path, e.g. www.example.com")
     return text
 
 

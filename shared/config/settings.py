@@ -26,14 +26,14 @@ NESTED = "__"
 
 def _site_name(name: str) -> str:
     if not shards.SECTION.fullmatch(name):
-        raise ValueError("a site name is [a-z0-9-]{1,32}")
+        raise ValueError("a site name must match [a-z0-9-]{1,32}")
     return name
 
 
 def _metrics_token(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if text and (len(text) < 16 or not text.isascii() or not text.isprintable() or " " in text):
-        raise ValueError("has at least 16 printable ASCII characters and no space")
+        raise ValueError("must have at least 16 printable ASCII characters and no spaces")
     return value
 
 
@@ -56,12 +56,19 @@ class Settings(BaseSettings):
         "", description="Redis >= 7.0 or Valkey; empty: the embedded server"
     )
     public_url: Annotated[str, AfterValidator(_public_url)] = Field(
-        "", description="where senders reach the webhook, for `connect`; empty: base_url's host"
+        "",
+        description="public address of the webhook, for `connect`; empty: the origin of base_url",
     )
-    allow_loss: bool = Field(False, description="run on a Redis that may lose events")
-    body_limit: int = Field(1_048_576, ge=1024, description="bytes of a request body")
-    inbox_limit: int = Field(1_000_000, ge=0, description="events waiting before 503; 0: no limit")
-    linger: float = Field(0.02, ge=0, le=1, description="seconds between drains under load")
+    allow_loss: bool = Field(False, description="accept a Redis configuration that may lose events")
+    body_limit: int = Field(
+        1_048_576, ge=1024, description="maximum size of a request body in bytes"
+    )
+    inbox_limit: int = Field(
+        1_000_000, ge=0, description="maximum number of waiting events, above it 503; 0: no limit"
+    )
+    linger: float = Field(
+        0.02, ge=0, le=1, description="seconds between reads of the inbox under load"
+    )
     console: Console = Field(
         {}, validate_default=True, description="the console at /admin/; off without users"
     )
@@ -69,15 +76,15 @@ class Settings(BaseSettings):
         "", validate_default=True, description="Bearer token for /metrics of all sites; empty: none"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="debug: a line for each decision with its reason"
+        "info", description="debug: also log each decision with its reason"
     )
     history_mb: float = Field(
         16, ge=0.1, le=4096, allow_inf_nan=False,
-        description="megabytes kept of a site's latest events, and again of its changed lines",
+        description="megabytes of Redis for the event log of a site, and again for its revisions",
     )  # fmt: skip
     checks_hours: float = Field(
         24, ge=0, le=8_784, allow_inf_nan=False,
-        description="hours between two checks of what is listed; 0: only when somebody asks",
+        description="hours between two checks of each site; 0: only on request",
     )  # fmt: skip
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
 
@@ -89,7 +96,7 @@ def load(path: Path) -> Settings:
     except OSError as error:
         raise ConfigError(Fault(str(path), "config", f"cannot be read: {error.strerror}")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(Fault(str(path), "config", f"is not TOML: {error}")) from None
+        raise ConfigError(Fault(str(path), "config", f"is not valid TOML: {error}")) from None
     for name in os.environ:
         if name.startswith(PREFIX):
             _leave_out(given, name.removeprefix(PREFIX).lower().split(NESTED))
@@ -148,7 +155,7 @@ def _root_faults(roots: Mapping[str, Path], home: Path) -> list[Fault]:
         other = names.setdefault((home / root).resolve(), name)
         detail = locations.on_disk(home / root, home)
         if other != name:
-            detail = f"is the web_root of the site {other} too: they would overwrite each other"
+            detail = f"is also the web_root of the site {other}: each site needs its own"
         if detail:
             faults.append(Fault(f"sites.{name}.web_root", "config", detail))
     return faults

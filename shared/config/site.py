@@ -38,9 +38,11 @@ def _title(text: str) -> str:
 def _section_name(name: str) -> str:
     if not shards.SECTION.fullmatch(name) or name in shards.RESERVED:
         known = ", ".join(sorted(shards.RESERVED))
-        raise ValueError(f"a section name is [a-z0-9-]{{1,32}}, and none of {known}")
+        raise ValueError(f"a section name must match [a-z0-9-]{{1,32}} and be none of {known}")
     if shards.NUMBERED.search(name):
-        raise ValueError("a section name does not end in a hyphen and digits: its files do")
+        raise ValueError(
+            "a section name must not end in a hyphen and digits, like the names of its files"
+        )
     return name
 
 
@@ -53,23 +55,27 @@ class Section(ConfigModel):
         "", description="files by month of publication, or by language"
     )
     paths: tuple[Annotated[str, AfterValidator(locations.path_pattern)], ...] = Field(
-        (), description="patterns of paths (`/blog/*`): such pages come here unless told otherwise"
+        (), description="path patterns (`/blog/*`) of pages whose events name no section"
     )
     languages: tuple[Annotated[str, AfterValidator(locations.language)], ...] = Field(
-        (), description="pages (of a news section: news) in these languages come here"
+        (),
+        description="languages of pages whose events name no section; of a news section: of its "
+        "articles",
     )
     keep_empty: bool = Field(
-        False, description="news: keep a file that lists nothing (PROTOCOL F12)"
+        False, description="news: keep the file while it is empty (PROTOCOL F12)"
     )
 
     @model_validator(mode="after")
     def _news_is_short(self) -> Section:
         if self.news and (self.shard_urls or 0) > MAX_NEWS:
-            raise ValueError(f"shard_urls: a news file lists {MAX_NEWS} URLs at most (PROTOCOL W3)")
+            raise ValueError(f"shard_urls: at most {MAX_NEWS} for news (PROTOCOL W3)")
         if self.news and (self.split or self.paths):
-            raise ValueError("split, paths: a news section takes the news of all others")
+            raise ValueError(
+                "split, paths: not for a news section, which lists the news of all others"
+            )
         if self.keep_empty and not self.news:
-            raise ValueError("keep_empty: only a news file may be empty (PROTOCOL F12, W10)")
+            raise ValueError("keep_empty: only for a news section (PROTOCOL F12, W10)")
         return self
 
     @property
@@ -86,22 +92,26 @@ class Site(ConfigModel):
         description="scheme, host, port (and directory) of every loc"
     )
     web_root: Annotated[Path, BeforeValidator(locations.web_root)] = Field(
-        description="where the files are written; relative to the TOML file"
+        description="directory for the files; relative to the TOML file"
     )
     secrets: tuple[Annotated[Secret, BeforeValidator(from_text)], ...] = Field(
-        (), description="Standard Webhooks secrets; every one verifies, for rotation"
+        (), description="Standard Webhooks secrets; several for rotation"
     )
     tokens: tuple[Annotated[SecretStr, AfterValidator(token)], ...] = Field(
         (), description="Bearer tokens: senders without signatures, and the read API"
     )
     form: Literal["xml", "xml.gz", "encoded", "txt"] = Field(
-        "xml", description="form of shard files"
+        "xml", description="format of shard files"
     )
-    pages: bool = Field(True, description="sitemap.css and sitemap.html, for people")
-    feed: bool = Field(False, description="atom.xml and rss.xml: the newest changes (PROTOCOL F11)")
-    feed_entries: int = Field(100, ge=10, le=1_000, description="how many pages the feeds list")
+    pages: bool = Field(
+        True, description="write sitemap.css and sitemap.html, for reading in a browser"
+    )
+    feed: bool = Field(
+        False, description="write atom.xml and rss.xml: the newest changes (PROTOCOL F11)"
+    )
+    feed_entries: int = Field(100, ge=10, le=1_000, description="number of pages in the feeds")
     hub: Annotated[str, AfterValidator(cms_connections.optional_url)] = Field(
-        "", description="WebSub hub that the feeds name"
+        "", description="URL of the WebSub hub named in the feeds"
     )
     title: Annotated[str, AfterValidator(_title)] = Field(
         "", max_length=500, description="title of the feeds; empty: the host"
@@ -110,7 +120,7 @@ class Site(ConfigModel):
         1.0,
         ge=0,
         le=3600,
-        description="seconds between publishes under load; below 1 files are dated ahead of time",
+        description="seconds between publishes under load; below 1 files get times in the future",
     )
     # 500: two dozen sites that send too much at once are still drained as fast as they send (12,000
     # events a second on two cores), and saving 60,000 pages at once passes.
@@ -119,9 +129,11 @@ class Site(ConfigModel):
         ge=0,
         le=1_000_000,
         allow_inf_nan=False,
-        description="events a second taken for long, two minutes' worth at once; 0: no limit",
+        description="sustained events a second; a burst may have two minutes' worth; 0: no limit",
     )
-    robots: Literal["off", "edit", "create"] = Field("off", description="keep Sitemap: lines")
+    robots: Literal["off", "edit", "create"] = Field(
+        "off", description="maintain the Sitemap: lines of robots.txt"
+    )
     index: bool = Field(
         True, description="false: no index, robots.txt lists every file (Baidu, PROTOCOL N8)"
     )
@@ -130,40 +142,48 @@ class Site(ConfigModel):
     shard_bytes: int = Field(shards.MAX_BYTES, ge=SMALLEST_SHARD, le=shards.MAX_BYTES)
     index_shards: int = Field(shards.DEFAULT_INDEX, ge=1, le=shards.MAX_INDEX)
     emit_deprecated: bool = Field(
-        False, description="publish tags that search engines ignore by now (PROTOCOL I2, V9, W9)"
+        False, description="publish tags that search engines ignore today (PROTOCOL I2, V9, W9)"
     )
     engines: tuple[Literal["yandex", "baidu"], ...] = Field(
-        (), description="search engines whose own limits are warned about (PROTOCOL L2, N8)"
+        (), description="warn senders about the limits of these search engines (PROTOCOL L2, N8)"
     )
     check_interval: float = Field(
-        60.0, ge=0, le=86_400, description="seconds between looks at the files; 0: never (F23)"
+        60.0, ge=0, le=86_400, description="seconds between checks of the files; 0: never (F23)"
     )
     retire_hours: float = Field(
         24, ge=0, le=8_784, allow_inf_nan=False,
-        description="hours that files of an earlier form or index stay for crawlers that know them",
+        description="hours until files of an earlier form or index are removed",
     )  # fmt: skip
     shrink_share: float = Field(
-        0.5, ge=0, le=1, description="share of a file's pages that may go at once; 1: all (T32)"
+        0.5,
+        ge=0,
+        le=1,
+        description="share of a file's pages that may be removed at once; 1: all (T32)",
     )
-    shrink_minutes: float = Field(10.0, gt=0, le=10_080, description="what `at once` means")
-    shrink_least: int = Field(50, ge=1, description="fewer pages than that may always go")
+    shrink_minutes: float = Field(
+        10.0,
+        gt=0,
+        le=10_080,
+        description="minutes over which removals are added up for shrink_share",
+    )
+    shrink_least: int = Field(50, ge=1, description="fewer pages than this may always be removed")
     source: SecretStr = Field(
         "", validate_default=True, description="the source of truth: wordpress:https://..., ..."
     )
     source_key: SecretStr = Field(
-        "", validate_default=True, description="what the source asks for: a key or a password"
+        "", validate_default=True, description="credentials for the source: key or password"
     )
-    source_query: str = Field("", description="sql: the SELECT that names the pages")
+    source_query: str = Field("", description="sql: the SELECT that returns the pages")
     reconcile_hours: float = Field(
         0, ge=0, le=8_784, allow_inf_nan=False,
-        description="hours between two reconciles; 0: only when a resync asks for one",
+        description="hours between two reconciles; 0: only on a resync",
     )  # fmt: skip
     sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
     notify: NotifySettings = Field(
-        NotifySettings(), description="search engines that are told of changes"
+        NotifySettings(), description="search engines to notify of changes"
     )
 
     @model_validator(mode="after")
@@ -184,18 +204,19 @@ class Site(ConfigModel):
 
     def _of_senders(self) -> Iterator[str]:
         if not self.secrets and not self.tokens:
-            yield "tokens: give at least one of secrets and tokens, or nobody can send events"
+            yield "tokens: configure at least one of secrets and tokens, or nobody can send events"
 
     def _of_files(self) -> Iterator[str]:
         if not self.index and self.robots == "off":
-            yield 'index: without one robots.txt names the files: robots = "edit"'
+            yield 'index: without an index, robots.txt must list the files: set robots = "edit"'
         if not self.index and self.base.path != "/":
             yield (
-                f"index: without one robots.txt names the files, and crawlers read only that of "
+                "index: without an index, robots.txt must list the files, and crawlers "
+                "read only that of "
                 f"{self.base.origin}/, which is not in a web root below {self.base.path}"
             )
         if self.form == "txt" and any(section.news for section in self.sections.values()):
-            yield "form: text files list addresses only, and can hold no news"
+            yield "form: txt files list URLs only and cannot contain news"
 
     @property
     def base(self) -> Base:

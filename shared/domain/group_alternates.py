@@ -37,7 +37,8 @@ def of_page(state: BatchState, changes: Changes, loc: str) -> Links | None:
 def enter(state: BatchState, changes: Changes, event: Event, when: int) -> bytes:
     """Move the page of `event` from its former group to the one it names; return the new group.
 
-    Return an empty digest if it names none. Raises GroupFullError.
+    Return an empty digest if it names none. `when` is the stamp of the event (page_record.stamp).
+    Raises GroupFullError.
     """
     loc = event.loc
     assert loc is not None

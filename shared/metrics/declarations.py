@@ -57,19 +57,19 @@ class Metric(NamedTuple):
 
 
 SITE = Label("site", "a configured site", most=1_000)
-_QUEUE = Label("queue", "what can be paused", tuple(queues.PAUSABLE))
-_CODE = Label("code", "of the problem, as /openapi.json lists them", most=40)
+_QUEUE = Label("queue", "queue that can be paused", tuple(queues.PAUSABLE))
+_CODE = Label("code", "code of the problem; /openapi.json lists them", most=40)
 _KEY = Label(
     "key",
     "a configured secret, by the first 8 hex digits of the SHA-256 of its decoded bytes; `token`;"
     " or the CMS that signed",
     most=64,
 )
-_ANSWER = Label("answer", "what became of the delivery", ANSWERS)
-_CAUSE = Label("cause", "what the system refused", CAUSES)
+_ANSWER = Label("answer", "result of the delivery", ANSWERS)
+_CAUSE = Label("cause", "cause of the failed write", CAUSES)
 _ENGINE = Label("engine", "a configured search engine", most=16)
-_LOOP = Label("loop", "work that every worker does in the background", loop_health.LOOPS)
-_VERDICT = Label("outcome", "what its answer means", VERDICTS)
+_LOOP = Label("loop", "background loop of a worker", loop_health.LOOPS)
+_VERDICT = Label("outcome", "meaning of the answer of the engine", VERDICTS)
 
 
 def _counted(name: str, field: str, meaning: str, *labels: Label) -> Metric:
@@ -85,73 +85,77 @@ def _server(name: str, meaning: str, unit: str = "", *labels: Label) -> Metric:
 
 
 METRICS = (
-    _server("up", "1 if Redis answered this scrape; without it nothing else is known"),
-    _server("build_info", "always 1", "", Label("version", "of this web process", most=1)),
-    _server("workers", "worker processes that told within 10 s that they live"),
+    _server("up", "1 if Redis answered this scrape, else 0 and no other values"),
+    _server("build_info", "always 1", "", Label("version", "version of this web process", most=1)),
+    _server("workers", "worker processes with a heartbeat within the last 10 s"),
     _server(
         "loop_last_round_timestamp_seconds",
-        "when the worker that is longest behind last got through with it, whatever failed",
+        "end of the last round, failed or not, in the worker for which it is longest ago",
         "seconds", _LOOP,
     ),
-    _server("clock_offset_seconds", "how far Redis's clock is ahead of this process's", "seconds"),
-    _server("redis_memory_bytes", "memory in use by Redis", "bytes"),
-    _server("redis_memory_limit_bytes", "its maxmemory; 0: none", "bytes"),
-    _server("redis_append_ok", "0 while Redis cannot write its append-only file"),
-    _server("redis_rewrite_ok", "0 if the last rewrite of that file failed"),
+    _server("clock_offset_seconds", "clock of Redis minus clock of this process", "seconds"),
+    _server("redis_memory_bytes", "memory used by Redis", "bytes"),
+    _server("redis_memory_limit_bytes", "maxmemory of Redis; 0: no limit", "bytes"),
+    _server("redis_append_ok", "1 if the last write of the append-only file succeeded, else 0"),
+    _server("redis_rewrite_ok", "1 if the last rewrite of the append-only file succeeded, else 0"),
     Metric(
         "sitemapd_redis_truncated_loads_total", "counter",
-        "starts of the embedded server at which the end of its append-only file was cut off",
+        "starts of the embedded server that truncated an incomplete append-only file",
         field="aof_truncated",
     ),
     Metric(
         "sitemapd_messages_dropped_total", "counter",
-        "messages in the queues of Celery that somebody else wrote", field="messages_dropped",
+        "messages dropped because no sitemapd process wrote them", field="messages_dropped",
     ),
     _counted("events_accepted", "accepted", "events stored durably"),
-    _counted("events_changed", "changed", "events decided that changed what is listed"),
-    _counted("events_unchanged", "unchanged", "events decided that changed nothing"),
-    _counted("events_failed", "failed", "events given up after five tries"),
-    _counted("events_adopted", "adopted", "events taken over from a worker that died"),
-    _counted("wakeups_lost", "wakeups_lost", "times the sweep found events nobody worked on"),
-    _counted("requests_refused", "refused", "requests refused, by reason", _CODE),
-    _counted("requests_verified", "verified", "deliveries that were verified, by key", _KEY),
+    _counted("events_changed", "changed", "decided events that changed a listed page"),
+    _counted("events_unchanged", "unchanged", "decided events that changed nothing"),
+    _counted("events_failed", "failed", "events moved to the dead letters after five tries"),
+    _counted("events_adopted", "adopted", "events claimed from a dead worker"),
+    _counted("wakeups_lost", "wakeups_lost", "times that the sweep found events without a wake-up"),
+    _counted("requests_refused", "refused", "refused requests, by code", _CODE),
+    _counted("requests_verified", "verified", "verified deliveries, by key", _KEY),
     Metric(
         "sitemapd_answer_seconds", "histogram", "time from a delivery to its answer",
         (SITE, _ANSWER), "seconds", "answered",
     ),
     Metric(
         "sitemapd_event_to_published_seconds", "histogram",
-        "for each file published, how long the event waited that waited longest for it",
+        "for each published file, the age of its oldest event",
         (SITE,), "seconds", "waited",
     ),
-    _counted("publishes", "publishes", "publish passes recorded"),
+    _counted("publishes", "publishes", "completed publish passes"),
     _counted("files_written", "written", "files written, indexes and feeds included"),
-    _counted("files_removed", "removed", "files removed, for they listed nothing any more"),
-    _counted("publish_failures", "publish_failed", "passes that the system refused", _CAUSE),
-    _counted("shards_held_back", "held_back", "times a shard could not be written as it is stored"),
-    _counted("lease_takeovers", "lease_taken", "leases taken from a publisher that died"),
-    _counted("lease_losses", "lease_lost", "passes that lost their lease and are done again"),
+    _counted("files_removed", "removed", "files removed because they became empty"),
+    _counted("publish_failures", "publish_failed",
+        "publish passes that failed to write, by cause", _CAUSE),
+    _counted("shards_held_back", "held_back", "times that a shard was quarantined"),
+    _counted("lease_takeovers", "lease_taken", "leases taken over from a dead publisher"),
+    _counted("lease_losses", "lease_lost",
+        "publish passes that lost their lease and were repeated"),
     _counted(
-        "notifications", "notified", "what search engines were told, by outcome", _ENGINE, _VERDICT
+        "notifications", "notified",
+            "notifications of search engines, by outcome", _ENGINE, _VERDICT
     ),
-    _now("events_waiting", "accepted events that are not settled"),
-    _now("events_in_flight", "those of them that a worker was given"),
-    _now("events_oldest_seconds", "how long the oldest of them waits; 0: none", unit="seconds"),
-    _now("events_dead", "events given up and kept until somebody decides"),
-    _now("files_waiting", "files with changes that are not published"),
-    _now("files_oldest_seconds", "how long the longest of them waits; 0: none", unit="seconds"),
-    _now("files_held", "files that the shrink guard holds as they were"),
-    _now("publishing_stopped", "1 while nothing is published; sitemapd status says why"),
-    _now("files_quarantined", "files that cannot be written, each set aside and tried again"),
-    _now("files", "files of pages that are published, without indexes and feeds"),
-    _now("files_size_bytes", "their bytes before compression", unit="bytes"),
-    _now("urls", "pages listed, changes that are not published included"),
-    _now("urls_published", "pages in the files"),
-    _now("last_change_timestamp_seconds", "when a file last changed; 0: never", unit="seconds"),
-    _now("queue_paused", "1 while somebody has paused or closed it", _QUEUE),
-    _now("loop_failing", "1 while it fails or hangs in some worker at this site", _LOOP),
-    _now("resyncs_open", "scopes to be compared with their source"),
-    _now("resync_oldest_seconds", "how long the oldest of them waits; 0: none", unit="seconds"),
+    _now("events_waiting", "accepted events that are not decided yet"),
+    _now("events_in_flight", "waiting events that a worker has read"),
+    _now("events_oldest_seconds", "age of the oldest waiting event; 0: none", unit="seconds"),
+    _now("events_dead", "dead letters: failed events, kept until retried or discarded"),
+    _now("files_waiting", "files with unpublished changes"),
+    _now("files_oldest_seconds", "age of the oldest unpublished change; 0: none", unit="seconds"),
+    _now("files_held", "files held by the shrink guard"),
+    _now("publishing_stopped", "1 while publishing of the site is stopped; see sitemapd status"),
+    _now("files_quarantined", "quarantined files: each is retried"),
+    _now("files", "published files of pages, without indexes and feeds"),
+    _now("files_size_bytes", "size of these files before compression", unit="bytes"),
+    _now("urls", "listed pages, including unpublished changes"),
+    _now("urls_published", "pages in the published files"),
+    _now("last_change_timestamp_seconds",
+        "time of the last change of a file; 0: never", unit="seconds"),
+    _now("queue_paused", "1 while the queue is paused or the intake is closed", _QUEUE),
+    _now("loop_failing", "1 while the loop fails or hangs for this site in some worker", _LOOP),
+    _now("resyncs_open", "requested resyncs that are not done yet"),
+    _now("resync_oldest_seconds", "age of the oldest requested resync; 0: none", unit="seconds"),
 )  # fmt: skip
 
 DECLARED = {metric.name: metric for metric in METRICS}

@@ -120,7 +120,7 @@ class System:
             found = said()
             return not found["waiting_events"] and not found["dirty_files"]
 
-        wait_until(settled, "nothing waits any more", 60)
+        wait_until(settled, "the backlog is empty", 60)
 
     def post(
         self, body: bytes, kind: str = "application/json", headers: Mapping[str, str] | None = None

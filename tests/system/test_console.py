@@ -178,7 +178,7 @@ def test_a_page_is_found_by_keyboard_alone(console: System, chromium: Browser) -
     tab_to("Page inspector")
     page.keyboard.press("Enter")
     page.wait_for_url("**/admin/inspector")
-    tab_to("Where is my page, and why? Its whole address:", "textbox")
+    tab_to("URL of a page:", "textbox")
     page.keyboard.type(LISTED)
     page.keyboard.press("Enter")
 
@@ -292,7 +292,7 @@ def test_an_action_is_done_and_the_equal_command_is_copied(enter: Enter) -> None
     expect(held.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("() => navigator.clipboard.readText()") == command
 
-    held.get_by_role("button", name="Let it shrink").click()
+    held.get_by_role("button", name="Confirm removals").click()
 
     expect(page.get_by_text("pages/1 may shrink from 100 to 10 pages")).to_be_visible()
     expect(held).to_have_count(0)
@@ -303,7 +303,7 @@ def test_without_script_everything_is_there(enter: Enter, console: System) -> No
 
     expect(page.get_by_text("The shrink guard holds")).to_be_visible()
     expect(page.get_by_text("sitemapd confirm pages/2 --site second")).to_be_visible()
-    expect(page.get_by_role("button", name="Let it shrink")).to_have_count(0)
+    expect(page.get_by_role("button", name="Confirm removals")).to_have_count(0)
     expect(page.get_by_role("button", name="Copy").first).to_be_hidden()
     for name in PAGES:
         page.get_by_role("link", name=name, exact=True).click()
@@ -338,7 +338,7 @@ def test_a_change_is_found_in_its_file_and_taken_back(enter: Enter, console: Sys
     page.get_by_role("link", name="1 line").first.click()
     expect(page.locator(".change .after")).to_contain_text(f"<loc>{loc}</loc>")
 
-    page.get_by_role("link", name="Take this and all since back").click()
+    page.get_by_role("link", name="Roll back this and all later publishes").click()
     page.get_by_role("button", name="Send 1 event").click()
 
     expect(page.get_by_text("0 pages back, 0 changed, 1 gone")).to_be_visible()
@@ -358,7 +358,7 @@ def test_what_became_of_a_request_is_seen(enter: Enter, console: System) -> None
 def test_an_event_arrives_before_ones_eyes(enter: Enter, console: System) -> None:
     page = enter()
     page.goto(f"{console.address}/admin/events?site=demo&url=arrives")
-    expect(page.get_by_text("No event is like that.")).to_be_visible()
+    expect(page.get_by_text("No event matches the filter.")).to_be_visible()
     page.evaluate("() => { window.sameDocument = true; }")
     loc = f"{BASE}/arrives-{time.time_ns()}"
 
@@ -386,10 +386,10 @@ def test_a_stuck_event_is_found_understood_and_replayed_in_three_clicks(enter: E
     expect(page.get_by_text("1 event accepted again")).to_be_visible()
     # What was wrong with it was not mended: it fails again, before one's eyes.
     expect(page.get_by_text("Failed", exact=True).first).to_be_visible()
-    page.get_by_role("link", name="Forget it").click()
-    page.get_by_role("button", name="Forget: 1 event").click()
-    expect(page.get_by_text("1 event forgotten")).to_be_visible()
-    expect(page.get_by_text("Nothing failed.")).to_be_visible()
+    page.get_by_role("link", name="Discard").click()
+    page.get_by_role("button", name="Discard: 1 event").click()
+    expect(page.get_by_text("1 event discarded")).to_be_visible()
+    expect(page.get_by_text("No failed events.")).to_be_visible()
 
 
 def test_what_is_paused_waits_and_is_published_when_it_goes_on(
@@ -404,12 +404,12 @@ def test_what_is_paused_waits_and_is_published_when_it_goes_on(
     console.send({"type": "upsert", "loc": loc})
 
     expect(card.locator(".tile", has_text="Waiting").locator("dd")).to_have_text("1")
-    card.get_by_role("link", name="What waits").click()
+    card.get_by_role("link", name="Waiting events").click()
     page.get_by_role("link", name=loc).click()
     expect(page.get_by_text("Events are paused by admin.")).to_be_visible()
     watching = page.context.new_page()
     watching.goto(page.url)
-    page.get_by_role("link", name="Let them go on").click()
+    page.get_by_role("link", name="Resume them").click()
     card.get_by_role("button", name="Resume").click()
     expect(page.get_by_text("running").first).to_be_visible()
     expect(watching.get_by_text("Published", exact=True).first).to_be_visible()

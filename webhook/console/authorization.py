@@ -110,7 +110,7 @@ class Authorization:
             raise Forbidden("This form is of another session: open the page again.")
         if request.endpoint in self._frame.operators and g.role != "operator":
             g.facts["reason"] = "role"
-            raise Forbidden(f"{g.user} may read only: actions need the role operator.")
+            raise Forbidden(f"{g.user} has read access only: actions need the role operator.")
 
     @staticmethod
     def _to_login() -> Response:

@@ -53,14 +53,15 @@ def _refuse(frame: PageRegistry, error: Exception) -> Response:
         g.facts["reason"] = f"{type(error).__name__}: {error}"
         values = {
             "title": "Redis does not answer",
-            "detail": "Nothing can be shown without it, and nothing is lost: events are refused "
-            "with 503 until it is back, and their senders try again.",
+            "detail":
+                "The console needs Redis. Nothing is lost: events are refused with 503 until "
+                "Redis answers, and senders retry.",
         }  # fmt: skip
         answer = frame.render("problem.html", values, 503)
         answer.headers["Retry-After"] = str(RETRY_AFTER_S)
         return answer
     if isinstance(error, InvalidError):
-        values = {"title": "This cannot be shown", "detail": f"{error}."}
+        values = {"title": "This page cannot be shown", "detail": f"{error}."}
         return frame.render("problem.html", values, 422)
     if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
         if 300 <= error.code < 400:
@@ -73,7 +74,7 @@ def _refuse(frame: PageRegistry, error: Exception) -> Response:
         return answer
     _LOG.error("internal error", exc_info=error)
     values = {
-        "title": "Something went wrong here",
-        "detail": "The log of the web server says what.",
+        "title": "Internal error",
+        "detail": "See the log of the web process.",
     }
     return frame.render("problem.html", values, 500)

@@ -28,7 +28,10 @@ check.
 """
 
 _SOURCE = frozenset({*OF_SOURCE, "source"})
-_ON_DISK = {"missing-file": "not in the web root", "different-file": "other bytes in the web root"}
+_ON_DISK = {
+    "missing-file": "not in the web root",
+    "different-file": "different content in the web root",
+}
 _SERVED = {"served": "bad", "served-type": "warn", "served-validators": "warn"}
 _LONGEST = 60
 _FILE = re.compile(r"(.+?)(?:-[0-9]+)?\.(?:xml|xml\.gz|txt)")

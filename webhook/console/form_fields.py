@@ -29,5 +29,5 @@ def expect(form: Mapping[str, str], events: int, *, exactly: bool = False) -> No
     most = 0 if exactly else max(_FEW, seen * _SHARE)
     if seen < 0 or abs(events - seen) > most:
         now = template_filters.plural(events, "event")
-        detail = f"there are {now} by now, not {given[:12]}: look again"
+        detail = f"there are now {now}, not {given[:12]}: reload the page"
         raise InvalidError(Fault("events", "count", detail))

@@ -62,7 +62,9 @@ class Login:
             name = self._logins.redeem(request.form.get("once", ""))
             if name is None or name not in self._console.users:
                 g.facts["reason"] = "link-wrong"
-                problem = "This link was used, or is too old. A new one: sitemapd console link"
+                problem = (
+                    "This link was used or has expired. For a new one, run: sitemapd console link"
+                )
                 values = {"next": HOME, "once": "", "problem": problem}
                 return self._frame.render("login.html", values, 401)
             return self._begin(name, "with a one-time link", "")
@@ -90,7 +92,7 @@ class Login:
             return
         g.facts["reason"] = "login-limit"
         if tries == TRIES + 1 and (known or self._logins.tries(_NOBODY) == 1):
-            said = f"more than {TRIES} tries within {TRIES_S} s: refused for a while"
+            said = f"more than {TRIES} tries within {TRIES_S} s: refused temporarily"
             who = name if known else _NOBODY
             self._frame.services.audit.write(who, "login", said, way="console", done=False)
         raise TooManyRequests(

@@ -61,7 +61,7 @@ def of_stored(stored: StoredEvent) -> TableRow:
 def of_queued(queued: QueuedEvent) -> TableRow:
     """Return the row of an event that waits or is in flight."""
     received = queued.received
-    state, why = "waiting", "no worker has taken it yet"
+    state, why = "waiting", "no worker has read it yet"
     if queued.consumer:
         state = "in flight"
         why = f"with {queued.consumer} for {template_filters.span(queued.idle_ms / 1000)}"

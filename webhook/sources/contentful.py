@@ -55,7 +55,7 @@ _GONE = frozenset({"unpublish", "delete", "archive"})
 
 def verify(hook: Delivery, keys: SenderSecrets, now: float) -> Proof:
     """Verify the hex of HMAC-SHA256 over method, path, the headers it names, and body, each on a
-    line. Raises UnauthorizedError, or RefusedError `stale`.
+    line, at `now` (s since 1970). Raises UnauthorizedError, or RefusedError `stale`.
     """
     given = signatures.hexed(signatures.header(hook.headers, "x-contentful-signature"))
     names = signatures.header(hook.headers, "x-contentful-signed-headers").lower().split(",", 64)

@@ -23,120 +23,135 @@ class _Check(NamedTuple):
     todo: str
 
 
-_REBUILD = "sitemapd rebuild writes it anew; the worker does so by itself, see check_interval."
-_DERIVE = "sitemapd rebuild derives all of it again from what is stored of the pages."
+_REBUILD = "Run sitemapd rebuild, or wait: the worker rewrites it by itself (check_interval)."
+_DERIVE = "Run sitemapd rebuild: it derives them again from the stored pages."
 
 _CHECKS = {
     "wrong-host": _Check(
-        ERROR, "Pages are listed that are not below base_url: search engines ignore them"
-        " (PROTOCOL L5, L6).",
-        "If base_url is right, bring the pages in under it and delete these: sitemapd reconcile"
-        " --against SOURCE.",
+        ERROR, "Listed pages are not below base_url: search engines ignore them (PROTOCOL L5, L6).",
+
+            "If base_url is right, import the pages below it and delete these: sitemapd "
+            "reconcile --against SOURCE.",
     ),
     "malformed": _Check(
-        ERROR, "What is stored of these files is damaged, or no entry that sitemapd writes.",
-        "Restore the Redis data: sitemapd restore FILE; or bring the pages in again: sitemapd"
-        " import.",
+        ERROR, "The stored content of these files is damaged, or was not written by sitemapd.",
+
+            "Restore the Redis data: sitemapd restore FILE; or import the pages again: "
+            "sitemapd import.",
     ),
     "future-lastmod": _Check(
-        WARNING, "Pages have a lastmod in the future, which search engines do not believe"
-        " (PROTOCOL M5).",
-        "Look at the clocks of this machine and of the sender, then send the pages again: sitemapd"
-        " reconcile.",
+        WARNING, "Pages have a lastmod in the future, which search engines ignore (PROTOCOL M5).",
+
+            "Check the clocks of this machine and of the sender, then send the pages again: "
+            "sitemapd reconcile.",
     ),
     "robots-blocked": _Check(
-        ERROR, "robots.txt forbids pages that are listed, or the sitemap itself (PROTOCOL R10).",
-        "Take the rule out of robots.txt, or have the pages deleted: sitemapd event send URL --type"
-        " delete.",
+        ERROR, "robots.txt disallows listed pages, or the sitemap itself (PROTOCOL R10).",
+
+            "Remove the rule from robots.txt, or delete the pages: sitemapd event send URL "
+            "--type delete.",
     ),
     "stale-news": _Check(
-        ERROR, "Articles are listed as news for more than 48 hours (PROTOCOL W4).",
-        "See that a worker runs and publishing is not paused (sitemapd status), then: sitemapd"
-        " publish.",
+        ERROR, "Articles older than 48 hours are still listed as news (PROTOCOL W4).",
+
+            "Check that a worker runs and publishing is not paused (sitemapd status), then: "
+            "sitemapd publish.",
     ),
     "overdue": _Check(
-        WARNING, "News or videos should have left by now (PROTOCOL W4, V6).",
-        "See that a worker runs and its clock is right: sitemapd status.",
+        WARNING, "News or videos have expired and are still listed (PROTOCOL W4, V6).",
+        "Check that a worker runs and its clock is right: sitemapd status.",
     ),
     "news-too-many": _Check(
         ERROR, "A news file lists more than 1,000 URLs (PROTOCOL W3).",
-        "The section held normal pages before it was configured for news: give news a section of"
-        " its own, then send these pages again.",
+
+            "The section had normal pages before it was configured for news: configure a "
+            "separate section for news, then send these pages again.",
     ),
     "duplicate": _Check(
-        ERROR, "Pages are listed in more than one place (PROTOCOL L10).",
-        "The state was damaged: restore the Redis data (sitemapd restore FILE), or bring the pages"
-        " into an empty one (sitemapd import).",
+        ERROR, "Pages are listed more than once (PROTOCOL L10).",
+
+            "The state is damaged: restore the Redis data (sitemapd restore FILE), or import "
+            "the pages into an empty Redis (sitemapd import).",
     ),
     flaws.LOST_LINE: _Check(
-        ERROR, "Pages are recorded as listed and no file has their line: they are not published,"
-        " and no event with the same content changes that.",
-        f"{_DERIVE} What cannot be found again is named, to be sent again: sitemapd reconcile.",
+        ERROR,
+            "Pages are recorded as listed, but no file has their entry: they are not "
+            "published, and an event with the same content does not change that.",
+        f"{_DERIVE} It names the pages that must be sent again: sitemapd reconcile.",
     ),
     flaws.UNKNOWN_LINE: _Check(
-        ERROR, "Lines are published of pages that are deleted, recorded elsewhere or not known: no"
-        " event takes these lines out.", _DERIVE,
+        ERROR,
+            "Published entries belong to pages that are deleted, unknown or recorded in "
+            "another file: no event removes them.", _DERIVE,
     ),
     flaws.OTHER_LINE: _Check(
-        ERROR, "Lines say something else than was decided for their pages.",
-        f"{_DERIVE} What was decided is lost: sitemapd reconcile brings it back.",
+        ERROR, "Entries differ from the records of their pages.",
+        f"{_DERIVE} The decided content is lost: sitemapd reconcile restores it.",
     ),
     flaws.WRONG_COUNT: _Check(
-        ERROR, "Counters, index lines or blocks do not agree with the pages that are listed: files"
-        " may be filled beyond their limits or keep free places.", _DERIVE,
+        ERROR,
+            "Counters, index entries or blocks disagree with the listed pages: files may "
+            "exceed their limits or stay partly empty.", _DERIVE,
     ),
     flaws.WRONG_FILE: _Check(
-        ERROR, "What is recorded of published files is not what is stored of them, or no index has"
-        " their line.", "sitemapd rebuild publishes them anew.",
+        ERROR,
+            "The records of published files differ from their stored content, or no index "
+            "lists them.", "Run sitemapd rebuild: it publishes them again.",
     ),
     flaws.WRONG_CLAIM: _Check(
-        ERROR, "Ids of the sender and pages do not agree: a delete or a move by id would miss its"
-        " page.", _DERIVE,
+        ERROR,
+            "Ids of the sender and pages disagree: a delete or a move by id would miss its "
+            "page.", _DERIVE,
     ),
     flaws.NOT_RECIPROCAL: _Check(
-        ERROR, "Pages of a translation group do not all list the same languages: search engines"
-        " ignore what is not returned (PROTOCOL H2, H3).", _DERIVE,
+        ERROR,
+            "Pages of a translation group list different languages: search engines ignore "
+            "alternates that are not reciprocal (PROTOCOL H2, H3).", _DERIVE,
     ),
     flaws.NOT_SCHEDULED: _Check(
-        WARNING, "News or videos would not leave when they are over, or deleted pages would be"
-        " remembered for ever.", _DERIVE,
+        WARNING,
+            "News or videos would not expire, or tombstones of deleted pages would be kept "
+            "forever.", _DERIVE,
     ),
     flaws.NOT_QUEUED: _Check(
-        ERROR, "Changes of files wait and no publisher would take them.", _DERIVE,
+        ERROR, "Pending changes are in no queue, so no publisher would write them.", _DERIVE,
     ),
     flaws.WRONG_FEED: _Check(
-        WARNING, "The feeds have entries of pages that are not listed, or half of an entry.",
+        WARNING, "The feeds have entries of pages that are not listed, or incomplete entries.",
         _DERIVE,
     ),
-    "missing-file": _Check(ERROR, "Files that are listed are not in the web root.", _REBUILD),
-    "different-file": _Check(ERROR, "Files hold something else than was published.", _REBUILD),
+    "missing-file": _Check(ERROR, "Listed files are missing in the web root.", _REBUILD),
+    "different-file": _Check(ERROR,
+        "The content of files differs from what was published.", _REBUILD),
     "extra-file": _Check(
-        WARNING, "Files that look like ours are in the web root and nothing lists them.",
-        "sitemapd rebuild removes them; keep what is yours under another name.",
+        WARNING, "The web root has files with names of sitemapd that no index lists.",
+        "Run sitemapd rebuild to remove them; rename files of your own that must stay.",
     ),
 }  # fmt: skip
 
 _SERVED = {
     "served": _Check(
-        ERROR, "The web server does not hand out what was published.",
-        "Compare its root with web_root, empty its cache, and let it redirect no sitemap: curl -i"
-        " URL.",
+        ERROR, "The web server does not serve the published content.",
+
+            "Compare its document root with web_root, clear its cache, and do not redirect "
+            "sitemaps: curl -i URL.",
     ),
     "served-type": _Check(
-        WARNING, "Files are served as another type than they are.",
+        WARNING, "Files are served with the wrong Content-Type.",
         "Include deploy/nginx/sitemapd-files.conf, or set the types of .xml, .gz and .txt.",
     ),
     "served-validators": _Check(
-        WARNING, "Crawlers cannot tell that a file has changed.",
-        "Let the web server send an ETag of time and size, and Last-Modified:"
-        " deploy/nginx/sitemapd-files.conf.",
+        WARNING, "Crawlers cannot detect that a file has changed.",
+
+            "Configure the web server to send Last-Modified and an ETag of time and size: "
+            "deploy/nginx/sitemapd-files.conf.",
     ),
 }  # fmt: skip
 
 _COMPARED = {
     "missing": "Pages of the source are not listed.",
-    "stale": "Pages are listed with other content than the source states.",
-    "extra": "Pages are listed that the source does not name.",
+    "stale": "Listed pages differ from the source.",
+    "extra": "Listed pages are not in the source.",
 }
 
 
@@ -155,16 +170,16 @@ def findings(tally: CheckTally, *, served: bool) -> list[CheckFinding]:
 def of_source(compared: ComparisonSummary | None, *, configured: bool) -> list[CheckFinding]:
     """Return the findings of the last comparison with the source; a remedy if there was none."""
     if compared is None:
-        means = "Whether pages are missing is not known: they were never compared with a source."
+        means = "Missing pages cannot be detected: the site was never compared with a source."
         todo = (
-            "sitemapd verify --against configured." if configured
-            else "Configure `source`, or name one: sitemapd verify --against SOURCE."
+            "Run: sitemapd verify --against configured." if configured
+            else "Configure `source`, or run: sitemapd verify --against SOURCE."
         )  # fmt: skip
         return [CheckFinding("source", WARNING, 0, (), means, todo)]
     when = w3c_dates.from_epoch_s(compared.at_ms // 1000)
     said = f"Compared with the source at {when}"
     if compared.incomplete:
-        said += ", which could not be read to its end"
+        said += "; the source could not be read completely"
     found = [_read(compared, said)] if compared.incomplete else []
     for what, means in _COMPARED.items():
         count = int(getattr(compared, what))
@@ -173,12 +188,12 @@ def of_source(compared: ComparisonSummary | None, *, configured: bool) -> list[C
             found.append(CheckFinding(what, OK, 0, (), f"{means} {said}: {count}, repaired.", ""))
         else:
             severity = ERROR if count else OK
-            todo = "sitemapd reconcile repairs it; --against SOURCE, if none is configured."
+            todo = "Run sitemapd reconcile; with --against SOURCE if no source is configured."
             found.append(CheckFinding(what, severity, count, samples, f"{means} {said}.", todo))
     return found
 
 
 def _read(compared: ComparisonSummary, said: str) -> CheckFinding:
     sample = FindingSample("source", compared.incomplete)
-    todo = "Mend the source, then: sitemapd verify --against SOURCE."
+    todo = "Correct the source, then run: sitemapd verify --against SOURCE."
     return CheckFinding("source", WARNING, 1, (sample,), f"{said}.", todo)

@@ -29,7 +29,9 @@ def _address(text: str) -> str:
         port = 0
     plain = text.isascii() and text.isprintable() and not set(" \\@?#") & set(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not port or not plain:
-        raise ValueError("write an address: https://host/path, and nothing behind it")
+        raise ValueError(
+            "must be an address of the form https://host/path, without query or fragment"
+        )
     if instead := retired_pings.retired(parts.hostname, parts.path):
         raise ValueError(instead)
     return text
@@ -37,7 +39,9 @@ def _address(text: str) -> str:
 
 def _template(text: str) -> str:
     if text.count(SITEMAP) != 1 or SITEMAP not in text.partition("?")[2] or "#" in text:
-        raise ValueError(f"put {SITEMAP} once behind the question mark: ...?sitemap={SITEMAP}")
+        raise ValueError(
+            f"must contain {SITEMAP} exactly once, in the query: ...?sitemap={SITEMAP}"
+        )
     _address(text.partition("?")[0])
     return text
 
@@ -45,7 +49,9 @@ def _template(text: str) -> str:
 def _verified(text: str) -> str:
     """Check a site as it is verified at an engine: its address, or the name of its host."""
     if text and not locations.http_address(text) and not ("." in text and HOST.fullmatch(text)):
-        raise ValueError("write the site as it is verified there, as https://www.example.com")
+        raise ValueError(
+            "must be the site as verified with this engine, e.g. https://www.example.com"
+        )
     return _address(text) if "://" in text else text
 
 
@@ -54,14 +60,14 @@ def _property(text: str) -> str:
     if domain == text:
         return _address(text) if text else text
     if not HOST.fullmatch(domain):
-        raise ValueError("write sc-domain:example.com, or the URL of the property")
+        raise ValueError("must be sc-domain:example.com or the URL of the property")
     return text
 
 
 def _credentials(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if not text.startswith(("file:", "env:")) and not text.lstrip().startswith("{"):
-        raise ValueError("write file:/path or env:NAME: where the service account's JSON is")
+        raise ValueError("must be file:/path or env:NAME with the JSON key of the service account")
     return value
 
 
@@ -98,12 +104,19 @@ class EngineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    daily: int = Field(10_000, ge=1, description="URLs a day at most (UTC); others: requests")
+    daily: int = Field(
+        10_000,
+        ge=1,
+        description="URLs a day (UTC) at most; search_console, websub and crawler: requests",
+    )
     debounce_minutes: float = Field(
-        10, ge=0, le=10_080, description="between two notices about one URL (PROTOCOL U7)"
+        10,
+        ge=0,
+        le=10_080,
+        description="minutes between two notifications about one URL (PROTOCOL U7)",
     )
     allow_private: bool = Field(
-        False, description="its host may have an address of a private network, without TLS too"
+        False, description="allow a host in a private network, and http:// addresses"
     )
 
     @property
@@ -120,13 +133,13 @@ class EngineSettings(BaseModel):
 class IndexNowSettings(EngineSettings):
     """IndexNow: Bing, Yandex, Seznam, Naver, Yep, Amazon (PROTOCOL U3-U8)."""
 
-    key: str = Field(description="8 to 128 of [A-Za-z0-9-]: `sitemapd notify key` makes one")
+    key: str = Field(description="8 to 128 of [A-Za-z0-9-]; `sitemapd notify key` generates one")
     key_location: Address | None = Field(
-        None, description="URL of the key's file if you serve it yourself"
+        None, description="URL of the key file, if you serve it yourself"
     )
     endpoints: tuple[Address, ...] = Field(
         ("https://api.indexnow.org/indexnow",), min_length=1,
-        description="the first; the next where that fails: they share what they get",
+        description="tried in order until one accepts; engines of IndexNow share URLs",
     )  # fmt: skip
 
     @field_validator("key")
@@ -145,7 +158,7 @@ class BingSettings(EngineSettings):
     """Bing Webmaster: SubmitUrlBatch."""
 
     key: SecretStr = Field(description="API key of Bing Webmaster Tools")
-    site: Verified = Field("", description="as it is verified there; empty: the origin of base_url")
+    site: Verified = Field("", description="site as verified there; empty: the origin of base_url")
     endpoint: Address = "https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlbatch"
 
     @property
@@ -156,8 +169,8 @@ class BingSettings(EngineSettings):
 class YandexSettings(EngineSettings):
     """Yandex Webmaster: the recrawl queue, one URL per request."""
 
-    token: SecretStr = Field(description="OAuth token with the right to manage sites")
-    user_id: int = Field(ge=1, description="number of the user whose token it is")
+    token: SecretStr = Field(description="OAuth token with the permission to manage sites")
+    user_id: int = Field(ge=1, description="id of the user who owns the token")
     host_id: str = Field(pattern=r"^https?:[a-z0-9.-]+:[0-9]+$", description="https:HOST:443")
     endpoint: Address = "https://api.webmaster.yandex.net/v4"
     daily: int = Field(100, ge=1)
@@ -170,10 +183,12 @@ class YandexSettings(EngineSettings):
 class BaiduSettings(EngineSettings):
     """Baidu's push interface: added and changed pages."""
 
-    token: SecretStr = Field(description="of the push interface")
-    site: Verified = Field("", description="as it is verified there; empty: the origin of base_url")
+    token: SecretStr = Field(description="token of the push API")
+    site: Verified = Field("", description="site as verified there; empty: the origin of base_url")
     endpoint: Address = "http://data.zz.baidu.com/urls"
-    plain_http: bool = Field(False, description="send the token without TLS: Baidu names no other")
+    plain_http: bool = Field(
+        False, description="send the token without TLS: Baidu documents only an http:// address"
+    )
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -213,7 +228,7 @@ class GoogleIndexingSettings(GoogleSettings):
     """Google Indexing API: job postings and livestreams, nothing else."""
 
     sections: dict[str, Literal["JobPosting", "BroadcastEvent"]] = Field(
-        min_length=1, description="section -> what its pages are; Google takes no others"
+        min_length=1, description="section -> type of its pages; Google accepts only these types"
     )
     endpoint: Address = "https://indexing.googleapis.com/v3/urlNotifications:publish"
     daily: int = Field(200, ge=1)

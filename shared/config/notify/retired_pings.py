@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-_CONSOLE = (
-    "Google's sitemap ping was retired in 2023: [notify.search_console] submits the sitemap, "
-    "robots.txt names it"
-)
-_INDEXNOW = "{} takes no sitemap ping since {}: use [notify.indexnow]"
+_CONSOLE = "Google retired its sitemap ping in 2023: use [notify.search_console] or robots.txt"
+_INDEXNOW = "{} has accepted no sitemap pings since {}: use [notify.indexnow]"
 _BING = _INDEXNOW.format("Bing", "May 2022")
-_GONE = "{} takes no pings any more and has no successor: leave it out"
+_GONE = "{} accepts no pings any more, and nothing replaces them: remove it"
 
 _NAMED = {
-    "ping": "the pings of search engines are gone: use the tables of the engines",
+    "ping": "search engines retired their pings: configure a table for each engine",
     "google": _CONSOLE,
     "google_ping": _CONSOLE,
     "bing_ping": _BING,
     "msn": _BING,
-    "yahoo": "Yahoo is served by Bing: use [notify.indexnow]",
+    "yahoo": "Yahoo uses the index of Bing: use [notify.indexnow]",
     "ask": _GONE.format("Ask"),
     "moreover": _GONE.format("Moreover"),
     "didikle": _GONE.format("Didikle"),
-    "naver": 'Naver is told by IndexNow: endpoints = ["https://searchadvisor.naver.com/indexnow"]',
-    "seznam": 'Seznam is told by IndexNow: endpoints = ["https://search.seznam.cz/indexnow"]',
+    "naver": 'Naver supports IndexNow: set endpoints = ["https://searchadvisor.naver.com/indexnow"]',
+    "seznam": 'Seznam supports IndexNow: set endpoints = ["https://search.seznam.cz/indexnow"]',
 }
 _DOMAINS = {
     "yahoo.com": "yahoo", "yahooapis.com": "yahoo", "ask.com": "ask", "moreover.com": "moreover",

@@ -46,7 +46,7 @@ class NotifySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     hosts: frozenset[Annotated[str, AfterValidator(host)]] = Field(
-        default=frozenset(), description="hosts that may be asked besides those of the engines"
+        default=frozenset(), description="additional hosts to which requests may be sent"
     )
     indexnow: IndexNowSettings | None = None
     search_console: SearchConsoleSettings | None = None
@@ -84,7 +84,7 @@ class NotifySettings(BaseModel):
             addresses.append(("websub", hub))
             found += _plain("websub", self.websub, hub)
         found += [
-            f"notify.{name}: {asked} is no host of an engine: name it in notify.hosts"
+            f"notify.{name}: {asked} is not a host of an engine: add it to notify.hosts"
             for name, address in addresses
             if (asked := urlsplit(address.replace(SITEMAP, "")).hostname) not in self.allowed
         ]
@@ -92,7 +92,10 @@ class NotifySettings(BaseModel):
             found.append('notify.websub: needs feed = true and hub = "https://..."')
         if self.google_indexing is not None:
             unknown = sorted(set(self.google_indexing.sections) - set(sections))
-            found += [f"notify.google_indexing.sections: {name} is no section" for name in unknown]
+            found += [
+                f"notify.google_indexing.sections: {name} is not a section of this site"
+                for name in unknown
+            ]
         return found + (_key_faults(self.indexnow, base, sections) if self.indexnow else [])
 
 
@@ -104,9 +107,13 @@ def _plain(name: str, engine: EngineSettings, address: str) -> list[str]:
     if not address.startswith("http:") or engine.allow_http or engine.allow_private:
         return []
     if isinstance(engine, BaiduSettings):
-        detail = "Baidu names an address without TLS: say plain_http = true to send the token so"
+        detail = (
+            "the address of Baidu has no TLS: set plain_http = true to send the token without it"
+        )
         return [f"notify.{name}: {detail}"]
-    return [f"notify.{name}: {address.partition('?')[0]}: https, or allow_private = true"]
+    return [
+        f"notify.{name}: {address.partition('?')[0]}: use https://, or set allow_private = true"
+    ]
 
 
 def _key_faults(engine: IndexNowSettings, base: Base, sections: Iterable[str]) -> list[str]:
@@ -115,11 +122,13 @@ def _key_faults(engine: IndexNowSettings, base: Base, sections: Iterable[str]) -
         directory = engine.key_location.rpartition("/")[0] + "/"
         if not base.prefix.startswith(directory):
             found.append(
-                "notify.indexnow.key_location: speaks only for URLs in its own directory and below"
-                f" (PROTOCOL U4), and {base.prefix} is not"
+                "notify.indexnow.key_location: covers only URLs in its own directory and "
+                "below (PROTOCOL U4): {base.prefix} is outside"
             )
     elif NUMBERED.search(engine.key) and engine.key.startswith(
         tuple(f"{name}-" for name in ("sitemap", *sections))
     ):
-        found.append("notify.indexnow.key: its file would have the name of a sitemap's: another")
+        found.append(
+            "notify.indexnow.key: the key file would have the name of a sitemap: use another key"
+        )
     return found

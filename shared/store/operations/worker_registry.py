@@ -157,7 +157,7 @@ class WorkerRegistry:
             names = ", ".join(each.name for each in found) or "none"
             raise InvalidError(Fault(name, "worker", f"no such worker; there are: {names}"))
         if worker.alive and worker.beat is None:
-            detail = "runs a version that hears nothing: stop it where it was started"
+            detail = "runs a version that takes no commands: stop it where it was started"
             raise InvalidError(Fault(name, "worker", detail))
         if not worker.alive and wish == "stop":
             raise InvalidError(Fault(name, "worker", "is gone already"))

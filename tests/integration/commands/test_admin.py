@@ -158,7 +158,7 @@ def test_a_purge_asks_with_the_count_and_saves_what_can_be_put_back(
     file = tmp_path / "saved.ndjson"
     refused = run(home, "queue", "purge", "--save", str(file), given="n\n")
     assert refused.exit_code == 1
-    assert "Take out 2 events of demo?" in refused.output
+    assert "Remove 2 events of demo?" in refused.output
     assert (rig.inbox.waiting(), file.exists()) == (2, False)
 
     done = run(home, "queue", "purge", "--save", str(file), given="y\n")
@@ -173,7 +173,7 @@ def test_a_purge_asks_with_the_count_and_saves_what_can_be_put_back(
     again = tmp_path / "again.ndjson"
     answer(home, "queue", "purges", kept["purge"], "--save", str(again))
     assert again.read_bytes() == file.read_bytes()
-    put_back = next(line for line in done.stdout.splitlines() if line.startswith("to put them"))
+    put_back = next(line for line in done.stdout.splitlines() if line.startswith("to restore them"))
     words = shlex.split(put_back.partition(": sitemapd ")[2])
     assert "2 events accepted again" in run(home, *words, "--yes").stdout
     rig.settle()

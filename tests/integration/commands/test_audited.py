@@ -85,13 +85,13 @@ def test_what_changes_what_is_published_is_recorded(
     assert [(each[0], *each[2:]) for each in entries(store)] == [
         ("confirm", "", "pages/1 may shrink from 4 to 1 pages", True),
         ("publish", "", "0 files written or removed", True),
-        ("rebuild", "", "files of another state taken over; 0 files written or removed", True),
+        ("rebuild", "", "existing files adopted; 0 files written or removed", True),
         (
             "reconcile", f"site against {named}",
             "source 4, listed 4, added 1, changed 0, deleted 1", True,
         ),
         ("import", named, "read 4, sent 4, refused 0, skipped 0, united 0", True),
-        ("notify replay", "bing", "0 pages told again, none left alone", True),
+        ("notify replay", "bing", "0 pages queued again, and all pauses ended", True),
     ]  # fmt: skip
     assert {each[1] for each in entries(store)} == {"demo"}
 

@@ -93,7 +93,7 @@ def test_what_is_asked_must_be_there(home: Path, store: redis.Redis) -> None:
     config.write_text(config.read_text().replace("[sites.demo", "[sites.shop"))
     assert "demo is not configured here" in str(refusal(home, "restore", file))
     error = refusal(home, "restore", file, "--site", "shop")
-    assert "holds nothing of shop; there are: demo" in str(error)
+    assert "holds no state of shop; it holds: demo" in str(error)
     assert "nothing to back up" in str(refusal(home, "backup", file))
     store.flushall()
     assert not list(home.glob(".*"))

@@ -164,7 +164,7 @@ def test_publishes_before_the_log_count_only_if_asked_for(rig: Rig, home: Path) 
     assert report["counted"]["publishes_before"] == 4  # page, file, index and robots.txt
     assert row(asked, "Googlebot", "pages")["fetched"] == 1
     assert late["engines"] == []
-    assert "--since counts them" in " ".join(run(home, "--log", str(log)).stdout.split())
+    assert "--since includes them" in " ".join(run(home, "--log", str(log)).stdout.split())
 
 
 def test_whoever_only_says_to_be_a_crawler_is_counted_apart(rig: Rig, home: Path) -> None:
@@ -215,8 +215,8 @@ def test_addresses_that_no_crawler_has_are_told_to_people_as_fakes(rig: Rig, hom
     said = " ".join(run(home, "--log", str(log), "--verify-dns").stdout.split())
 
     assert "Googlebot: 1 fetches by others under its name" in said
-    assert "no crawler at all could be verified" in said
-    assert "by user agent only, as DNS cannot verify them: GPTBot" in said
+    assert "no crawler could be verified" in said
+    assert "by user agent only, because DNS cannot verify them: GPTBot" in said
 
 
 def test_what_is_shown_to_people_says_the_same(rig: Rig, home: Path) -> None:
@@ -250,7 +250,7 @@ def test_what_is_no_access_log_is_refused_and_keeps_the_last_result(rig: Rig, ho
     error = run(home, "--log", str(log_of(home, b"no log\n" * 3, name="else"))).exception
 
     assert isinstance(error, InvalidError)
-    assert "none of 3 lines is of an access log" in str(error)
+    assert "none of 3 lines is an access log entry" in str(error)
     assert crawl_report.load(rig.client, "demo") == before
 
 

@@ -140,7 +140,7 @@ def test_every_fault_of_the_configuration_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 1
     for field in ("colour", "sites.demo.base_url", "sites.demo.web_root"):
         assert f"fail  configuration: {field}" in done.stdout
-    assert f"-> mend it in {tmp_path}/sitemapd.toml" in done.stdout
+    assert f"-> correct it in {tmp_path}/sitemapd.toml" in done.stdout
 
 
 def test_a_configuration_that_all_can_read_shows_its_secrets(home: Path, rig: Rig) -> None:
@@ -443,7 +443,10 @@ def test_workers_that_are_quiet_older_or_know_other_sites_are_warned_about(
     WorkerRegistry(rig.client).want("w1", "work")
     worker._heart.beat()
     stored: Any = rig.client.get(f"{HEARTBEAT}w1")
-    for change, said in (({"version": "0.0.1"}, "not of version"), ({"sites": []}, "do not know")):
+    for change, said in (
+        ({"version": "0.0.1"}, "not of version"),
+        ({"sites": []}, "without all configured sites"),
+    ):
         rig.client.set(f"{HEARTBEAT}w1", json.dumps(json.loads(stored) | change), ex=60)
         assert said in status(look(rig, "workers"), "workers")[1]
     rig.client.set(f"{HEARTBEAT}w1", "1", ex=60)
@@ -543,7 +546,7 @@ def test_what_is_served_wrong_or_not_at_all_is_found(
         "public sitemap": "fail", "public file": "fail", "public robots.txt": "warn",
         "webhook": "fail",
     }  # fmt: skip
-    assert "is not what" in found["public sitemap"].detail
+    assert "differs from" in found["public sitemap"].detail
     assert "301" in found["public file"].detail
 
 

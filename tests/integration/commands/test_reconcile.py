@@ -201,8 +201,8 @@ def test_the_configured_source_is_read_with_its_key_and_neither_is_shown(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("reconcile",), "none is configured"),
-        (("verify", "--section", "posts"), "limit a comparison"),
+        (("reconcile",), "no source is configured"),
+        (("verify", "--section", "posts"), "need --against"),
         (("reconcile", "--against", "csv:x", "--section", "shop"), "there are: pages, posts"),
         (("reconcile", "--against", "csv:x", "--into", "shop"), "there are: pages, posts"),
         (("reconcile", "--against", "csv:x", "--prefix", "https://else.example/"), "L5"),

@@ -94,5 +94,5 @@ def test_pages_whose_lines_are_nowhere_are_to_be_sent_again(home: Path, rig: Rig
     done = run(home, "rebuild")
 
     assert done.exit_code == 1
-    assert "4 pages lost their line and are not listed: sitemapd reconcile" in done.stdout
+    assert "4 pages have no stored entry and are not listed: sitemapd reconcile" in done.stdout
     assert run(home, "verify").exit_code == 0

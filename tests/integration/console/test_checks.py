@@ -75,7 +75,7 @@ def test_a_site_that_was_never_checked_says_so_and_how_to(ann: Browser) -> None:
 
     assert "This site was never checked." in shown
     assert "sitemapd check --site demo" in shown
-    assert "Whether pages are missing is not known." in shown
+    assert "Missing pages cannot be detected." in shown
     assert "sitemapd verify --against configured --site demo" in shown
     assert "sitemapd verify --against SOURCE --site other" in text(
         page(ann, "/admin/checks?site=other")
@@ -98,20 +98,20 @@ def test_what_a_check_found_is_shown_the_worst_first_with_what_to_do(
 
     wrong = [each.check for each in report.findings if each.severity == "error"]
     assert f"{len(wrong)} errors, 1 warning" in last
-    for said in ("Asked for by a test", "Pages 31", "Web server not asked", "wrong-host"):
+    for said in ("Requested by a test", "Pages 31", "Web server not checked", "wrong-host"):
         assert said in last
     grades = [each.get("class").split()[1] for each in cards]
     assert grades == sorted(grades) == ["bad"] * len(wrong) + ["warn"]
     barred = shown.get_element_by_id("finding-robots-blocked")
     assert "30 found" in text(barred)
-    assert "robots.txt forbids pages that are listed" in text(barred)
+    assert "robots.txt disallows listed pages" in text(barred)
     (said,) = barred.xpath("./div[@class='below']//code")
     first = barred.xpath(".//li/a")[0]
     assert said.text == f"sitemapd event send {first.text} --type delete --site demo"
     assert first.text in ann.get(first.get("href")).text
     assert len(barred.xpath("./ul/li")) == 5
     assert len(barred.xpath("./details/ul/li")) == 15
-    assert "And 10 that are not named here." in text(barred)
+    assert "And 10 more that are not shown." in text(barred)
     missing = links(shown.get_element_by_id("finding-missing-file"))
     assert "As published" in ann.get(missing["pages-1.xml"]).text
     assert links(shown.get_element_by_id("finding-extra-file")) == {}
@@ -124,10 +124,10 @@ def test_a_check_at_work_shows_how_far_it_is(ann: Browser, checks: CheckStore) -
     now = page(ann).get_element_by_id("now")
     (bar,) = now.xpath(".//progress")
     assert (bar.get("value"), bar.get("max")) == ("40", "100")
-    assert "w1 looks at every page, for eve" in text(now)
-    assert "40 of 100 pages looked at" in text(now)
+    assert "w1 checks every page, for eve" in text(now)
+    assert "40 of 100 pages checked" in text(now)
     checks.ask("ann")
-    assert "Another one follows." in text(page(ann).get_element_by_id("now"))
+    assert "It starts after the running one." in text(page(ann).get_element_by_id("now"))
 
     run.end()
     assert not page(ann).xpath("//progress")
@@ -136,16 +136,18 @@ def test_a_check_at_work_shows_how_far_it_is(ann: Browser, checks: CheckStore) -
 def test_an_operator_asks_and_a_worker_checks(ann: Browser, rig: Rig, store: redis.Redis) -> None:
     rig.do({"type": "upsert", "loc": "a"})
 
-    assert "asked for a check: no worker is alive" in ask(ann)
-    assert "It waits until one works." in text(page(ann).get_element_by_id("now"))
+    assert "requested a check: no worker is alive" in ask(ann)
+    assert "The check starts once a worker is alive." in text(page(ann).get_element_by_id("now"))
     WorkerRegistry(store).beat("w1", beat())
-    assert "asked for a check: a worker begins within seconds" in ask(ann)
-    assert re.search(r"ann asked (now|\d+ s ago)", text(page(ann).get_element_by_id("now")))
+    assert "requested a check: a worker starts it within seconds" in ask(ann)
+    assert re.search(
+        r"ann requested a check (now|\d+ s ago)", text(page(ann).get_element_by_id("now"))
+    )
     Examiner(rig.settings, store, "w1", lambda: False).look()
 
     shown = page(ann)
-    assert "asked now" not in text(shown.get_element_by_id("now"))
-    assert "Asked for by ann" in text(shown.get_element_by_id("last"))
+    assert "requested a check" not in text(shown.get_element_by_id("now"))
+    assert "Requested by ann" in text(shown.get_element_by_id("last"))
     assert [each[:2] + each[3:] for each in outcomes(store)[1:]] == [("ann", "check", True)] * 2
 
 
@@ -198,8 +200,8 @@ def test_a_comparison_with_the_source_is_shown_as_it_stands(
 
     shown = page(ann).get_element_by_id("source")
     for said in (
-        "2 h ago", "Missing 30", "Stale 0", "Extra 2", "could not be read to its end",
-        "page 3 answered 500", "And 10 that are not named here.",
+        "2 h ago", "Missing 30", "Stale 0", "Extra 2", "could not be read completely",
+        "page 3 answered 500", "And 10 more that are not shown.",
         "sitemapd reconcile --against configured --site demo",
     ):  # fmt: skip
         assert said in text(shown), said
@@ -249,16 +251,17 @@ def test_files_say_whether_they_are_served_as_they_were_published(
             rows = page(browser, "/admin/files?site=demo").xpath("//tbody/tr")
             return [text(row[2]) for row in rows]
 
-        assert column() == ["not known"] * 4
+        assert column() == ["unknown"] * 4
         (rig.root / "pages-3.xml").write_bytes(b"<urlset/>")
         server.instead = lambda asked: Reply({}, 404) if "pages-2" in asked.path else None
         examine(rig, served=True)
         assert column() == [
-            "as published", "answered 404", "other bytes in the web root", "as published",
+            "as published", "answered 404", "different content in the web root", "as published",
         ]  # fmt: skip
         shown = text(page(browser, "/admin/files?site=demo&file=pages-2.xml"))
         assert re.search(
-            r"Served as published\? answered 404 at the last check , (now|\d+ s ago)", shown
+            r"Served as published\? answered 404 according to the last check , (now|\d+ s ago)",
+            shown,
         )
 
         later = int(time.time()) + 2
@@ -278,7 +281,7 @@ def test_a_page_leads_to_its_file_and_events_and_they_back_to_it(ann: Browser, r
     assert "As published" in ann.get(found["pages-1.xml"]).text
     rows = links(page(ann, found["All events about it"]))
     event = links(page(ann, rows[f"{BASE}a"]))
-    assert "Listed" in ann.get(event["Where is this page, and why?"]).text
+    assert "Listed" in ann.get(event["Inspect this page"]).text
     for file in ("pages/1", "pages-1.xml"):
         assert "As published" in ann.get(event[file]).text
     (ident,) = [name for name in found if re.fullmatch(r"\d+-\d+", name)]
@@ -309,9 +312,9 @@ def test_feeds_are_shown_with_their_lease_and_without_what_may_be_a_key(
 
     assert rows == [
         "https://feeds.example/a?… active https://hub.example/?… in 30 h",
-        "https://feeds.example/new new not known yet none",
-        f"https://feeds.example/no denied no {CANARY} … not known yet none",
-        "https://feeds.example/old lapsed not known yet 1 h ago",
+        "https://feeds.example/new new unknown none",
+        f"https://feeds.example/no denied no {CANARY} … unknown none",
+        "https://feeds.example/old lapsed unknown 1 h ago",
     ]
     for secret in ("canary-p", "canary-t", "canary-h", key[:16], "<script>alert"):
         assert secret not in answer

@@ -55,7 +55,7 @@ def test_what_happened_is_listed_newest_first_with_why(ann: Browser, rig: Rig) -
     assert states == [("good", "changed"), ("quiet", "unchanged"), ("good", "changed")]
     assert "native upsert" in text
     assert "sitemapd event list --site demo" in text
-    assert "Nothing waits" in text
+    assert "No event waits" in text
 
 
 def test_filters_choose_by_url_reason_outcome_and_time(ann: Browser, rig: Rig) -> None:
@@ -121,7 +121,7 @@ def test_an_event_is_followed_to_the_lines_it_changed(ann: Browser, rig: Rig) ->
     steps = re.findall(r"<li class=\"[a-z-]+\"><b>(\w+)</b>", text)
     assert steps == ["Accepted", "Decided", "Applied", "Published"]
     assert "pages-1.xml" in text
-    assert re.search(r"[0-9]+ ms after it came", text)
+    assert re.search(r"[0-9]+ ms after arrival", text)
     assert "&lt;lastmod&gt;2026-11-<del>01</del>" in text
     assert "&lt;lastmod&gt;2026-11-<ins>02</ins>" in text
     assert f"sitemapd event replay {ident} --site demo" in text
@@ -138,7 +138,7 @@ def test_what_waits_is_found_and_says_why(ann: Browser, rig: Rig) -> None:
 
     waiting = ann.get("/admin/events?kind=waiting").text
     assert about(waiting) == [f"{BASE}first", f"{BASE}second"]
-    assert "no worker has taken it yet" in waiting
+    assert "no worker has read it yet" in waiting
     rig.inbox.read("w1", 1)
     waiting = ann.get("/admin/events?kind=waiting&url=first").text
     assert about(waiting) == [f"{BASE}first"]
@@ -211,10 +211,10 @@ def test_all_that_match_are_replayed_after_their_number_was_seen(ann: Browser, r
     form = {"site": "demo", "url": "*a/*", "reason": "added", "kind": "", "since": ""}
     path = "/admin/events/replay-all/now"
     for events in ("19", "41", "", "x", "-30"):
-        assert "look again" in ann.act(path, events=events, **form)
+        assert "reload the page" in ann.act(path, events=events, **form)
     assert rig.quiet()
     nothing = ann.act(path, events="0", **form | {"url": "none"})
-    assert "no event is chosen" in nothing
+    assert "no event matches" in nothing
     assert "Done:</b> 30 events accepted again" in ann.act(path, events="25", **form)
     rig.settle()
 

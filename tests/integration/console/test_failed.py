@@ -76,7 +76,7 @@ def test_a_failed_event_is_found_understood_and_replayed_in_three_clicks(
     wait_until(lambda: store.llen("sitemapd"), "a worker is woken")
     rig.settle()
     assert list(rig.listed()) == [f"{BASE}a"]
-    assert "Nothing failed." in ann.get("/admin/failed").text
+    assert "No failed events." in ann.get("/admin/failed").text
 
 
 def test_failed_events_are_grouped_by_error_and_a_group_is_paged(
@@ -96,11 +96,11 @@ def test_failed_events_are_grouped_by_error_and_a_group_is_paged(
     assert "an event that cannot be read" in text
     assert "All 61" in text
     group = ann.get(f"/admin/failed?error={quote('Boom: it' + chr(13) + chr(10) + 'broke')}").text
-    assert len(re.findall("<button>Try again", group)) == 50
+    assert len(re.findall("<button>Retry", group)) == 50
     older = re.search(r'href="([^"]+)" rel="next"', group)
     assert older is not None
-    assert len(re.findall("<button>Try again", ann.get(html.unescape(older[1])).text)) == 10
-    assert "None is left" in ann.get("/admin/failed?error=other").text
+    assert len(re.findall("<button>Retry", ann.get(html.unescape(older[1])).text)) == 10
+    assert "No event with this error is left" in ann.get("/admin/failed?error=other").text
 
 
 def test_a_group_is_tried_again_and_fails_again_if_nothing_was_mended(
@@ -116,13 +116,13 @@ def test_a_group_is_tried_again_and_fails_again_if_nothing_was_mended(
     }
 
     asked = ann.get(f"/admin/failed/ask?do=retry&error={quote(error)}").text
-    assert "Try again: 1 event of demo" in asked
+    assert "Retry: 1 event of demo" in asked
     done = ann.act("/admin/failed/retry", site="demo", error=error, events="1")
     assert "1 event accepted again" in done
     fail(rig)
     assert len(letters(store)) == 2
     store.delete(key)
-    assert "look again" in ann.act("/admin/failed/retry", site="demo", all="yes", events="50")
+    assert "reload the page" in ann.act("/admin/failed/retry", site="demo", all="yes", events="50")
     assert "2 events accepted" in ann.act("/admin/failed/retry", site="demo", all="yes", events="2")
     fail(rig)
 
@@ -146,15 +146,15 @@ def test_events_are_saved_before_they_are_forgotten_and_not_one_more_is(
     poison(rig, b"three")
     fail(rig)
     form = {"site": "demo", "all": "yes"}
-    assert "look again" in ann.act("/admin/failed/discard", events="2", **form)
+    assert "reload the page" in ann.act("/admin/failed/discard", events="2", **form)
     assert len(letters(store)) == 3
     first = letters(store)[0]
     one = ann.act("/admin/failed/discard", site="demo", id=first, events="1")
-    assert "1 event forgotten" in one
+    assert "1 event discarded" in one
     assert "no event that failed has this id" in ann.act(
         "/admin/failed/discard", site="demo", id=first, events="1"
     )
-    assert "2 events forgotten" in ann.act("/admin/failed/discard", events="2", **form)
+    assert "2 events discarded" in ann.act("/admin/failed/discard", events="2", **form)
     assert letters(store) == []
     for wrong in ("", "id=x", f"id={first}"):
         assert ann.get(f"/admin/failed/ask?{wrong}").status_code == 422

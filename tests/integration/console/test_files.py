@@ -67,7 +67,7 @@ def test_files_are_listed_against_their_limits(ann: Browser, rig: Rig) -> None:
 
     assert "1 file with 2 pages" in shown
     assert re.search(
-        rf"pages-1\.xml current not known 2 of 10,000 {size} bytes of 52\.4 MB (now|\d+ s ago)",
+        rf"pages-1\.xml current unknown 2 of 10,000 {size} bytes of 52\.4 MB (now|\d+ s ago)",
         shown,
     )
     assert 'aria-label="2 of 10,000 URLs"' in page
@@ -122,7 +122,7 @@ def test_the_digest_is_that_of_the_file_whatever_its_form(
     digest = f"CRC-32 {zlib.crc32(content):08x} of {len(content):,} bytes before compression"
     assert digest in shown
     assert "published were" not in shown
-    assert "Blocks 3 all whole" in shown
+    assert "Blocks 3 all intact" in shown
 
 
 def test_a_damaged_block_is_pointed_out(ann: Browser, rig: Rig, store: redis.Redis) -> None:
@@ -181,9 +181,11 @@ def test_many_lines_come_in_parts_and_too_many_are_only_counted(
 
     fields: Any = {"shard": "pages/1", "file": "", "changed": 9_000, "lines": b""}
     at = store.xadd("{demo}:revisions", fields).decode()  # type: ignore[union-attr]
-    assert "9,000 lines too many to keep this and all since none: the file went" in text(ann, FILE)
-    assert "They were too many: 9,000." in text(ann, f"{FILE}&at={at}")
-    assert "That cannot be taken back" in text(ann, f"{FILE}&back={at}")
+    assert ("9,000 lines too many to keep this and all since none: the file was removed") in text(
+        ann, FILE
+    )
+    assert "There were too many: 9,000." in text(ann, f"{FILE}&at={at}")
+    assert "This cannot be rolled back" in text(ann, f"{FILE}&back={at}")
 
 
 def test_a_file_is_rolled_back_to_what_it_was(ann: Browser, rig: Rig, store: redis.Redis) -> None:
@@ -202,7 +204,7 @@ def test_a_file_is_rolled_back_to_what_it_was(ann: Browser, rig: Rig, store: red
     assert rig.shard_files()["pages-1"] == before
     assert outcomes(store)[-1][:2] == ("ann", "files rollback")
     rig.check()
-    assert "nothing to take back" in text(ann, f"{FILE}&back={to}")
+    assert "Nothing to roll back" in text(ann, f"{FILE}&back={to}")
 
 
 def test_another_outcome_than_the_one_shown_is_not_brought_about(
@@ -215,7 +217,7 @@ def test_another_outcome_than_the_one_shown_is_not_brought_about(
 
     said = roll_back(ann, to, shown="0 pages back, 0 changed, 1 gone")
 
-    assert "that is another outcome by now, 0 pages back, 0 changed, 2 gone: look again" in said
+    assert "the outcome has changed to 0 pages back, 0 changed, 2 gone: reload the page" in said
     assert set(rig.listed()) == {f"{BASE}{x}" for x in "abc"}
     assert outcomes(store)[-1][3] is False
     for form in ({"site": "none"}, {"subject": "none.xml"}, {"to": "1-1"}):

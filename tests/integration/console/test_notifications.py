@@ -110,14 +110,14 @@ def test_the_fate_of_each_request_is_shown(ann: Browser, desk: Desk, server: Eng
 def test_each_engine_is_shown_with_what_waits_and_its_budget(
     ann: Browser, desk: Desk, server: Engine
 ) -> None:
-    assert "indexnow told of changes Waiting 0 0 due Next - Told today 0 of 5" in text(ann)
+    assert "indexnow active Waiting 0 0 due Next - Sent today 0 of 5" in text(ann)
     tell(desk, server, "indexnow", 200, *(BASE + x for x in "abcde"))
     desk.notices.enqueue(["indexnow"], [BASE + "f"], desk.now)
 
     shown = text(ann, "engines")
 
     assert "indexnow today's budget is spent Waiting 1 1 due Next on hold" in shown
-    assert "Told today 5 of 5" in shown
+    assert "Sent today 5 of 5" in shown
     assert 'aria-label="today&#39;s budget: 5 of 5"' in ann.get(PAGE).text
 
 
@@ -129,12 +129,12 @@ def test_an_engine_that_is_left_alone_is_shown_with_the_reason_and_told_again(
     assert desk.waiting("bing") > 0, "nothing goes there"
 
     shown = text(ann, "engines")
-    assert "bing paused: see to it" in shown
+    assert "bing paused: needs action" in shown
     assert "127.0.0.1" in shown
-    assert "is not asked until somebody sees to it: it does not take the key" in shown
+    assert "is paused until it is replayed: it does not take the key" in shown
     assert "sitemapd notify replay demo --engine bing" in shown
 
-    assert "told again, none left alone" in act(ann, "replay", subject="bing")
+    assert "queued again, and all pauses ended" in act(ann, "replay", subject="bing")
     desk.look()
     fate = desk.notices.fates(1)[0]
     assert (fate.outcome, fate.sample) == ("done", (BASE + "b",))
@@ -150,7 +150,7 @@ def test_what_was_given_up_is_shown_and_told_again(
     shown = text(ann, "dead")
     assert f"indexnow 2 pages {BASE}a {BASE}b it says the format is wrong" in shown
 
-    assert "2 pages told again" in act(ann, "replay", subject="indexnow")
+    assert "2 pages queued again" in act(ann, "replay", subject="indexnow")
     assert desk.dead() == {}
     assert desk.waiting("indexnow") == 2
     assert "not configured" in act(ann, "replay", subject="none")
@@ -163,7 +163,7 @@ def test_all_engines_are_paused_and_resumed(ann: Browser, desk: Desk) -> None:
     ann.post("/admin/queues/pause", csrf=ann.csrf(), **form)
     desk.notices.enqueue(["bing"], [BASE + "a"], desk.now)
     assert desk.telling.due() == []
-    assert "Nobody is told: paused by ann" in text(ann, "queue")
+    assert "Notifications are paused by ann" in text(ann, "queue")
     assert "sitemapd queue resume notify --site demo" in text(ann, "queue")
 
     ann.post("/admin/queues/resume", csrf=ann.csrf(), **form)
@@ -175,7 +175,7 @@ def test_all_engines_are_paused_and_resumed(ann: Browser, desk: Desk) -> None:
 def test_a_site_that_tells_nobody_says_how_to(browser: Browser) -> None:
     browser.login("ann")
 
-    assert "No search engine is told." in text(browser)
+    assert "No search engine is configured." in text(browser)
     assert "sitemapd notify key demo" in text(browser)
     assert "sitemapd crawl --log /var/log/nginx/access.log --site demo" in text(browser)
 

@@ -31,7 +31,7 @@ from tests.integration.console.browsing import (
 def test_an_operator_acts_and_is_told_and_recorded(
     ann: Browser, held: str, store: redis.Redis
 ) -> None:
-    assert "Let it shrink" in ann.get("/admin/").text
+    assert "Confirm removals" in ann.get("/admin/").text
     answer = ann.post("/admin/confirm", site="demo", subject=held, urls="10", csrf=ann.csrf())
 
     assert answer.status_code == 303

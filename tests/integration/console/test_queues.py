@@ -43,7 +43,7 @@ def test_each_queue_says_what_waits_and_how_fast_it_goes(
 
     text = ann.get("/admin/queues").text
 
-    assert "open Takes deliveries of senders" in card(text, "intake")
+    assert "open Accepts deliveries of senders" in card(text, "intake")
     assert "Accepted a minute 10 " in card(text, "intake")
     events = card(text, "events")
     assert "running" in events
@@ -92,11 +92,11 @@ def test_a_drain_closes_the_intake_and_says_how_far_it_is(ann: Browser, rig: Rig
 
     text = ann.act("/admin/queues/drain", site="demo")
 
-    assert "Left to do: 1 event and 0 files. No worker is alive." in card(text, "intake")
+    assert "Remaining: 1 event and 0 files. No worker is alive." in card(text, "intake")
     event = rig.parse({"type": "upsert", "loc": f"{BASE}b"})
     assert rig.inbox.accept([event]).status == "closed"
     rig.settle()
-    assert "All is done: nothing waits" in card(ann.get("/admin/queues").text, "intake")
+    assert "Drained: no event" in card(ann.get("/admin/queues").text, "intake")
     assert "resumed" in ann.act("/admin/queues/resume", site="demo", queue="intake")
     assert rig.inbox.accept([event]).status == "accepted"
     ann.act("/admin/queues/pause", site="demo", queue="publish")
@@ -109,7 +109,7 @@ def test_a_purge_is_kept_downloaded_and_put_back(ann: Browser, rig: Rig) -> None
     asked = ann.get("/admin/queues/purge").text
     assert "30 events waiting" in asked
     assert f">{BASE}p0<" in asked
-    assert "look again" in ann.act("/admin/queues/purge/now", site="demo", events="3")
+    assert "reload the page" in ann.act("/admin/queues/purge/now", site="demo", events="3")
     assert rig.inbox.waiting() == 30
     done = ann.act("/admin/queues/purge/now", site="demo", events="30")
 
@@ -130,7 +130,7 @@ def test_a_purge_is_kept_downloaded_and_put_back(ann: Browser, rig: Rig) -> None
     assert "30 events accepted again" in back
     rig.settle()
     assert len(rig.listed()) == 30
-    assert "There is nothing to take out" in ann.get("/admin/queues/purge").text
+    assert "No event waits." in ann.get("/admin/queues/purge").text
 
 
 def test_what_comes_in_is_counted_by_the_minute(rig: Rig, store: redis.Redis) -> None:

@@ -48,7 +48,7 @@ def test_each_worker_is_shown_as_it_says_it_is(ann: Browser, workers: WorkerRegi
 
     for said in (
         "w1 working host1, process 4711", "Version 0.1.0 Python 3.11.2",
-        "Busy threads 1 of 4", "Memory 95.0 MB", "Events settled 1,234", "Files published 56",
+        "Busy threads 1 of 4", "Memory 95.0 MB", "Events decided 1,234", "Files published 56",
         "Started 2 h ago", "Clock of Redis +7.2 s", "Busy with demo since 2 min ago",
         "Works for demo, other", "sitemapd workers quiet w1", "sitemapd workers stop w1",
     ):  # fmt: skip
@@ -103,7 +103,7 @@ def test_nobody_is_asked_who_would_not_hear(
     workers.forget("gone")
 
     assert "no such worker; there are: gone, old" in act(ann, "quiet", "nobody")
-    assert "hears nothing" in act(ann, "stop", "old")
+    assert "takes no commands" in act(ann, "stop", "old")
     assert "is gone already" in act(ann, "stop", "gone")
     assert [workers.wanted(name) for name in ("nobody", "old", "gone")] == ["work"] * 3
     assert [outcome[3] for outcome in outcomes(store)[1:]] == [False] * 3

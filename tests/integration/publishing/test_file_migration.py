@@ -231,12 +231,12 @@ def test_doctor_tells_what_does_not_fit_the_settings_of_today(rig: Rig) -> None:
         return found.status, found.detail
 
     assert said()[0] == "ok"
-    assert said(form="xml.gz") == ("fail", "the files were written by other settings: form")
+    assert said(form="xml.gz") == ("fail", "the files were written with other settings: form")
     other = changed(rig, base_url=OTHER)
     look(other)
     other.settle()
     assert said(base_url=OTHER) == (
-        "warn", f"pages outside base_url are still listed, {BASE}p/0 for one",
+        "warn", f"pages outside base_url are still listed, e.g. {BASE}p/0",
     )  # fmt: skip
 
 

@@ -274,4 +274,4 @@ def test_a_member_whose_line_was_lost_holds_up_no_other_event(rig: Rig) -> None:
 
     assert "alone" in {loc.removeprefix(BASE) for loc in rig.listed()}
     (letter,) = DeadLetters(rig.client, rig.name).letters()
-    assert "its line is nowhere: run sitemapd rebuild" in letter.error
+    assert "its entry is not stored: run sitemapd rebuild" in letter.error

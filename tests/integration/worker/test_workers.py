@@ -170,7 +170,7 @@ def test_a_worker_of_an_older_version_is_listed_and_cannot_be_told_anything(
     done = run(home, "quiet", "old")
 
     assert done.exit_code == 1
-    assert "hears nothing" in str(done.exception)
+    assert "takes no commands" in str(done.exception)
     assert not rig.client.exists(WANTED + "old")
     assert "older" in run(home).stdout
 

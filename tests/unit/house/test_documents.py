@@ -40,7 +40,7 @@ def _commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("document", "line"), _commands())
 def test_a_command_in_a_document_is_one(document: str, line: str) -> None:
-    """Its words, options and the number of its arguments: what it does is tested elsewhere."""
+    """Its words, options and number of arguments; tests/system/test_documents.py runs it."""
     said = re.split(r"[|;>]", re.sub(r"^.*?sitemapd\s", "", line))[0]
     words = shlex.split(said, comments=True)
     assert words, document

@@ -46,7 +46,7 @@
       headers, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(10000),
     });
     if (answer.status === 401 || answer.status === 403) {
-      say("Your session has ended: load the page again to log in.");
+      say("Your session has ended: reload the page to log in.");
       return false;
     }
     if (answer.status === 304) {
@@ -59,7 +59,7 @@
     const now = [...document.querySelectorAll("[data-live]")].map((each) => each.id).join();
     const then = [...page.querySelectorAll("[data-live]")].map((each) => each.id).join();
     if (now !== then) {
-      say("There is more on this page now: load it again.");
+      say("The page has changed: reload it.");
       return true;
     }
     say("");
@@ -82,7 +82,7 @@
       failed = 0;
     } catch {
       failed += 1;
-      if (failed > 1) say("The service does not answer: what you see is from before.");
+      if (failed > 1) say("The service does not answer: the page shows earlier data.");
     }
     if (on && !timer) timer = setTimeout(turn, wait * Math.min(failed + 1, 5));
   }

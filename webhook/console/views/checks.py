@@ -28,18 +28,18 @@ SOME = 5
 """Samples that are shown at once; the others are folded."""
 
 _DOING = {
-    "robots.txt": "asks what robots.txt forbids",
-    "pages": "looks at every page",
-    "state": "holds the state against itself",
+    "robots.txt": "checks pages against robots.txt",
+    "pages": "checks every page",
+    "state": "checks the consistency of the state",
     "files": "compares the files of the web root",
     "served": "fetches files as crawlers do",
 }
 """Texts for `Progress.what`."""
 
 _DIFFERING = {
-    "missing": "Of the source, and not listed here.",
-    "stale": "Listed with other content than the source states.",
-    "extra": "Listed here, and not named by the source.",
+    "missing": "In the source, but not listed.",
+    "stale": "Listed with content that differs from the source.",
+    "extra": "Listed, but not in the source.",
 }
 
 
@@ -80,9 +80,9 @@ def install(frame: PageRegistry) -> None:
     def ask(form: MultiDict[str, str]) -> ActionDone:
         name = form_fields.site_of(services, form)
         CheckStore(services.client, name).ask(g.user)
-        said = "no worker is alive" if services.idle(name) else "a worker begins within seconds"
+        said = "no worker is alive" if services.idle(name) else "a worker starts it within seconds"
         return ActionDone(
-            f"asked for a check: {said}", name, back=frame.address("Checks", site=name)
+            f"requested a check: {said}", name, back=frame.address("Checks", site=name)
         )
 
     frame.page("Checks", "/checks", show, per_site=True, live=True)

@@ -15,19 +15,27 @@ from webhook.console import diff, form_fields
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
 
 STATES: Mapping[str, tuple[str, str, str]] = {
-    "waiting": ("busy", "Waiting", "Accepted and safe; nothing is decided yet."),
-    "in flight": ("busy", "With a worker", "A worker has taken it and has not settled it yet."),
-    "applied": ("busy", "Decided, not published", "The file that lists its page is yet to come."),
-    "held": ("warn", "Held by the shrink guard", "Its file would lose many pages: confirm that."),
+    "waiting": ("busy", "Waiting", "Accepted and stored durably; not decided yet."),
+    "in flight": ("busy", "With a worker", "A worker has read it and not decided it yet."),
+    "applied": (
+        "busy",
+        "Decided, not published",
+        "The file that lists its page is not written yet.",
+    ),
+    "held": (
+        "warn",
+        "Held by the shrink guard",
+        "Its file would lose many pages: confirm the removals.",
+    ),
     "published": ("good", "Published", ""),
-    "unchanged": ("quiet", "Nothing changed", "It said nothing that the files did not say."),
-    "dead": ("bad", "Failed", "It was tried as often as is tried, and set aside."),
+    "unchanged": ("quiet", "Nothing changed", "The page was listed like this already."),
+    "dead": ("bad", "Failed", "It failed five times and was moved to the dead letters."),
     "refused": (
         "bad",
         "Refused at intake",
         "None of its events was accepted.",
     ),
-    "unknown": ("quiet", "Not known", "Nothing that is still kept says what became of it."),
+    "unknown": ("quiet", "Not known", "The event log no longer covers it."),
 }
 """A grade, a few words and a sentence for each state of a timeline."""
 _MAY_CHANGE = frozenset({"waiting", "in flight", "applied", "held"})

@@ -19,7 +19,7 @@ GROUPED = 5_000
 ROWS, SAMPLE = 50, 10
 MOST = 10_000
 """Dead letters that one action retries or discards at most."""
-VERBS = {"retry": "Try again", "discard": "Forget"}
+VERBS = {"retry": "Retry", "discard": "Discard"}
 
 
 def install(frame: PageRegistry) -> None:

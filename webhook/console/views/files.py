@@ -64,7 +64,7 @@ def install(frame: PageRegistry) -> None:
         shard, rolling = _files(frame, name).shard(file), _rollback(frame, name)
         plan = rolling.plan(shard, to)
         if summary(plan) != form.get("shown"):
-            detail = f"that is another outcome by now, {summary(plan)}: look again"
+            detail = f"the outcome has changed to {summary(plan)}: reload the page"
             raise InvalidError(Fault(file, "revision", detail))
         done = rolling.execute(shard, to, plan)
         return ActionDone(

@@ -59,5 +59,5 @@ def verdict(found: Mapping[str, Any]) -> tuple[str, str]:
     if not found["listed"]:
         return "bad", "Not listed"
     if not found["published"]:
-        return "busy", "Accepted, about to be published"
+        return "busy", "Accepted, not published yet"
     return "good", "Listed"

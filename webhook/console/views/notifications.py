@@ -59,7 +59,7 @@ def install(frame: PageRegistry) -> None:
         if engine not in services.sites[name].notify.engines:
             raise InvalidError(Fault(engine[:80], "config", f"is not configured for {name}"))
         count = NotificationQueue(services.client, name).replay([engine], now_ms())
-        said = f"{template_filters.plural(count, 'page')} told again, none left alone"
+        said = f"{template_filters.plural(count, 'page')} queued again, and all pauses ended"
         return ActionDone(said, name, engine, back=frame.address("Notifications", site=name))
 
     frame.page("Notifications", "/notifications", show, per_site=True, live=True)
@@ -76,11 +76,11 @@ def _engine(
     """Return the values of one engine."""
     mine = [(at, breaker) for (engine, at), breaker in breakers.items() if engine == name]
     figures = notices.figures(name, now)
-    grade, state = "good", "told of changes"
+    grade, state = "good", "active"
     if any(breaker.paused for _, breaker in mine):
-        grade, state = "bad", "paused: see to it"
+        grade, state = "bad", "paused: needs action"
     elif any(breaker.open(now) for _, breaker in mine):
-        grade, state = "warn", "left alone a while"
+        grade, state = "warn", "paused for a while"
     elif (figures["spent_today"] or 0) >= daily:
         grade, state = "warn", "today's budget is spent"
     return {

@@ -81,7 +81,7 @@ def install(frame: PageRegistry) -> None:
             if str(shard) == asked and str(hold.urls) == form.get("urls")
         ]  # fmt: skip
         if not found:
-            detail = "is not held any more, or with another number of pages: look again"
+            detail = "is not held any more, or at another number of pages: reload the page"
             raise InvalidError(Fault(asked, "held", detail))
         ((shard, hold),) = found
         holds.confirm({shard: hold.urls})
@@ -141,7 +141,7 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
     if dead := status["dead_events"]:
         failed = template_filters.plural(dead, "event")
         said = f"{failed} failed five times and {'is' if dead == 1 else 'are'}"
-        todo = "What they say about their pages is not published."
+        todo = "Their changes are not published."
         yield Concern("bad", f"{said} set aside.", todo, see="console.failed")
     for each in status["failing"]:
         what = f"{each['loop']} ({each['part']})" if each["part"] else each["loop"]
@@ -150,11 +150,14 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         yield Concern("bad", said, each["reason"], see="console.workers")
     if paused := status["paused"]:
         said = "; ".join(PAUSED[queue] for queue in paused if queue in PAUSED)
-        todo = "It stays so until it is resumed."
+        todo = "It lasts until it is resumed."
         yield Concern("warn", f"{said[:1].upper()}{said[1:]}.", todo, see="console.queues")
     if status["dirty_for_s"] > LATE_S:
         late = template_filters.span(status["dirty_for_s"])
-        todo = "Is a worker alive, is the disk full, may it write there? This says what differs:"
+        todo = (
+            "Check that a worker is alive and can write, and that the disk has space. This "
+            "command lists the differences:"
+        )
         yield Concern(
             "bad", f"Files have waited {late} to be published.", todo, _of(name, "verify")
         )
@@ -162,18 +165,21 @@ def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator
         files = template_filters.plural(len(held), "file")
         said = f"The shrink guard holds {files} that would lose many pages."
         todo = (
-            "Their new pages and edits wait as well. Confirm below if that is meant; else send the "
+            "Their new pages and edits wait, too. Confirm below if this is intended; else send the "
         )
         yield Concern("warn", said, f"{todo}pages again.")
     if drifts(status):
         said = f"The state lists {status['urls']:,} pages, its files {status['published_urls']:,}."
-        todo = "Nothing waits that would explain it. This says what differs; rebuild repairs it:"
+        todo = (
+            "No pending change explains this. This command lists the differences; sitemapd "
+            "rebuild repairs them:"
+        )
         yield Concern("bad", said, todo, _of(name, "verify"))
     if asked := status["resync"]:
         resyncs = template_filters.plural(len(asked), "resync")
         said = f"{resyncs} waits for a comparison with the source."
         more = () if sourced else ("--against", "SOURCE")
-        todo = "" if sourced else "The site has no source configured: name one."
+        todo = "" if sourced else "The site has no source configured: add one."
         yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
 
 

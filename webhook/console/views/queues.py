@@ -21,10 +21,14 @@ SAMPLE = 10
 MOST_BACK = 100_000
 """Events of a purge that the console puts back at most; the command line puts back more."""
 TITLES = {
-    INTAKE: ("Intake", "Takes deliveries of senders into the inbox.", "accepted"),
-    EVENTS: ("Events", "Accepted; a worker decides what they change.", "decided"),
+    INTAKE: ("Intake", "Accepts deliveries of senders into the inbox.", "accepted"),
+    EVENTS: ("Events", "Accepted events that wait for a decision.", "decided"),
     PUBLISH: ("Publishing", "Files with decided changes that are not written yet.", "publishes"),
-    NOTIFY: ("Notifications", "Pages that search engines are to be notified of.", "notified"),
+    NOTIFY: (
+        "Notifications",
+        "Pages of which search engines are still to be notified.",
+        "notified",
+    ),
 }
 """Title, content and counted unit of each queue."""
 
@@ -103,7 +107,7 @@ def _purging(frame: PageRegistry) -> None:
         queues = services.queues(name)
         if queues.purges().get(purged, 0) > MOST_BACK:
             most = template_filters.number(MOST_BACK)
-            detail = f"more than {most} events: put it back by the command line"
+            detail = f"more than {most} events: restore it on the command line"
             raise InvalidError(Fault(purged, "purge", detail))
         events = stored_lines(queues.kept(purged))
         outcome = services.events(name).replay(events, (f"purge {purged}",), newest=False)

@@ -46,10 +46,10 @@ def install(frame: PageRegistry) -> None:
         form_fields.expect(form, len(found))
         if len(found) > MOST:
             most = template_filters.number(MOST)
-            detail = f"are more than {most}: choose fewer, or use the command line"
+            detail = f"are more than {most}: narrow the filter, or use the command line"
             raise InvalidError(Fault("events", "count", detail))
         if not found:
-            raise InvalidError(Fault("events", "count", "no event is chosen"))
+            raise InvalidError(Fault("events", "count", "no event matches"))
         as_sent, quiet = bool(form.get("as_sent")), bool(form.get("quiet"))
         options = [word for word, on in (("--as-sent", as_sent), ("--quiet", quiet)) if on]
         said = [*_command(name, asked)[3:-2], *options]

@@ -77,7 +77,7 @@ def _truth(site: Site) -> Mapping[str, str]:
     source = site.source.get_secret_value()
     kind = source.partition(":")[0]
     plain = "sitemap" if kind in {"http", "https"} or ":" not in source else kind
-    every = f"every {site.reconcile_hours:g} h" if site.reconcile_hours else "when a resync asks"
+    every = f"every {site.reconcile_hours:g} h" if site.reconcile_hours else "on a resync"
     return {"kind": plain, "every": every} if source else {}
 
 
@@ -139,22 +139,22 @@ def _address(url: str) -> str:
 def robots(site: Site) -> tuple[str, str]:
     """Return the state of robots.txt: a grade (good, warn, quiet) and a sentence."""
     if site.robots == "off":
-        return "quiet", "Left alone, as configured: name the sitemap there yourself."
+        return "quiet", "Not changed, as configured: add the sitemap to it yourself."
     try:
         file = os.open(site.web_root / "robots.txt", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        why = "it is made with the first publish" if site.robots == "create" else "make one"
+        why = "the first publish creates it" if site.robots == "create" else "make one"
         return "warn", f"There is none: {why}."
     except OSError as error:
         return "warn", f"It cannot be read from here: {error.strerror}."
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            return "warn", "It is no regular file, and is left alone."
+            return "warn", "It is not a regular file and is not changed."
         text = opened.read(MAX_BYTES + 1)
     if len(text) > MAX_BYTES:
-        return "warn", "It is larger than crawlers read, and is left alone."
+        return "warn", "It is larger than crawlers read and is not changed."
     if _MARKER in text:
-        return "good", "It names the sitemap, between our two markers."
+        return "good", "It names the sitemap, between the markers of sitemapd."
     if b"sitemap:" in text.lower():
-        return "quiet", "It names a sitemap, outside our markers."
-    return "warn", "It names no sitemap yet: that comes with the next publish."
+        return "quiet", "It names a sitemap, outside the markers of sitemapd."
+    return "warn", "It names no sitemap yet: the next publish adds it."

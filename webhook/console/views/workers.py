@@ -21,9 +21,11 @@ CLOCK_S = 5.0
 """Seconds by which a worker's clock may differ from that of Redis before the page marks it."""
 
 _ASKED: Mapping[Wish, str] = {
-    "quiet": "asked to be quiet: it finishes what is at hand and takes no more, for a week at most",
+    "quiet": "asked to be quiet: it finishes the work in progress and takes no new work, for at "
+    "most a week",
     "work": "asked to work",
-    "stop": "asked to stop: it finishes what is at hand and ends; its supervisor starts it again",
+    "stop": "asked to stop: it finishes the work in progress and ends; its supervisor then "
+    "restarts it",
 }
 
 

@@ -44,7 +44,7 @@ def test_every_cms_has_a_guide_whose_configuration_can_be_pasted(name, tmp_path)
     assert guide.sends in said
     assert guide.caveats in said
     last = said.splitlines()[-1]
-    assert last.startswith("How this is known: ")
+    assert last.startswith("Evidence: ")
     assert all(f"{claim}: {source}" in last for claim, source in guide.evidence.items())
     assert "{address}" not in said
     if name in STANDARD:

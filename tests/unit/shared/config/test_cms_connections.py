@@ -66,7 +66,7 @@ def test_several_secrets_may_be_given_for_rotation(tmp_path):
 @pytest.mark.parametrize(
     ("text", "field", "detail"),
     [
-        ("[sites.demo.sources.gohst]\n" + SECRET, "sources.gohst", "known: cloudevents"),
+        ("[sites.demo.sources.gohst]\n" + SECRET, "sources.gohst", "supported: cloudevents"),
         ("[sites.demo.sources.ghost]\n", "sites.demo", "sources.ghost.secret: is missing"),
         ('[sites.demo.sources.ghost]\nsecret = "short"\n', "secret", "16 printable"),
         ('[sites.demo.sources.ghost]\nsecret = ""\n', "secret", "16 printable"),
@@ -81,21 +81,22 @@ def test_several_secrets_may_be_given_for_rotation(tmp_path):
         ),
         (
             "[sites.demo.sources.ghost]\n" + SECRET + 'sections = { post = "nowhere" }\n',
-            "sites.demo", "nowhere is no section",
+            "sites.demo", "nowhere is not a section",
         ),
         (
             '[sites.demo.sources.strapi]\nsecret = "a pass phrase of words"\n',
-            "sites.demo", "holds no spaces",
+            "sites.demo", "must not contain spaces",
         ),
-        ("[sites.demo.sources.contentful]\n" + SECRET, "sites.demo", "name every language"),
-        ("[sites.demo.sources.websub]\n" + SECRET, "sites.demo", "websub.topics: name the feeds"),
-        (WEBSUB + 'topics = ["http://x.example/f"]\n', "sites.demo", "or allow_private = true"),
+        ("[sites.demo.sources.contentful]\n" + SECRET, "sites.demo", "must list every language"),
+        ("[sites.demo.sources.websub]\n" + SECRET, "sites.demo",
+            "websub.topics: must list the feeds"),
+        (WEBSUB + 'topics = ["http://x.example/f"]\n', "sites.demo", "or set allow_private = true"),
         (WEBSUB + 'topics = ["/feed"]\n', "topics", ""),
-        (FEED + 'hub = "https://hub.example/"\n', "sites.demo", "name it in notify.hosts"),
-        (FEED + 'callback = "https://a.example/b"\n', "callback", "write an origin"),
+        (FEED + 'hub = "https://hub.example/"\n', "sites.demo", "add it to notify.hosts"),
+        (FEED + 'callback = "https://a.example/b"\n', "callback", "must be an origin"),
         (
             "[sites.demo.sources.ghost]\n" + SECRET + 'topics = ["https://x.example/"]\n',
-            "sites.demo", "only sources.websub has it",
+            "sites.demo", "only sources.websub supports it",
         ),
         (
             "[sites.demo.sources.github]\n" + SECRET + 'permalinks = { "{a" = "/x" }\n',

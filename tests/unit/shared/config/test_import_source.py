@@ -32,19 +32,22 @@ def test_a_source_is_taken(load: Load, lines: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "detail"),
     [
-        (f'source = "gopher:{CANARY}"', "source: begin it with one of sitemap:, csv:"),
-        ('source = "wordpress:www.example.com"', "source: write wordpress:https://"),
-        ('source = "sql:"', "source: write sql: and its address"),
-        ('source = "ghost:https://www.example.com/"', "source_key: Ghost asks for the key"),
-        (f'source = "{SQL}"', "source_query: a database needs a query"),
-        ('source = "csv:/a"\nsource_query = "SELECT 1"', "source_query: only a database"),
-        (f'source = "csv:/a"\nsource_key = "{CANARY}"', "source_key: only wordpress"),
+        (f'source = "gopher:{CANARY}"', "source: must begin with one of sitemap:, csv:"),
+        (
+            'source = "wordpress:www.example.com"',
+            "source: must be an address, e.g. wordpress:https://",
+        ),
+        ('source = "sql:"', "source: must be sql: followed by its address"),
+        ('source = "ghost:https://www.example.com/"', "source_key: ghost needs a key"),
+        (f'source = "{SQL}"', "source_query: sql needs a SELECT"),
+        ('source = "csv:/a"\nsource_query = "SELECT 1"', "source_query: only for sql"),
+        (f'source = "csv:/a"\nsource_key = "{CANARY}"', "source_key: only for wordpress"),
         (
             f'source = "wordpress:https://a.example/"\nsource_key = "{CANARY}"',
-            "source_key: for WordPress it is user:application password",
+            "source_key: for wordpress it must be user:application password",
         ),
-        (f'source_key = "{CANARY}"', "source_key: without a source"),
-        ("reconcile_hours = 1", "reconcile_hours: without a source"),
+        (f'source_key = "{CANARY}"', "source_key: needs `source`"),
+        ("reconcile_hours = 1", "reconcile_hours: needs `source`"),
     ],
 )
 def test_a_source_that_cannot_be_meant_is_named(load: Load, lines: str, detail: str) -> None:

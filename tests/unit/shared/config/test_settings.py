@@ -203,7 +203,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / settings.FILE
     path.write_bytes(b"\xff\xfe\x00")
 
-    with pytest.raises(ConfigError, match="not TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         settings.load(path)
 
 

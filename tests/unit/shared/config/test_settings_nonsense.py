@@ -133,7 +133,7 @@ def test_the_fault_of_redis_url_says_what_to_write(load: Load, scheme: str) -> N
 
     assert "redis://" in said
     assert "unix:///" in said
-    assert "no Sentinel" in said
+    assert "Sentinel, Cluster and other brokers are not supported" in said
 
 
 @pytest.mark.parametrize(
