@@ -108,7 +108,7 @@ SERVICES = {
     ),
     "worker": (
         "worker.celery_app, worker.runtime, worker.tasks",
-        {"rich", "opentelemetry", "pycountry", "flask", "granian", "httpx", "sqlalchemy"},
+        {"rich", "opentelemetry", "trio", "pycountry", "flask", "granian", "httpx", "sqlalchemy"},
     ),
 }
 
