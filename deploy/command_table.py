@@ -77,18 +77,18 @@ COMMANDS = {
             "robots.txt."
         ),
     ),
-    "config": ("config:app", "The configuration."),
-    "console": ("console:app", "The console at /admin/."),
+    "config": ("config:app", "Check the configuration, or print nginx lines for it."),
+    "console": ("console:app", "The web console at /admin/."),
     "dead": ("dead:app", "Dead letters: events that failed five times."),
-    "event": ("events:app", "Change events."),
-    "files": ("files:app", "The published files."),
-    "queue": ("queue:app", "Queues: list, pause, resume, drain, purge."),
+    "event": ("events:app", "Send, inspect and replay change events."),
+    "files": ("files:app", "Inspect and roll back the published files."),
+    "queue": ("queue:app", "List queues; pause, resume, drain or purge them."),
     "run": (
         "run:app",
-        "One part in the foreground, for systemd, containers and other supervisors.",
+        "Run one part in the foreground, for systemd, containers and other supervisors.",
     ),
-    "notify": ("notify:app", "Notifications of search engines."),
-    "websub": ("websub:app", "Feeds whose hubs send what changed."),
-    "workers": ("workers:app", "Workers: list, make quiet, resume, stop."),
+    "notify": ("notify:app", "Notifications sent to search engines."),
+    "websub": ("websub:app", "WebSub subscriptions: feeds whose hubs push changes to the webhook."),
+    "workers": ("workers:app", "List workers; make one quiet, resume or stop it."),
 }
 """Module and name in deploy.commands, and first sentence of the help, in the order of the help."""
