@@ -128,7 +128,7 @@ class CredentialError(SitemapdError):
 
 
 class OutboundError(SitemapdError):
-    """A request to a search engine without a complete response; a later attempt may succeed."""
+    """A request that went out without a complete response; a later attempt may succeed."""
 
 
 class BarredError(OutboundError):

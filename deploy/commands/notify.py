@@ -16,8 +16,8 @@ from shared.clock import now_ms
 from shared.errors import ConfigError, Fault
 from shared.sitemap import w3c_dates
 from shared.store.notify.notification_queue import Fate, NotificationQueue
+from worker.http.client import ask
 from worker.http.exchange import excerpt
-from worker.http.http_guard import ask
 from worker.notify import dry_run
 from worker.notify.dispatcher import Dispatcher
 from worker.notify.engine import NotificationOutcome
