@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from contextlib import closing
 from io import BytesIO
 from itertools import islice
 
-from lxml import etree
 from protego import Protego
 
 from deploy.doctor.root import index_names, listed, opened
@@ -18,10 +16,13 @@ from shared.sitemap import robots, shards
 from shared.store.publishing.publish_state import PublishState
 from worker.publishing.indexes import named
 from worker.publishing.web_root import WebRoot
+from worker.sources.records import SourceRecord
+from worker.sources.sitemaps import pages_in
+from worker.sources.source_streams import Document
 
 AGENT = "Googlebot"
-FILES, PAGES, MOST = 10, 500, 16 * 2**20
-"""Files that are read, pages tried of each, and bytes read of each."""
+FILES, PAGES = 10, 500
+"""Files that are read, and pages tried of each."""
 
 
 def _robots(case: Case) -> DoctorFinding:
@@ -88,25 +89,12 @@ def _pages(case: Case, root: WebRoot) -> Iterator[str]:
     # The newest pages are in the last files.
     for url in urls[-FILES:]:
         name = shards.on_disk(url.removeprefix(site.base.prefix), site.form)
-        packed = root.read_own(name) or b""
-        with gzip.open(BytesIO(packed)) if name.endswith(".gz") else BytesIO(packed) as file:
-            content = file.read(MOST)
-        yield from islice(_locs(content, site.form), PAGES)
+        if content := root.read_own(name):
+            with Document(name, BytesIO(content), root.path / name) as document:
+                for item in islice(pages_in(document), PAGES):
+                    if isinstance(item, SourceRecord):
+                        yield item.loc
 
-
-def _locs(content: bytes, form: str) -> Iterator[str]:
-    if form == "txt":
-        yield from content.decode().splitlines()
-        return
-    parser = etree.XMLPullParser(("end",), tag=_LOC, resolve_entities=False, no_network=True)
-    parser.feed(content)
-    for _, element in parser.read_events():
-        if element.getparent().tag == _URL:
-            yield element.text
-
-
-_URL = "{http://www.sitemaps.org/schemas/sitemap/0.9}url"
-_LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 CHECKS = (
     DoctorCheck(

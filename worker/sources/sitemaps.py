@@ -61,6 +61,14 @@ def read_sitemap(address: str) -> Iterator[Item]:
         yield from _Reader(top, http).items()
 
 
+def pages_in(document: Document) -> Iterator[Item]:
+    """Yield the pages of an opened sitemap, feed or text list; an index is refused.
+
+    Raises SourceError where nothing in it can be read.
+    """
+    return _Reader(document, nested=True).items()
+
+
 def listed_files(path: Path) -> set[Path]:
     """Return the files on disk that an index lists, without parsing; empty for anything else.
 
