@@ -15,7 +15,7 @@ from redis import exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from shared.errors import StoreDownError, StoreError, UnsafeStoreError
+from shared.errors import NoWritesError, StoreDownError, StoreError, UnsafeStoreError
 
 _INCLUDE = re.compile(r"^-- include ([a-z_/]+)$", re.MULTILINE)
 Argument = bytes | str | int | float
@@ -50,10 +50,10 @@ def answering() -> Iterator[None]:
     except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
         raise StoreDownError(f"Redis does not answer: {error}") from error
     except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
-        raise StoreDownError(f"Redis takes no writes: {error}") from error
+        raise NoWritesError(f"Redis takes no writes: {error}") from error
     except redis.RedisError as error:
         if str(error).startswith(_UNWELL):
-            raise StoreDownError(f"Redis takes no writes: {error}") from error
+            raise NoWritesError(f"Redis takes no writes: {error}") from error
         raise StoreError(f"Redis refused: {error}") from error
 
 
@@ -143,8 +143,4 @@ def check_settings(client: redis.Redis) -> None:
         if config.get(name) != wanted:
             wrong.append(f"{name} is {config.get(name)!r}: set it to {wanted!r}")
     if wrong:
-        raise UnsafeStoreError(
-            "Redis may lose acknowledged events: "
-            + "; ".join(wrong)
-            + ". Mend the server's configuration, or accept the loss with allow_loss = true."
-        )
+        raise UnsafeStoreError(*wrong)

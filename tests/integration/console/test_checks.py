@@ -174,8 +174,9 @@ def test_t27_no_look_at_checks_changes_them(
 def test_t28_what_a_check_met_is_text(ann: Browser, checks: CheckStore) -> None:
     samples = tuple(FindingSample(f"{BASE}{n}{CANARY}", CANARY) for n in range(9))
     found = CheckFinding(
-        f"robots-{CANARY}", "error", 99, samples, CANARY, f"{CANARY} sitemapd check URL"
-    )
+        f"robots-{CANARY}", "error", 99, samples, CANARY, f"{CANARY} sitemapd check {CANARY}",
+        (f"sitemapd check {CANARY}",),
+    )  # fmt: skip
     run = checks.begin(CANARY, CANARY)
     run.store(CheckReport(1, 2, CANARY, 9, True, (found,)))
     checks.set_compared(
