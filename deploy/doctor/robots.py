@@ -7,20 +7,18 @@ from contextlib import closing
 from io import BytesIO
 from itertools import islice
 
-from protego import Protego
-
 from deploy.doctor.root import index_names, listed, opened
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, skip, warn
 from shared.errors import RobotsError
 from shared.sitemap import robots, shards
 from shared.store.publishing.publish_state import PublishState
+from worker.checks.robots_check import AGENTS, RobotsCheck
 from worker.publishing.indexes import named
 from worker.publishing.web_root import WebRoot
 from worker.sources.records import SourceRecord
 from worker.sources.sitemaps import pages_in
 from worker.sources.source_streams import Document
 
-AGENT = "Googlebot"
 FILES, PAGES = 10, 500
 """Files that are read, and pages tried of each."""
 
@@ -45,25 +43,28 @@ def _robots(case: Case) -> DoctorFinding:
         except RobotsError as error:
             todo = "mend robots.txt by hand: it is left alone as it is"
             return fail(str(error), todo) if site.robots != "off" else warn(str(error), todo)
-        parsed = Protego.parse(content.decode("utf-8-sig"))
-        missing = [url for url in ours if url not in set(parsed.sitemaps)]
-        if blocked := [url for url in ours if not parsed.can_fetch(url, AGENT)]:
-            todo = "remove the Disallow that matches it from robots.txt"
-            return fail(f"{AGENT} may not fetch {blocked[0]}", todo)
+        barrier = RobotsCheck(content, "robots.txt")
+        missing = [url for url in ours if url not in barrier.sitemaps]
+        blocked = {url: barrier.barred(url) for url in ours}
+        for url, agents in blocked.items():
+            if AGENTS[0] in agents:
+                todo = "remove the Disallow that matches it from robots.txt"
+                return fail(f"{', '.join(agents)} may not fetch {url}", todo)
         if site.robots != "off" and edited != content:
             return fail(
                 "our lines in robots.txt are not as they should be",
                 f"start a worker, which mends them; or run: sitemapd rebuild --site {case.name}",
             )
         pages = [*_pages(case, root)]
-        hidden = [url for url in pages if not parsed.can_fetch(url, AGENT)]
-    if hidden:
-        said = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} pages tried: {hidden[0]}"
-        return warn(said, "allow them in robots.txt, or take them out by events of type delete")
+    blocked |= {url: barrier.barred(url) for url in barrier.suspects(pages, len(site.base.origin))}
+    if hidden := [url for url, agents in blocked.items() if agents]:
+        said = f"{', '.join(blocked[hidden[0]])} may not fetch {hidden[0]}, one of {len(hidden)}"
+        todo = "allow them in robots.txt, or take pages out by events of type delete"
+        return warn(f"{said} of {len(ours) + len(pages)} files and pages tried", todo)
     if missing:
         todo = 'name it in robots.txt (robots = "edit"), or submit it to each search engine'
         return warn(f"robots.txt does not name {missing[0]}", todo)
-    return ok(f"names {len(ours)} sitemaps; {AGENT} may fetch them and {len(pages)} pages tried")
+    return ok(f"names {len(ours)} sitemaps; crawlers may fetch them and {len(pages)} pages tried")
 
 
 def _absent(case: Case, ours: list[str]) -> DoctorFinding:
@@ -98,7 +99,7 @@ def _pages(case: Case, root: WebRoot) -> Iterator[str]:
 
 CHECKS = (
     DoctorCheck(
-        "robots.txt", "our lines in it, and whether it keeps Google from pages we list", _robots,
+        "robots.txt", "our lines in it, and whether it keeps crawlers from pages we list", _robots,
         "see that robots.txt can be read, and is no link", store=True, needs="web root",
     ),
 )  # fmt: skip
