@@ -84,6 +84,10 @@ class StoreDownError(StoreError):
     """No reply from Redis in time; the result of the last write is unknown."""
 
 
+class NoWritesError(StoreDownError):
+    """A Redis that answers and takes no writes: full, a replica, or starting."""
+
+
 class LostLineError(StoreError):
     """A page that its record lists and no fragment does: the state is damaged."""
 
@@ -96,7 +100,14 @@ class ContendedError(StoreError):
 
 
 class UnsafeStoreError(StoreError):
-    """A Redis configuration that may lose acknowledged events."""
+    """A Redis configuration that may lose acknowledged events; `risk` says by which settings."""
+
+    def __init__(self, *settings: str) -> None:
+        self.risk = f"Redis may lose acknowledged events: {'; '.join(settings)}"
+        super().__init__(
+            f"{self.risk}. Mend the server's configuration, or accept the loss with "
+            "allow_loss = true."
+        )
 
 
 class PublishError(SitemapdError):
@@ -128,7 +139,7 @@ class CredentialError(SitemapdError):
 
 
 class OutboundError(SitemapdError):
-    """A request to a search engine without a complete response; a later attempt may succeed."""
+    """A request that went out without a complete response; a later attempt may succeed."""
 
 
 class BarredError(OutboundError):

@@ -3,6 +3,10 @@
 The server forks, so it continues to answer; no access to its files is needed. It writes the
 snapshot to its own disk first and then sends it: the diskless form begins 5 s later (the default of
 `repl-diskless-sync-delay`), and keeps the fork alive for the whole transfer.
+
+`redis-cli --rdb` asks for the same SYNC, with the same rights. It would replace this module alone,
+is missing where the server is that of the wheel, and does not notice a snapshot that was begun for
+a replica before the call.
 """
 
 from __future__ import annotations

@@ -31,15 +31,22 @@ from deploy.cli_output import (
 )
 from deploy.commands.history import list_, replay, show
 from shared.admin.site_status import Inspector
-from shared.errors import ConfigError, Fault, InvalidError, SitemapdError, StoreError
-from shared.lean_imports import importing_less
+from shared.errors import (
+    ConfigError,
+    Fault,
+    InvalidError,
+    OutboundError,
+    SitemapdError,
+    StoreError,
+)
 from shared.store.client import answering
 from shared.store.keys import Keys
 from shared.store.operations import event_log
 from shared.store.publishing.quarantine import Quarantine
+from worker.http.client import HttpClient
+from worker.http.exchange import INTAKE, OutboundRequest, configured
 
 if TYPE_CHECKING:
-    import httpx
     import redis
 
 WATCH_S = 30.0
@@ -106,14 +113,8 @@ def send(
         body = _read(file)
     follow = EventWatch(place) if watch else None
     to = to or place.site.base.origin
-    # No proxy of the environment: events go to the configured address. The TLS context takes 30 ms
-    # to create, which plain HTTP does not need.
-    with importing_less("rich"):  # httpx would load it for a command line of its own
-        import httpx
-
-    with httpx.Client(timeout=10, trust_env=False, verify=to.startswith("https:")) as client:
-        started = time.perf_counter()
-        said = _post(client, place, to, body.encode())
+    started = time.perf_counter()
+    said = _post(place, to, body.encode())
     steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": _since(started)}]
     for what in _named(said, "warnings"):
         steps.append({"step": "warning", "what": what, "ms": steps[0]["ms"]})
@@ -143,7 +144,7 @@ def _step(step: dict[str, Any], *, as_json: bool) -> None:
         line(f"{step['step']:10} {step['what']}  ", (f"{step['ms']} ms", "dim"))
 
 
-def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> dict[str, Any]:
+def _post(place: CommandTarget, to: str, body: bytes) -> dict[str, Any]:
     """Send `body` signed, or with a Bearer token if the site has no valid secret. Raises
     ConfigError without both, NotAcceptedError if the webhook does not accept it.
     """
@@ -163,19 +164,19 @@ def _post(client: httpx.Client, place: CommandTarget, to: str, body: bytes) -> d
     else:
         raise ConfigError(Fault(f"sites.{place.name}", "config", "no valid secret and no token"))
     url = f"{to.rstrip('/')}/v1/sites/{place.name}/events"
-    import httpx
-
+    request = OutboundRequest("POST", url, url, headers, body)
     try:
-        reply = client.post(url, content=body, headers=headers)
-        said: Any = reply.json()
-    except (httpx.HTTPError, ValueError) as error:
+        client = HttpClient(configured(url), INTAKE, "sitemapd-send")
+        with client, client.open(request) as reply:
+            said: Any = json.loads(reply.body())
+    except (OutboundError, ValueError) as error:
         raise NotAcceptedError(f"{url} does not answer as a webhook: {error}") from error
     if not isinstance(said, dict):
-        raise NotAcceptedError(f"{url} does not answer as a webhook: {reply.status_code}")
-    if not reply.is_success:
+        raise NotAcceptedError(f"{url} does not answer as a webhook: {reply.status}")
+    if not 200 <= reply.status < 300:
         faults = "; ".join(_named(said, "errors"))
         raise NotAcceptedError(
-            f"{reply.status_code} {said.get('title')}: {faults or said.get('detail')}"
+            f"{reply.status} {said.get('title')}: {faults or said.get('detail')}"
         )
     ids = said.get("ids")
     if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):

@@ -137,7 +137,7 @@ def replay(
 
 
 def _telling(place: CommandTarget) -> Dispatcher:
-    from worker.http.http_guard import ask
+    from worker.http.client import ask
     from worker.notify.dispatcher import Dispatcher
 
     return Dispatcher(

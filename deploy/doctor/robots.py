@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from contextlib import closing
 from io import BytesIO
 from itertools import islice
-
-from lxml import etree
-from protego import Protego
 
 from deploy.doctor.root import index_names, listed, opened
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, skip, warn
 from shared.errors import RobotsError
 from shared.sitemap import robots, shards
 from shared.store.publishing.publish_state import PublishState
+from worker.checks.robots_check import AGENTS, RobotsCheck
 from worker.publishing.indexes import named
 from worker.publishing.web_root import WebRoot
+from worker.sources.records import SourceRecord
+from worker.sources.sitemaps import pages_in
+from worker.sources.source_streams import Document
 
-AGENT = "Googlebot"
-FILES, PAGES, MOST = 10, 500, 16 * 2**20
-"""Files that are read, pages tried of each, and bytes read of each."""
+FILES, PAGES = 10, 500
+"""Files that are read, and pages tried of each."""
 
 
 def _robots(case: Case) -> DoctorFinding:
@@ -45,25 +44,28 @@ def _robots(case: Case) -> DoctorFinding:
         except RobotsError as error:
             todo = "correct robots.txt by hand: sitemapd does not change it as it is"
             return fail(str(error), todo) if site.robots != "off" else warn(str(error), todo)
-        parsed = Protego.parse(content.decode("utf-8-sig"))
-        missing = [url for url in ours if url not in set(parsed.sitemaps)]
-        if blocked := [url for url in ours if not parsed.can_fetch(url, AGENT)]:
-            todo = "remove the Disallow that matches it from robots.txt"
-            return fail(f"{AGENT} may not fetch {blocked[0]}", todo)
+        barrier = RobotsCheck(content, "robots.txt")
+        missing = [url for url in ours if url not in barrier.sitemaps]
+        blocked = {url: barrier.barred(url) for url in ours}
+        for url, agents in blocked.items():
+            if AGENTS[0] in agents:
+                todo = "remove the Disallow that matches it from robots.txt"
+                return fail(f"{', '.join(agents)} may not fetch {url}", todo)
         if site.robots != "off" and edited != content:
             return fail(
                 "the lines of sitemapd in robots.txt are wrong or missing",
                 f"start a worker, which corrects them; or run: sitemapd rebuild --site {case.name}",
             )
         pages = [*_pages(case, root)]
-        hidden = [url for url in pages if not parsed.can_fetch(url, AGENT)]
-    if hidden:
-        said = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} sampled pages: {hidden[0]}"
-        return warn(said, "allow them in robots.txt, or delete them by events of type delete")
+    blocked |= {url: barrier.barred(url) for url in barrier.suspects(pages, len(site.base.origin))}
+    if hidden := [url for url, agents in blocked.items() if agents]:
+        said = f"{', '.join(blocked[hidden[0]])} may not fetch {hidden[0]}, one of {len(hidden)}"
+        todo = "allow them in robots.txt, or delete them by events of type delete"
+        return warn(f"{said} of {len(ours) + len(pages)} files and sampled pages", todo)
     if missing:
         todo = 'add it to robots.txt (robots = "edit"), or submit it to each search engine'
         return warn(f"robots.txt does not name {missing[0]}", todo)
-    return ok(f"names {len(ours)} sitemaps; {AGENT} may fetch them and {len(pages)} sampled pages")
+    return ok(f"names {len(ours)} sitemaps; crawlers may fetch them and {len(pages)} sampled pages")
 
 
 def _absent(case: Case, ours: list[str]) -> DoctorFinding:
@@ -91,25 +93,12 @@ def _pages(case: Case, root: WebRoot) -> Iterator[str]:
     # The newest pages are in the last files.
     for url in urls[-FILES:]:
         name = shards.on_disk(url.removeprefix(site.base.prefix), site.form)
-        packed = root.read_own(name) or b""
-        with gzip.open(BytesIO(packed)) if name.endswith(".gz") else BytesIO(packed) as file:
-            content = file.read(MOST)
-        yield from islice(_locs(content, site.form), PAGES)
+        if content := root.read_own(name):
+            with Document(name, BytesIO(content), root.path / name) as document:
+                for item in islice(pages_in(document), PAGES):
+                    if isinstance(item, SourceRecord):
+                        yield item.loc
 
-
-def _locs(content: bytes, form: str) -> Iterator[str]:
-    if form == "txt":
-        yield from content.decode().splitlines()
-        return
-    parser = etree.XMLPullParser(("end",), tag=_LOC, resolve_entities=False, no_network=True)
-    parser.feed(content)
-    for _, element in parser.read_events():
-        if element.getparent().tag == _URL:
-            yield element.text
-
-
-_URL = "{http://www.sitemaps.org/schemas/sitemap/0.9}url"
-_LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 CHECKS = (
     DoctorCheck(

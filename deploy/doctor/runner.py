@@ -11,9 +11,10 @@ import redis
 
 from shared.config.settings import Settings
 from shared.config.site import Site
-from shared.errors import SitemapdError, StoreDownError
+from shared.errors import NoWritesError, SitemapdError, StoreDownError
 
 _DOWN = "Redis does not answer"
+_START = "start Redis, or correct redis_url in sitemapd.toml"
 
 Status = Literal["ok", "warn", "fail", "skip", "wait"]
 Begins = Literal["", "redis", "web root", "parts"]
@@ -120,21 +121,24 @@ def examine(
             if check.store and down:
                 finding = skip(_DOWN)
             elif not (check.online and offline):
-                finding = _look(check, case)
-                failed = finding.detail
+                try:
+                    finding = _look(check, case)
+                except StoreDownError as error:
+                    down = down or (check.store and not isinstance(error, NoWritesError))
+                    finding = fail(str(error), _START)
                 if finding.status == "fail" and check.needs in case.not_begun:
                     finding = _NOT_YET[check.needs]
-                down = down or (check.store and failed.startswith(_DOWN))
             yield DoctorResult(
                 check.name, check.looks_at, "" if check.once else case.name, *finding
             )
 
 
 def _look(check: DoctorCheck, case: Case) -> DoctorFinding:
+    """Return the finding; an error of another kind than StoreDownError is one."""
     try:
         return check.look(case)
-    except StoreDownError as error:
-        return fail(str(error), "start Redis, or correct redis_url in sitemapd.toml")
+    except StoreDownError:
+        raise
     except SitemapdError as error:
         return fail(str(error), check.todo)
     except Exception as error:  # noqa: BLE001  # a check that fails is a finding, no traceback

@@ -79,10 +79,9 @@ def _settings(case: Case) -> DoctorFinding:
         check_settings(case.client)
     except UnsafeStoreError as error:
         todo = "set them in the configuration of Redis, and by CONFIG SET until its next restart"
-        said = str(error).partition(". Mend ")[0]
-        return warn(f"{said}; allow_loss is set", todo) if case.settings.allow_loss else (
-            fail(said, todo)
-        )  # fmt: skip
+        if case.settings.allow_loss:
+            return warn(f"{error.risk}; allow_loss is set", todo)
+        return fail(error.risk, todo)
     except StoreError as error:
         if not isinstance(error.__cause__, NoPermissionError):
             raise

@@ -2,6 +2,10 @@
 
 The operators document this method (shared/crawls/crawlers.py names their pages). A name alone
 proves nothing: the owner of an address chooses its name.
+
+The system resolves, not dnspython: two lookups of one address need no library, and the names that
+the host of a crawler has here (/etc/hosts, nsswitch) count as the system says. All that dnspython
+would add is a deadline, which a thread gives.
 """
 
 from __future__ import annotations

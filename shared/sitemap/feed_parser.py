@@ -14,6 +14,7 @@ from xml.parsers import expat  # nosec B407  # no entity can be declared
 
 from shared.errors import DateError, UnusableSourceError
 from shared.sitemap import w3c_dates
+from shared.sitemap.feed_entry import SPACE, FeedEntry
 
 ATOM = "http://www.w3.org/2005/Atom"
 _TOMBSTONE = "http://purl.org/atompub/tombstones/1.0 deleted-entry"
@@ -23,14 +24,8 @@ _DEEPEST = 100
 _LONGEST = 8_192
 """Characters kept of one text: an address has 2,047, a title of ours 500."""
 
-_SPACE = " \t\r\n"
 _ITEMS = ([f"{ATOM} feed", f"{ATOM} entry"], ["rss", "channel", "item"])
 _HEADS = (_ITEMS[0][:1], _ITEMS[1][:2])
-_TEXTS = {
-    f"{ATOM} id": "id", f"{ATOM} title": "title", f"{ATOM} updated": "updated",
-    f"{ATOM} published": "published", "guid": "id", "title": "title", "link": "link",
-    "pubDate": "date",
-}  # fmt: skip
 
 
 class ParsedItem(NamedTuple):
@@ -77,8 +72,8 @@ class _Reader:
         self.items: list[ParsedItem] = []
         self.links: dict[str, list[str]] = {}
         self._path: list[str] = []
-        self._item: dict[str, str] | None = None
-        self._field: str | None = None
+        self._item: FeedEntry | None = None
+        self._part: tuple[str, dict[str, str]] | None = None
         self._text: list[str] = []
         self._length = 0
 
@@ -104,42 +99,28 @@ class _Reader:
         if len(self._path) == _DEEPEST:
             raise UnusableSourceError("F4", f"elements nested more than {_DEEPEST} deep")
         if self._path in _ITEMS and self._item is not None:
-            self._part(name, attributes)
+            space, _, local = name.rpartition(" ")
+            ours = space == (ATOM if self._path == _ITEMS[0] else "") and local in self._item.names
+            self._part = (local, attributes) if ours else None
+            self._text, self._length = [], 0
         elif self._path in _HEADS:
             self._head(name, attributes)
         self._path.append(name)
         if self._path in _ITEMS:
             if len(self.items) >= MOST:
                 raise UnusableSourceError("F11", f"more than {MOST} entries")
-            self._item = {}
+            self._item = FeedEntry(atom=self._path == _ITEMS[0])
 
     def _head(self, name: str, attributes: dict[str, str]) -> None:
         if name == f"{ATOM} link" and "href" in attributes:
             relation = attributes.get("rel", "alternate").lower()
-            self.links.setdefault(relation, []).append(attributes["href"].strip(_SPACE))
+            self.links.setdefault(relation, []).append(attributes["href"].strip(SPACE))
         elif name == _TOMBSTONE and self._path == _HEADS[0]:
             when, ident = _date(attributes.get("when", "")), attributes.get("ref", "")
-            self.items.append(ParsedItem("", ident.strip(_SPACE), when, gone=True))
-
-    def _part(self, name: str, attributes: dict[str, str]) -> None:
-        """Handle a child of an entry."""
-        item = self._item
-        if item is None:
-            return
-        atom = self._path == _ITEMS[0]
-        if atom and name == f"{ATOM} link":
-            if attributes.get("rel", "alternate") == "alternate":
-                item.setdefault("link", attributes.get("href", "").strip(_SPACE))
-            return
-        self._field = _TEXTS.get(name) if atom == (" " in name) else None
-        if self._field == "title" and attributes.get("type", "text") != "text":
-            self._field = None  # markup is no title
-        if name == "guid":
-            item.setdefault("permanent", attributes.get("isPermaLink", "true"))
-        self._text, self._length = [], 0
+            self.items.append(ParsedItem("", ident.strip(SPACE), when, gone=True))
 
     def _data(self, text: str) -> None:
-        if self._field is not None and len(self._path) > 2 and self._path[:-1] in _ITEMS:
+        if self._part is not None and self._path[:-1] in _ITEMS:
             text = text[: _LONGEST - self._length]
             self._text.append(text)
             self._length += len(text)
@@ -148,23 +129,19 @@ class _Reader:
         self._path.pop()
         if self._item is None:
             return
-        if self._path in _ITEMS and self._field is not None:
-            self._item.setdefault(self._field, "".join(self._text).strip(_SPACE))
-            self._field = None
+        if self._path in _ITEMS and self._part is not None:
+            self._item.add(*self._part, "".join(self._text))
+            self._part = None
         elif self._path in _HEADS:
             self.items.append(_item(self._item))
             self._item = None
 
 
-def _item(said: Mapping[str, str]) -> ParsedItem:
-    ident = said.get("id", "")
-    link = said.get("link", "")
-    if not link and said.get("permanent") == "true":
-        link = ident
-    published = (
-        _date(said.get("published", "")) or w3c_dates.from_rfc822(said.get("date", "")) or ""
-    )
-    return ParsedItem(link, ident, _date(said.get("updated", "")), published, said.get("title", ""))
+def _item(entry: FeedEntry) -> ParsedItem:
+    published = _date(entry.said("published"))
+    published = published or w3c_dates.from_rfc822(entry.said("pubDate")) or ""
+    updated = _date(entry.said("updated"))
+    return ParsedItem(entry.link or "", entry.ident, updated, published, entry.said("title"))
 
 
 def _date(text: str) -> str:

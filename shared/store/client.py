@@ -15,7 +15,7 @@ from redis import exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from shared.errors import StoreDownError, StoreError, UnsafeStoreError
+from shared.errors import NoWritesError, StoreDownError, StoreError, UnsafeStoreError
 
 _INCLUDE = re.compile(r"^-- include ([a-z_/]+)$", re.MULTILINE)
 Argument = bytes | str | int | float
@@ -59,7 +59,7 @@ def translated(error: redis.RedisError) -> StoreError:
         return StoreDownError(f"Redis does not answer: {error}")
     full = isinstance(error, exceptions.OutOfMemoryError | exceptions.ReadOnlyError)
     if full or str(error).startswith(_UNWELL):
-        return StoreDownError(f"Redis takes no writes: {error}")
+        return NoWritesError(f"Redis takes no writes: {error}")
     return StoreError(f"Redis refused: {error}")
 
 
@@ -149,8 +149,4 @@ def check_settings(client: redis.Redis) -> None:
         if config.get(name) != wanted:
             wrong.append(f"{name} is {config.get(name)!r}: set it to {wanted!r}")
     if wrong:
-        raise UnsafeStoreError(
-            "Redis may lose acknowledged events: "
-            + "; ".join(wrong)
-            + ". Mend the server's configuration, or accept the loss with allow_loss = true."
-        )
+        raise UnsafeStoreError(*wrong)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from shared.config.site import Site
-from worker.http.exchange import AllowedHosts, OutboundAnswer, OutboundRequest
-from worker.notify.engine import LONGEST_WAIT_S, AnswerVerdict, NotifiedPage
+from worker.http.exchange import LONGEST_WAIT_S, AllowedHosts, OutboundAnswer, OutboundRequest
+from worker.notify.engine import AnswerVerdict, NotifiedPage
 from worker.notify.engines.registry import tellers
 
 BASE = "https://www.example.com/"

@@ -16,7 +16,8 @@ from shared.config.notify.engines import EngineSettings as Config
 from shared.store.notify.notification_queue import Breaker, Fate, NotificationQueue
 from tests.integration.engines import reply
 from tests.integration.rig import Rig
-from worker.http.http_guard import ask
+from worker.http.client import ask
+from worker.http.exchange import NOTIFY
 from worker.notify.dispatcher import Dispatcher
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -87,7 +88,7 @@ class Desk:
         """As another worker would."""
         return Dispatcher(
             self.rig.client, self.rig.name, self.rig.site, owner, clock=lambda: self.now,
-            outbound=partial(ask, seconds=seconds), jitter=lambda: 0.0,
+            outbound=partial(ask, bounds=NOTIFY._replace(seconds=seconds)), jitter=lambda: 0.0,
         )  # fmt: skip
 
     def enqueue(self, *locs: str) -> None:

@@ -36,9 +36,6 @@ _SERVED = {"served": "bad", "served-type": "warn", "served-validators": "warn"}
 _LONGEST = 60
 _FILE = re.compile(r"(.+?)(?:-[0-9]+)?\.(?:xml|xml\.gz|txt)")
 
-# Commands as worker/checks/catalog.py writes them: their names, placeholders, options.
-_COMMAND = re.compile(r"(?:sitemapd (?:event send|[a-z]+)|curl)(?: [A-Z]+\b| --?[a-z]+(?: \w+)?)*")
-
 
 class ServedSummary(NamedTuple):
     """The result of fetching a file, compared with the published one: a grade, and a few words."""
@@ -76,13 +73,13 @@ def differing(compared: ComparisonSummary | None) -> list[tuple[str, int]]:
     return [(what, count) for what, count in counts if count]
 
 
-def pieces(todo: str) -> list[tuple[str, bool]]:
-    """Split `todo` into pieces; the flag marks the pieces that are commands."""
-    found, at = list[tuple[str, bool]](), 0
-    for each in _COMMAND.finditer(todo):
-        found += [(todo[at : each.start()], False), (each[0], True)]
-        at = each.end()
-    return [piece for piece in (*found, (todo[at:], False)) if piece[0]]
+def pieces(finding: CheckFinding) -> list[tuple[str, bool]]:
+    """Split the remedy into pieces; the flag marks those that are its commands."""
+    found, rest = list[tuple[str, bool]](), finding.todo
+    for command in finding.commands:
+        before, _, rest = rest.partition(command)
+        found += [(before, False), (command, True)]
+    return [piece for piece in (*found, (rest, False)) if piece[0]]
 
 
 def file_of(site: Site, where: str) -> str:

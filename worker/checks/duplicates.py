@@ -17,7 +17,7 @@ from shared.errors import ShardError
 from shared.sitemap import fragments
 from shared.sitemap.shards import Shard
 from shared.store.pages.page_scan import PageScan
-from worker.checks.consistency.join_spool import no_room
+from worker.checks.consistency.join_spool import spooling
 from worker.checks.progress import Step
 
 PARTS = 256
@@ -45,14 +45,13 @@ class DuplicatePages:
         self._shards = [array("i") for _ in range(PARTS)]
         self._spilt: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]
         self._names: list[Shard] = []
-        try:
+        with spooling():
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
-        except OSError as error:
-            raise no_room(error) from error
 
     def close(self) -> None:
         """Close the temporary file."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # it flushes hashes that are not needed any more
+            self._file.close()
 
     def note(self, shard: Shard, locs: Iterable[str]) -> None:
         """Add pages that `shard` lists; all pages of a shard must follow one another.
@@ -106,19 +105,18 @@ class DuplicatePages:
 
     def _spill(self, part: int) -> None:
         hashes, shards = self._hashes[part], self._shards[part]
-        try:
+        with spooling():
             self._spilt[part].append((self._file.tell(), len(hashes)))
             self._file.write(hashes.tobytes() + shards.tobytes())
-        except OSError as error:
-            raise no_room(error) from error
         self._hashes[part], self._shards[part] = array("q"), array("i")
 
     def _read(self, part: int) -> Iterator[tuple[int, int]]:
         for at, count in self._spilt[part]:
-            self._file.seek(at)
             hashes, shards = array("q"), array("i")
-            hashes.frombytes(self._file.read(count * hashes.itemsize))
-            shards.frombytes(self._file.read(count * shards.itemsize))
+            with spooling():
+                self._file.seek(at)
+                hashes.frombytes(self._file.read(count * hashes.itemsize))
+                shards.frombytes(self._file.read(count * shards.itemsize))
             yield from zip(hashes, shards, strict=True)
         yield from zip(self._hashes[part], self._shards[part], strict=True)
 

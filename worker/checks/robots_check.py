@@ -25,12 +25,15 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class RobotsCheck:
-    """One robots.txt, as crawlers read it; `source` describes its origin."""
+    """One robots.txt, as crawlers read it; `source` describes its origin, `sitemaps` are the
+    addresses that it names.
+    """
 
     def __init__(self, content: bytes, source: str) -> None:
         text = content[:MAX_BYTES].decode("utf-8-sig", errors="replace")
         self.source = source
         self._robots = Protego.parse(text)
+        self.sitemaps = frozenset(self._robots.sitemaps)
         patterns = [_pattern(rule) for rule in _forbidding(text)]
         self._suspect = re.compile("|".join(patterns), re.DOTALL) if patterns else None
 

@@ -10,16 +10,18 @@ import gzip
 import hashlib
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shared.config.site import Site
+from shared.errors import OutboundError
 from shared.sitemap import shards
 from shared.sitemap.robots import MAX_BYTES
 from shared.sitemap.shards import Shard
 from shared.store.keys import PublishedFile
 from worker.checks.progress import CheckTally, Step
-from worker.http.crawler_fetch import FetchedFile, NoAnswerError, fetch
+from worker.http.client import HttpClient
+from worker.http.exchange import SERVED, OutboundAnswer, OutboundRequest, configured
 from worker.publishing.ownership import path_of
 from worker.publishing.web_root import WebRoot
 
@@ -39,7 +41,7 @@ _TYPES = {
 }
 
 
-class _File(NamedTuple):
+class FileName(NamedTuple):
     """A file: its listed `name`, and its `path` on disk."""
 
     name: str
@@ -49,6 +51,70 @@ class _File(NamedTuple):
     def packed(self) -> bool:
         """True if it is compressed on disk, and served with a Content-Encoding."""
         return self.name != self.path
+
+
+class ServedFile(NamedTuple):
+    """A file as it is on disk, decoded, and as the web server answers for it."""
+
+    file: FileName
+    content: bytes
+    answer: OutboundAnswer
+
+    @property
+    def fault(self) -> str:
+        """The fault in what is served, empty if it is the file."""
+        status, headers = self.answer.status, self.answer.headers
+        if 300 <= status < 400:
+            where = "".join(c for c in headers.get("location", "") if c.isprintable())[:200]
+            return f"answered {status}, a redirect to {where or 'nowhere'}"
+        if status != 200:
+            return f"answered {status}"
+        return "" if self.answer.body == self.content else "other bytes than were published"
+
+    @property
+    def type_fault(self) -> str:
+        """The fault in its type, empty if it is right."""
+        stated = self.answer.headers.get("content-type", "")
+        kind = stated.partition(";")[0].strip().lower()
+        right = _TYPES["." + self.file.name.rpartition(".")[2]]
+        if kind in right:
+            return ""
+        said = "".join(c for c in kind if c.isprintable())[:80]
+        return f"{said or 'no Content-Type'}: {min(right)} is right"
+
+
+def fetch(
+    url: str, most: int, go_on: Callable[[], None] = lambda: None, *, gzip: bool = False
+) -> OutboundAnswer:
+    """Return the answer at `url`, as a crawler gets it, with at most `most` + 1 bytes of body.
+
+    `go_on` is called repeatedly, and aborts the request by raising. With `gzip` that is accepted.
+    Raises OutboundError.
+    """
+    request = OutboundRequest("GET", url, url, {"Accept-Encoding": "gzip"} if gzip else {})
+    client = HttpClient(configured(url), SERVED, "sitemapd-check", go_on=go_on)
+    with client, client.open(request) as answer:
+        return OutboundAnswer(answer.status, answer.headers, answer.body(most, cut=True))
+
+
+def served(
+    site: Site, root: WebRoot, file: FileName, go_on: Callable[[], None] = lambda: None
+) -> ServedFile | None:
+    """Return how `file` is served; None if it is not on disk, or damaged there.
+
+    A file published meanwhile is fetched again. Raises OutboundError, PublishError.
+    """
+    content, found = _content(root, file), None
+    for _ in range(_TRIES):
+        if content is None:
+            return None
+        answer = fetch(site.base.url(file.name), len(content), go_on, gzip=file.packed)
+        found = ServedFile(file, content, answer)
+        after = _content(root, file)
+        if answer.body == content or after == content:
+            break
+        content = after
+    return found
 
 
 class ServedFilesCheck:
@@ -84,7 +150,7 @@ class ServedFilesCheck:
         """
         try:
             answer = fetch(self._site.base.origin + "/robots.txt", MAX_BYTES, lambda: step(0))
-        except NoAnswerError:
+        except OutboundError:
             return None
         if answer.status == 200:
             return answer.body
@@ -92,66 +158,45 @@ class ServedFilesCheck:
 
     def _wanted(
         self, root: WebRoot, pages: Sequence[int], files: Mapping[Shard, PublishedFile]
-    ) -> Iterator[_File]:
+    ) -> Iterator[FileName]:
         for page in pages[:NEWEST]:
             name = shards.index_name(page)
-            yield _File(name, name)
+            yield FileName(name, name)
         if self._site.base.path == "/" and root.read_own("robots.txt") is not None:
-            yield _File("robots.txt", "robots.txt")
+            yield FileName("robots.txt", "robots.txt")
         for shard in sorted(files, key=lambda each: -files[each].lastmod)[:NEWEST]:
             name = shards.file_name(shard, self._site.form)
-            yield _File(name, path_of(shard, self._site.form))
+            yield FileName(name, path_of(shard, self._site.form))
 
-    def _compare(self, root: WebRoot, file: _File, step: Step) -> bool:
+    def _compare(self, root: WebRoot, file: FileName, step: Step) -> bool:
         """Compare a served file with the disk; return True if there was an answer.
 
-        A file published meanwhile is fetched again.
+        One that is missing on disk counts as answered: another check reports it.
         """
-        url, content = self._site.base.url(file.name), _content(root, file)
-        for _ in range(_TRIES):
-            if content is None:
-                return True  # missing on disk: another check reports it
-            try:
-                answer = fetch(url, len(content), lambda: step(0), gzip=file.packed)
-            except NoAnswerError as error:
-                self._tally.add("served", url, str(error))
-                return False
-            after = _content(root, file)
-            if answer.body == content or after == content:
-                break
-            content = after
-        if content is not None:
-            self._judge(url, file, answer, content)
+        url = self._site.base.url(file.name)
+        try:
+            found = served(self._site, root, file, lambda: step(0))
+        except OutboundError as error:
+            self._tally.add("served", url, str(error))
+            return False
+        if found is not None and found.fault:
+            self._tally.add("served", url, found.fault)
+        elif found is not None:
+            if found.type_fault:
+                self._tally.add("served-type", url, found.type_fault)
+            self._validators(url, found)
         return True
 
-    def _judge(self, url: str, file: _File, answer: FetchedFile, content: bytes) -> None:
-        status, headers = answer.status, answer.headers
-        if 300 <= status < 400:
-            where = "".join(c for c in headers.get("location", "") if c.isprintable())[:200]
-            self._tally.add("served", url, f"answered {status}, a redirect to {where or 'nowhere'}")
-        elif status != 200:
-            self._tally.add("served", url, f"answered {status}")
-        elif answer.body != content:
-            self._tally.add("served", url, "other bytes than were published")
-        else:
-            self._headers(url, file, answer)
-
-    def _headers(self, url: str, file: _File, answer: FetchedFile) -> None:
-        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        right = _TYPES["." + file.name.rpartition(".")[2]]
-        if kind not in right:
-            said = "".join(c for c in kind if c.isprintable())[:80]
-            self._tally.add(
-                "served-type", url, f"{said or 'no Content-Type'}: {min(right)} is right"
-            )
+    def _validators(self, url: str, file: ServedFile) -> None:
+        headers = file.answer.headers
         found = [
-            answer.headers.get("etag", ""), answer.headers.get("last-modified", ""),
-            hashlib.blake2b(answer.body, digest_size=8).hexdigest(),
+            headers.get("etag", ""), headers.get("last-modified", ""),
+            hashlib.blake2b(file.content, digest_size=8).hexdigest(),
         ]  # fmt: skip
-        self.validators[file.name] = found
+        self.validators[file.file.name] = found
         if not found[0] and not found[1]:
             self._tally.add("served-validators", url, "neither ETag nor Last-Modified")
-        elif not _moved(self._before.get(file.name), found):
+        elif not _moved(self._before.get(file.file.name), found):
             self._tally.add(
                 "served-validators", url, "the bytes are others, ETag and Last-Modified the same"
             )
@@ -167,7 +212,7 @@ def _moved(before: Sequence[str] | None, now: Sequence[str]) -> bool:
     return before[0] != now[0] if before[0] and now[0] else before[1] != now[1]
 
 
-def _content(root: WebRoot, file: _File) -> bytes | None:
+def _content(root: WebRoot, file: FileName) -> bytes | None:
     """Return the content of the file, decoded; None if it does not exist."""
     found = root.read_own(file.path)
     if found is None or not file.packed:

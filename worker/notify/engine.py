@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,10 +13,14 @@ from pydantic import SecretStr
 from shared.config.notify.engines import secret_of
 from shared.errors import BarredError, CredentialError, OutboundError, StoreError
 from shared.logs import logger
-from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest, excerpt
-
-LONGEST_WAIT_S = 24 * 3600
-"""Longest wait in seconds that an engine may ask for."""
+from worker.http.exchange import (
+    AllowedHosts,
+    Outbound,
+    OutboundAnswer,
+    OutboundRequest,
+    excerpt,
+    retry_after,
+)
 
 SHORTEST_SECRET = 8
 """Minimum characters of a secret that is masked: a shorter text may be part of any answer."""
@@ -215,30 +217,15 @@ def by_status(answer: OutboundAnswer) -> NotificationOutcome:
         return NotificationOutcome(AnswerVerdict.DONE, "", status)
     if status == 429:
         return NotificationOutcome(
-            AnswerVerdict.BUSY, text or "too many requests", status, retry_after(answer)
+            AnswerVerdict.BUSY, text or "too many requests", status, retry_after(answer.headers)
         )
     if status >= 500 or status in _AGAIN:
-        return NotificationOutcome(AnswerVerdict.FAILED, said, status, retry_after(answer))
+        return NotificationOutcome(AnswerVerdict.FAILED, said, status, retry_after(answer.headers))
     if 300 <= status < 400:
         said = "it redirects, which is never followed: has its address changed?"
     return NotificationOutcome(
         AnswerVerdict.REFUSED if status in _WRONG else AnswerVerdict.FORBIDDEN, said, status
     )
-
-
-def retry_after(answer: OutboundAnswer, now: datetime | None = None) -> float | None:
-    """Return the seconds of `Retry-After`, at most a day; None if it is missing or invalid."""
-    text = answer.headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        seconds = float(text[:9])
-    else:
-        try:
-            at = parsedate_to_datetime(text)
-            at = at.replace(tzinfo=at.tzinfo or UTC)
-            seconds = (at - (now or datetime.now(UTC))).total_seconds()
-        except (ValueError, OverflowError):
-            return None
-    return min(max(seconds, 0.0), LONGEST_WAIT_S)
 
 
 def fields(body: bytes) -> dict[str, Any] | None:

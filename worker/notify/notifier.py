@@ -17,8 +17,8 @@ import redis
 
 from shared.clock import now_ms
 from shared.config.settings import Settings
+from worker.http.client import ask
 from worker.http.exchange import Outbound
-from worker.http.http_guard import ask
 from worker.loops import Loop
 from worker.notify.dispatcher import Dispatcher
 

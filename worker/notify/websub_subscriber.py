@@ -24,8 +24,8 @@ from shared.errors import BarredError, OutboundError
 from shared.logs import logger
 from shared.sitemap import feed_parser
 from shared.store.notify.subscriptions import Subscription, Subscriptions
+from worker.http.client import ask
 from worker.http.exchange import AllowedHosts, Outbound, OutboundRequest, excerpt
-from worker.http.http_guard import ask
 from worker.loops import Loop
 from worker.notify.engine import AnswerVerdict, NotificationOutcome, by_status
 

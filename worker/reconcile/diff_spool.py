@@ -46,45 +46,46 @@ class DiffSpool(ScratchDatabase):
 
     def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
         """Add pages that the source names, in an entry or in one that it cannot give."""
-        self._base.executemany(
-            "INSERT INTO source VALUES (?, ?)"
-            " ON CONFLICT (page) DO UPDATE SET meant = max(meant, excluded.meant)",
-            [(page_key(loc), int(meant)) for loc in locs],
-        )
+        if rows := [(page_key(loc), int(meant)) for loc in locs]:
+            self._write(
+                "INSERT INTO source VALUES (?, ?)"
+                " ON CONFLICT (page) DO UPDATE SET meant = max(meant, excluded.meant)",
+                *rows,
+            )
 
     def unnamed(self, locs: Sequence[str]) -> list[str]:
         """Return those of `locs` that the source does not name."""
         keys = {page_key(loc): loc for loc in locs}
         marks = ",".join("?" * len(keys))
         query = f"SELECT page FROM source WHERE page IN ({marks})"  # noqa: S608  # nosec B608
-        known = {page for (page,) in self._base.execute(query, list(keys))}
+        known = {page for (page,) in self._read(query, list(keys))}
         return [loc for key, loc in keys.items() if key not in known]
 
     def found(self, finding: SourceDifference) -> None:
         """Store `finding`, instead of an earlier one about the same page."""
         event = finding.event.dump() if finding.event else None
         row = (page_key(finding.loc), finding.what, finding.loc, finding.why, event)
-        self._base.execute("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
+        self._write("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
 
     def right(self, locs: Iterable[str]) -> None:
         """Remove the findings of pages that agree with their last statement."""
-        keys = [(page_key(loc),) for loc in locs]
-        self._base.executemany("DELETE FROM found WHERE page = ?", keys)
+        if keys := [(page_key(loc),) for loc in locs]:
+            self._write("DELETE FROM found WHERE page = ?", *keys)
 
     def source(self) -> DiffCounts:
         """Return the number of pages the source names."""
         query = "SELECT count(*), coalesce(sum(meant), 0) FROM source"
-        return DiffCounts(*self._base.execute(query).fetchone())
+        return DiffCounts(*next(self._read(query)))
 
     def count(self, what: str) -> int:
         """Return the number of pages that are `what`."""
         query = "SELECT count(*) FROM found WHERE what = ?"
-        return int(self._base.execute(query, (what,)).fetchone()[0])
+        return int(next(self._read(query, (what,)))[0])
 
     def unrepaired(self) -> int:
         """Return the number of differences that no event repairs."""
         query = "SELECT count(*) FROM found WHERE event IS NULL"
-        return int(self._base.execute(query).fetchone()[0])
+        return int(next(self._read(query))[0])
 
     def __iter__(self) -> Iterator[SourceDifference]:
         """Yield every difference: missing, stale, extra."""
@@ -94,7 +95,7 @@ class DiffSpool(ScratchDatabase):
     def of(self, what: str) -> Iterator[SourceDifference]:
         """Yield every page that is `what`."""
         query = "SELECT loc, why, event FROM found WHERE what = ? ORDER BY page"
-        for loc, why, event in self._base.execute(query, (what,)):
+        for loc, why, event in self._read(query, (what,)):
             yield SourceDifference(what, loc, why, Event.load(event) if event else None)
 
 

@@ -19,7 +19,7 @@ from shared.errors import ReconcileError, SourceError
 from shared.events.resync_scope import WHOLE, Scope
 from shared.logs import logger
 from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests
-from worker.http.source_fetch import TOTAL_TIMEOUT
+from worker.http.exchange import SOURCE
 from worker.loops import Loop
 from worker.reconcile.reconciler import Reconciler, Repairs
 from worker.sources import SourceOptions, public, read
@@ -32,7 +32,7 @@ REFUSED_S = 3600.0
 broke off (UNREAD_S), and after one that an administrator must attend to (REFUSED_S).
 """
 
-SLOW_S = TOTAL_TIMEOUT + 30.0
+SLOW_S = SOURCE.seconds + 30.0
 """Seconds that one document of a slow source may take without progress."""
 
 BUSY_S = 0.05

@@ -56,11 +56,11 @@ class StatementSpool(ScratchDatabase):
         In the order of the source; pages stated several times come last.
         """
         self._flush()
-        self._base.execute(
+        self._write(
             "INSERT INTO repeated SELECT page, min(place) FROM stated"
             " GROUP BY page HAVING count(*) > 1 ORDER BY page"
         )
-        (repeated,) = self._base.execute("SELECT count(*) FROM repeated").fetchone()
+        ((repeated,),) = self._read("SELECT count(*) FROM repeated")
         for number in range(0, self._added, _CHUNK):
             rows = self._chunk(number)
             first = self._repeated(rows) if repeated else {}
@@ -74,15 +74,15 @@ class StatementSpool(ScratchDatabase):
         rows = self._rows
         if rows:
             packed = isal_zlib.compress(msgpack.packb(rows), 1)
-            self._base.execute("INSERT INTO chunks VALUES (?, ?)", (self._added, packed))
+            self._write("INSERT INTO chunks VALUES (?, ?)", (self._added, packed))
             places = [(page, self._added + place) for place, (page, *_) in enumerate(rows)]
-            self._base.executemany("INSERT INTO stated VALUES (?, ?)", places)
+            self._write("INSERT INTO stated VALUES (?, ?)", *places)
             self._added += len(rows)
             self._rows = []
 
     def _chunk(self, number: int) -> list[_Row]:
         query = "SELECT packed FROM chunks WHERE number = ?"
-        (packed,) = self._base.execute(query, (number,)).fetchone()
+        ((packed,),) = self._read(query, (number,))
         rows: list[_Row] = msgpack.unpackb(isal_zlib.decompress(packed))
         return rows
 
@@ -90,7 +90,7 @@ class StatementSpool(ScratchDatabase):
         """Return the first place of those pages of `rows` that are stated several times."""
         marks = ",".join("?" * len(rows))
         query = f"SELECT page, first FROM repeated WHERE page IN ({marks})"  # noqa: S608  # nosec B608
-        return dict(self._base.execute(query, [page for page, *_ in rows]))
+        return dict(self._read(query, [page for page, *_ in rows]))
 
     def _hold(self, number: int, rows: list[_Row], first: dict[int, int]) -> None:
         held = [
@@ -98,10 +98,11 @@ class StatementSpool(ScratchDatabase):
             for place, row in enumerate(rows)
             if row[0] in first
         ]
-        self._base.executemany("INSERT INTO held VALUES (?, ?, ?)", held)
+        if held:
+            self._write("INSERT INTO held VALUES (?, ?, ?)", *held)
 
     def _united(self, say: Callable[[Said], None]) -> Iterator[tuple[Statement, int]]:
-        found = self._base.execute("SELECT first, row FROM held ORDER BY first, place")
+        found = self._read("SELECT first, row FROM held ORDER BY first, place")
         for _, group in groupby(found, key=lambda each: each[0]):
             pages: dict[str | None, Deduplication] = {}  # two if their digests are equal
             for _, row in group:

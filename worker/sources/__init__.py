@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.errors import SourceError
-from worker.http.source_fetch import name_without_query
 from worker.sources.csv_pages import read_csv
 from worker.sources.ghost import read_ghost
 from worker.sources.ndjson import read_ndjson
 from worker.sources.records import Item, Note, RecordRefusal, SourceRecord
 from worker.sources.sitemaps import is_url, listed_files, read_sitemap
+from worker.sources.source_fetch import name_without_query
 from worker.sources.source_options import NO_ACCESS, SourceOptions
 from worker.sources.source_streams import SourceBody, open_file
 from worker.sources.sql import public_database, read_sql

@@ -7,9 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from shared.errors import SourceError
-from worker.http.document import Document
 from worker.sources.records import STATED, Item, RecordRefusal, SourceCounts, SourceRecord
-from worker.sources.source_streams import LINE_LIMIT, SourceBody, lines
+from worker.sources.source_streams import LINE_LIMIT, Document, SourceBody, lines
 from worker.sources.xml.entry_records import check_loc
 from worker.sources.xml.extension_values import XML_SPACE
 

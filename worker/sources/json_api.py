@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
 from shared.errors import SourceError
-from worker.http.source_fetch import client, fetch, name_without_query
+from worker.sources.source_fetch import client, fetch, name_without_query
 from worker.sources.source_streams import SourceBody
 
 
@@ -35,9 +35,7 @@ class JsonApi(AbstractContextManager["JsonApi"]):
         if not sound:
             raise SourceError("the source is not an http or https URL")
         self._url = url
-        self._http = client()
-        if auth is not None:
-            self._http.auth = auth
+        self._http = client(url, auth)
 
     def __enter__(self) -> Self:
         return self

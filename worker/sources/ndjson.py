@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared.errors import SourceError
-from worker.http.document import Document
 from worker.sources.csv_pages import EXTRAS, FIELDS, UTF16_BOMS, record
 from worker.sources.records import EXTENDED, Item, RecordRefusal, SourceCounts, SourceRecord
-from worker.sources.source_streams import LINE_LIMIT, SourceBody, TextLine, lines
+from worker.sources.source_streams import LINE_LIMIT, Document, SourceBody, TextLine, lines
 from worker.sources.xml.extension_values import XML_SPACE, remark
 
 if TYPE_CHECKING:

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from shared.errors import SourceError, UnusableSourceError
-from worker.http.document import CHUNK, Document
-from worker.http.source_fetch import client, fetch
 from worker.sources.records import Item, RecordRefusal, SourceCounts, SourceRecord
-from worker.sources.source_streams import GZIP_MAGIC, PROTOCOL_LIMIT, SourceBody, open_file
+from worker.sources.source_fetch import client, fetch
+from worker.sources.source_streams import (
+    CHUNK,
+    GZIP_MAGIC,
+    PROTOCOL_LIMIT,
+    Document,
+    SourceBody,
+    open_file,
+)
 from worker.sources.text_lists import addresses
 from worker.sources.xml import entry_records
 from worker.sources.xml.encodings import as_utf8
@@ -23,7 +29,7 @@ from worker.sources.xml.xml_entries import XmlEntries, XmlEntry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import httpx
+    from worker.http.client import HttpClient
 
 _NAMESPACES = {
     "urlset": "http://www.sitemaps.org/schemas/sitemap/0.9",
@@ -51,8 +57,16 @@ def read_sitemap(address: str) -> Iterator[Item]:
         with open_file(Path(address)) as top:
             yield from _Reader(top).items()
         return
-    with client() as http, fetch(http, address) as top:
+    with client(address) as http, fetch(http, address) as top:
         yield from _Reader(top, http).items()
+
+
+def pages_in(document: Document) -> Iterator[Item]:
+    """Yield the pages of an opened sitemap, feed or text list; an index is refused.
+
+    Raises SourceError where nothing in it can be read.
+    """
+    return _Reader(document, nested=True).items()
 
 
 def listed_files(path: Path) -> set[Path]:
@@ -108,7 +122,7 @@ class _Reader:
     """
 
     def __init__(
-        self, document: Document, http: httpx.Client | None = None, *, nested: bool = False
+        self, document: Document, http: HttpClient | None = None, *, nested: bool = False
     ) -> None:
         self._document, self._http, self._nested = document, http, nested
         self._name = document.name

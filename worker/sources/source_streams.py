@@ -1,4 +1,4 @@
-"""Byte streams of opened sources: decompressed within bounds, in chunks and lines."""
+"""Opened sources and their byte streams: decompressed within bounds, in chunks and lines."""
 
 from __future__ import annotations
 
@@ -6,23 +6,46 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING, NamedTuple
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from shared.errors import SourceError
-from worker.http.document import CHUNK, EXPANSION_LIMIT, Document
+from worker.http.exchange import SOURCE
 
 if TYPE_CHECKING:
     from pathlib import Path
     from zlib import _Decompress as _Inflate
 
+CHUNK = 64 * 1024
 LINE_LIMIT = 1024 * 1024
 PROTOCOL_LIMIT = 52_428_800
+EXPANSION_LIMIT = SOURCE.size
+"""Maximum bytes of a decompressed document: a bomb ends there."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib's code of the format, with header and trailer
 _LINE_END = re.compile(rb"\r\n|\n|\r")
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+class Document(AbstractContextManager["Document"]):
+    """One opened source: `name` for reports, `file` at its first byte, `place` where it was found.
+
+    `headers` are those of an HTTP answer, with names in lower case; empty for a file.
+    """
+
+    def __init__(
+        self, name: str, file: IO[bytes], place: Path | str, headers: Mapping[str, str] = _NONE
+    ) -> None:
+        self.name, self.file, self.place, self.headers = name, file, place, headers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
 
 
 def open_file(path: Path) -> Document:

@@ -48,7 +48,8 @@ class CheckFinding(NamedTuple):
     """Result of one `check` (a permanent name).
 
     `found` pages or files are concerned, `samples` are some of them; `means` explains the result in
-    one sentence, `todo` the remedy, with the command. `severity` is ERROR, WARNING or OK.
+    one sentence, `todo` the remedy; `commands` are those in it, as they stand there, with
+    placeholders in capitals. `severity` is ERROR, WARNING or OK.
     """
 
     check: str
@@ -57,6 +58,7 @@ class CheckFinding(NamedTuple):
     samples: tuple[FindingSample, ...]
     means: str
     todo: str
+    commands: tuple[str, ...] = ()
 
 
 class CheckReport(NamedTuple):
@@ -244,9 +246,15 @@ def _report(stored: bytes | None) -> CheckReport | None:
     head = dict(zip(CheckReport._fields, json.loads(stored), strict=True))
     read = (
         CheckFinding(
-            check, severity, found, tuple(FindingSample(*one) for one in samples), means, todo
+            check,
+            severity,
+            found,
+            tuple(FindingSample(*one) for one in samples),
+            means,
+            todo,
+            *map(tuple, commands),
         )
-        for check, severity, found, samples, means, todo in head["findings"]
+        for check, severity, found, samples, means, todo, *commands in head["findings"]
     )
     return CheckReport(**head | {"findings": tuple(read)})
 

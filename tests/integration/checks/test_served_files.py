@@ -27,7 +27,8 @@ from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import Rig
 from tests.unit.worker.sources.cms import Asked, Reply, served
-from worker.http import crawler_fetch
+from worker.checks.served_files import fetch
+from worker.http.exchange import SERVED
 from worker.runtime import Runtime
 
 
@@ -230,7 +231,7 @@ def test_proxies_of_the_environment_are_not_asked(
 
 
 def test_an_answer_that_never_ends_is_given_up_when_the_check_is(root: Path) -> None:
-    """Not after SECONDS: as soon as whoever waits wants to go."""
+    """Not after the time of an exchange: as soon as whoever waits wants to go."""
     listening, go = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def drip() -> None:
@@ -252,8 +253,8 @@ def test_an_answer_that_never_ends_is_given_up_when_the_check_is(root: Path) -> 
     began = time.monotonic()
     try:
         with pytest.raises(CheckError):
-            crawler_fetch.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/x", 10, go_on)
-        assert time.monotonic() - began < crawler_fetch.SECONDS
+            fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/x", 10, go_on)
+        assert time.monotonic() - began < SERVED.seconds
     finally:
         go.set()
         thread.join()
@@ -283,7 +284,7 @@ def test_a_worker_that_stops_waits_for_no_web_server(
             until(
                 lambda: checks.progress() is None,
                 "the check is given up",
-                crawler_fetch.SECONDS / 2,
+                SERVED.seconds / 2,
             )
         finally:
             go.set()

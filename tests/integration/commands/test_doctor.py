@@ -394,6 +394,8 @@ def test_a_site_of_any_form_is_sound(store: redis.Redis, tmp_path: Path, form: s
     [
         ("", "User-agent: *\nDisallow: /sitemap\n", {}, "fail"),
         ("", "User-agent: Googlebot\nDisallow: /4\n", {}, "warn"),
+        ("", "User-agent: Bingbot\nDisallow: /4\n", {}, "warn"),
+        ("", "User-agent: Bingbot\nDisallow: /sitemap\n", {}, "warn"),
         ("", "User-agent: Otherbot\nDisallow: /\n", {}, "ok"),
         ("Sitemap: ", "Sitemap: https://other.example/", {}, "fail"),
         ("Sitemap: ", "Sitemap: https://other.example/", {"robots": "off"}, "warn"),

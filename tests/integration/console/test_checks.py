@@ -176,8 +176,9 @@ def test_t27_no_look_at_checks_changes_them(
 def test_t28_what_a_check_met_is_text(ann: Browser, checks: CheckStore) -> None:
     samples = tuple(FindingSample(f"{BASE}{n}{CANARY}", CANARY) for n in range(9))
     found = CheckFinding(
-        f"robots-{CANARY}", "error", 99, samples, CANARY, f"{CANARY} sitemapd check URL"
-    )
+        f"robots-{CANARY}", "error", 99, samples, CANARY, f"{CANARY} sitemapd check {CANARY}",
+        (f"sitemapd check {CANARY}",),
+    )  # fmt: skip
     run = checks.begin(CANARY, CANARY)
     run.store(CheckReport(1, 2, CANARY, 9, True, (found,)))
     checks.set_compared(
@@ -191,6 +192,22 @@ def test_t28_what_a_check_met_is_text(ann: Browser, checks: CheckStore) -> None:
         assert "<script>alert" not in answer.text
         assert not re.search(r"\son\w+=|\sstyle=|javascript:", answer.text)
     assert ann.get(PAGE).text.count("&lt;script&gt;") >= 60
+
+
+def test_a_report_of_an_older_version_is_shown_without_commands(
+    ann: Browser, checks: CheckStore, rig: Rig
+) -> None:
+    """It states no commands beside its remedy; the next check does."""
+    finding = ["served", "error", 1, [["a.xml", "answered 404"]], "means", "sitemapd rebuild."]
+    report = json.dumps([1, 2, "ann", 9, True, [finding]])
+    rig.client.hset(rig.keys.checks, "report", report)
+
+    shown = page(ann).get_element_by_id("finding-served")
+
+    assert "sitemapd rebuild." in text(shown)
+    found = checks.latest()
+    assert found is not None
+    assert (found.findings[0].todo, found.findings[0].commands) == ("sitemapd rebuild.", ())
 
 
 def test_a_comparison_with_the_source_is_shown_as_it_stands(

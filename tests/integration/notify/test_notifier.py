@@ -21,7 +21,8 @@ from tests.integration.conftest import RedisServer, Wait, wait_until
 from tests.integration.engines import Behaviour, Engine, engine, hang, reply
 from tests.integration.notified import NOON, TABLES, here
 from tests.integration.rig import BASE, Rig
-from worker.http.http_guard import ask
+from worker.http.client import ask
+from worker.http.exchange import NOTIFY
 from worker.notify.notifier import Notifier
 from worker.runtime import Runtime
 
@@ -187,7 +188,9 @@ def test_an_engine_that_hangs_holds_up_no_other(
     with engine(hang) as hanging:
         settings = configured(indexnow=hanging.url, bing=server.url)
         server.script = [reply(200, {"d": None})]
-        notifier = Notifier(settings, rig.client, "w1", outbound=partial(ask, seconds=30))
+        notifier = Notifier(
+            settings, rig.client, "w1", outbound=partial(ask, bounds=NOTIFY._replace(seconds=30))
+        )
         enqueue(rig, "indexnow", "bing")
         looking = threading.Thread(target=notifier.look)
         looking.start()

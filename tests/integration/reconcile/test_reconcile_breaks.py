@@ -42,12 +42,12 @@ from worker.reconcile.diff_spool import DiffSpool, SourceDifference
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    with DiffSpool() as findings:
+with DiffSpool() as findings:
+    try:
         for n in range(400):
             findings.found(SourceDifference("extra", f"https://a.example/{n}", "x" * 100_000, None))
-except ReconcileError as error:
-    print(error)
+    except ReconcileError as error:
+        print(error)
 """
 
 

@@ -95,12 +95,11 @@ def _card(frame: PageRegistry, name: str, finding: CheckFinding) -> dict[str, An
     samples = [
         _found(frame, name, each) if ours else FindingRow(*each, "") for each in finding.samples
     ]
-    todo = check_results.pieces(finding.todo)
-    commands = [_filled(piece, frame, name, finding.samples) for piece, runs in todo if runs]
+    commands = [_filled(line, frame, name, finding.samples) for line in finding.commands]
     return {
         "check": finding.check, "title": finding.check.replace("-", " ").capitalize(),
         "grade": check_results.GRADES[finding.severity], "severity": finding.severity,
-        "found": finding.found, "means": finding.means, "todo": todo,
+        "found": finding.found, "means": finding.means, "todo": check_results.pieces(finding),
         "commands": list(dict.fromkeys(commands)),
         "samples": samples[:SOME], "others": samples[SOME:],
         "unnamed": max(0, finding.found - len(samples)) if samples else 0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from shared.errors import CheckError
@@ -21,41 +22,40 @@ _FLUSH = 32 * 1024
 class JoinSpool:
     """Rows of `size` bytes each; `flush` bytes of a part are kept in memory.
 
-    Raises CheckError if the temporary file cannot be opened.
+    Raises CheckError, here and from every method, if the temporary file fails.
     """
 
     def __init__(self, size: int, flush: int = _FLUSH) -> None:
         self._size, self._flush = size, flush
         self._held = [bytearray() for _ in range(PARTS)]
         self._spilt: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]
-        try:
+        with spooling():
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `__exit__`
-        except OSError as error:
-            raise no_room(error) from error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # it flushes rows that are not needed any more
+            self._file.close()
 
     def add(self, row: bytes) -> None:
-        """Add a row. Raises CheckError if there is no room."""
+        """Add a row."""
         held = self._held[row[0]]
         held += row
         if len(held) >= self._flush:
-            try:
+            with spooling():
                 self._spilt[row[0]].append((self._file.seek(0, 2), len(held)))
                 self._file.write(held)
-            except OSError as error:
-                raise no_room(error) from error
             held.clear()
 
     def part(self, number: int) -> Iterator[bytes]:
         """Yield the rows whose digest begins with this byte, in the order of `add`."""
         for at, length in self._spilt[number]:
-            self._file.seek(at)
-            yield from self._rows(self._file.read(length))
+            with spooling():
+                self._file.seek(at)
+                rows = self._file.read(length)
+            yield from self._rows(rows)
         yield from self._rows(bytes(self._held[number]))
 
     def _rows(self, joined: bytes) -> Iterator[bytes]:
@@ -63,7 +63,13 @@ class JoinSpool:
             yield joined[at : at + self._size]
 
 
-def no_room(error: OSError) -> CheckError:
-    """Return the error for a temporary file that cannot be written."""
-    reason = error.strerror or error
-    return CheckError(f"no room for a temporary file ({reason}): TMPDIR names where there is some")
+@contextmanager
+def spooling() -> Iterator[None]:
+    """Translate errors of a temporary file to CheckError."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise CheckError(
+            f"no room for a temporary file ({reason}): TMPDIR names where there is some"
+        ) from error

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from lxml import etree
 
 from shared.sitemap import w3c_dates
+from shared.sitemap.feed_entry import FeedEntry
 from worker.sources.records import EXTENDED, HINTS, RecordRefusal, SourceCounts, SourceRecord
 from worker.sources.xml.extension_values import XML_SPACE, Extensions, label
 
 if TYPE_CHECKING:
     from worker.sources.xml.xml_entries import Element, XmlEntry
 
-_ATOM = "http://www.w3.org/2005/Atom"
 _SINGLE: Final = frozenset({"loc", "lastmod", "changefreq", "priority"})
 
 
@@ -77,51 +77,37 @@ def check_loc(loc: str | None, where: str, entry: XmlEntry | None = None) -> Rec
 
 
 def from_rss(entry: XmlEntry, where: str, tally: SourceCounts) -> SourceRecord | RecordRefusal:
-    """Return the page of an RSS `<item>` (PROTOCOL F11).
-
-    Its address is `link`, else a `guid` that is a permalink; its time is `pubDate`.
-    """
-    loc = _text(entry.element, "link") or _permalink(entry.element)
-    refused = check_loc(loc, where, entry)
-    if refused is not None or loc is None:
-        return refused or RecordRefusal(where, "F11", "no link")
-    stated = _text(entry.element, "pubDate")
+    """Return the page of an RSS `<item>` (PROTOCOL F11); its time is `pubDate`."""
+    found = _entry(entry.element, "", atom=False)
+    stated = found.said("pubDate")
     lastmod = w3c_dates.from_rfc822(stated) if stated else None
-    if stated and lastmod is None:
+    page = _from_entry(entry, found, where, lastmod)
+    if stated and lastmod is None and isinstance(page, SourceRecord):
         tally.add("F11", "pubDate is no RFC 822 date with a zone: no lastmod", where)
-    return SourceRecord(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
-
-
-def _permalink(element: Element) -> str | None:
-    """Return the `guid`, which is an address unless it says otherwise."""
-    guid = element.find("guid")
-    if guid is None or guid.get("isPermaLink", "true").strip(XML_SPACE) != "true":
-        return None
-    text = (guid.text or "").strip(XML_SPACE)
-    return text if "://" in text else None
+    return page
 
 
 def from_atom(entry: XmlEntry, where: str, tally: SourceCounts) -> SourceRecord | RecordRefusal:
-    """Return the page of an Atom `<entry>`: first alternate `link`, time from `updated` (PROTOCOL
-    F11).
-    """
-    namespace = etree.QName(entry.element).namespace or ""
-    tag = f"{{{namespace}}}link" if namespace else "link"
-    links = [
-        child.get("href", "").strip(XML_SPACE)
-        for child in entry.element.iterchildren(tag)
-        if child.get("rel", "alternate") == "alternate"
-    ]
-    loc = links[0] if links else None
-    if len(set(links)) > 1:
+    """Return the page of an Atom `<entry>` (PROTOCOL F11); its time is `updated`."""
+    found = _entry(entry.element, etree.QName(entry.element).namespace or "", atom=True)
+    if found.several_links:
         tally.add("F11", "several alternate links: the first was taken", where)
-    refused = check_loc(loc, where, entry)
-    if refused is not None or loc is None:
+    return _from_entry(entry, found, where, found.said("updated") or None)
+
+
+def _entry(element: Element, namespace: str, *, atom: bool) -> FeedEntry:
+    entry = FeedEntry(atom=atom)
+    for child in element:
+        owner, _, name = child.tag.rpartition("}")
+        if owner.removeprefix("{") == namespace and name in entry.names:
+            entry.add(name, child.attrib, child.text or "")
+    return entry
+
+
+def _from_entry(
+    entry: XmlEntry, found: FeedEntry, where: str, lastmod: str | None
+) -> SourceRecord | RecordRefusal:
+    refused = check_loc(found.link, where, entry)
+    if refused is not None or found.link is None:
         return refused or RecordRefusal(where, "F11", "no link")
-    lastmod = _text(entry.element, "updated", namespace) or None
-    return SourceRecord(loc=loc, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)
-
-
-def _text(element: Element, name: str, namespace: str = "") -> str | None:
-    child = element.find(f"{{{namespace}}}{name}" if namespace else name)
-    return None if child is None else (child.text or "").strip(XML_SPACE)
+    return SourceRecord(loc=found.link, where=where, lastmod=lastmod, silent=HINTS | EXTENDED)

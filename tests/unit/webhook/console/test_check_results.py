@@ -41,11 +41,12 @@ def site(tmp_path: Path) -> Site:
 
 @pytest.mark.parametrize("finding", FINDINGS.values(), ids=FINDINGS.keys())
 def test_every_command_of_a_finding_is_found_and_exists(finding: CheckFinding) -> None:
-    pieces = check_results.pieces(finding.todo)
+    pieces = check_results.pieces(finding)
     known = get_command(app).commands  # type: ignore[attr-defined]
 
     assert "".join(piece for piece, _ in pieces) == finding.todo
     commands = [piece.split() for piece, runs in pieces if runs and piece.startswith("sitemapd")]
+    assert [piece for piece, runs in pieces if runs] == list(finding.commands)
     assert len(commands) == len(re.findall(r"\bsitemapd [a-z]", finding.todo))
     for _, name, *rest in commands:
         assert name in known
@@ -60,7 +61,7 @@ def test_every_command_of_a_finding_is_found_and_exists(finding: CheckFinding) -
 
 def test_a_command_ends_where_the_sentence_goes_on() -> None:
     said = {
-        name: [piece for piece, runs in check_results.pieces(FINDINGS[name].todo) if runs]
+        name: [piece for piece, runs in check_results.pieces(FINDINGS[name]) if runs]
         for name in ("missing-file", "stale-news", "robots-blocked", "served", "source")
     }
 

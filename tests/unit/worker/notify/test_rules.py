@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 
 from shared.store.notify.notification_queue import Breaker
 from worker.http.addresses import is_open, is_private
-from worker.http.exchange import OutboundAnswer, excerpt
+from worker.http.exchange import LONGEST_WAIT_S, OutboundAnswer, excerpt, retry_after
 from worker.notify.backoff import LONGEST_S, MOST_REFUSALS, rest_after
 from worker.notify.engine import (
-    LONGEST_WAIT_S,
     AnswerVerdict,
     NotificationOutcome,
     by_status,
     fields,
-    retry_after,
 )
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -56,12 +54,12 @@ def test_only_429_and_what_passes_by_itself_is_tried_again(status: int, body: by
     ],
 )  # fmt: skip
 def test_retry_after_is_seconds_or_a_date_within_a_day(text: str, seconds: float | None) -> None:
-    assert retry_after(answer(retry_after=text), NOW) == seconds
+    assert retry_after(answer(retry_after=text).headers, NOW) == seconds
 
 
 @given(st.text())
 def test_any_retry_after_is_a_wait_or_none(text: str) -> None:
-    found = retry_after(answer(retry_after=text), NOW)
+    found = retry_after(answer(retry_after=text).headers, NOW)
 
     assert found is None or 0 <= found <= LONGEST_WAIT_S
 

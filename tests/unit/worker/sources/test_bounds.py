@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from worker.http.document import EXPANSION_LIMIT
 from worker.sources import Note, RecordRefusal, SourceRecord, read
+from worker.sources.source_streams import EXPANSION_LIMIT
 from worker.sources.xml.xml_splitter import PIECE_LIMIT
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.errors import SourceError
-from worker.http.document import EXPANSION_LIMIT
-from worker.http.source_fetch import same_site
 from worker.sources import RecordRefusal, SourceRecord, estimate, read
+from worker.sources.source_fetch import same_site
+from worker.sources.source_streams import EXPANSION_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,7 +192,7 @@ def test_a_top_level_error_answer_or_no_answer_is_an_error(site: Site) -> None:
 def test_an_oversize_answer_is_not_read(site: Site) -> None:
     top = site.put("/big.xml", b" " * (EXPANSION_LIMIT + 1))
 
-    with pytest.raises(SourceError, match="larger than"):
+    with pytest.raises(SourceError, match=f"more than {EXPANSION_LIMIT} bytes"):
         list(read(top))
 
 

@@ -1,5 +1,4 @@
-"""Fetch of one source document over HTTP: bounded in time, size and redirects, spooled before
-reading.
+"""Fetch of one source document over HTTP, on its own site, spooled before it is read.
 
 Spooled, because pages are read at the speed of the store, and a server may cut the answer of a slow
 client: a reader gets a whole body or an error.
@@ -8,35 +7,34 @@ client: a reader gets a whole body or an error.
 from __future__ import annotations
 
 import tempfile
-import time
 from typing import IO, TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from shared.errors import SourceError, UnusableSourceError
-from worker.http.document import CHUNK, EXPANSION_LIMIT, Document
+from shared.errors import OutboundError, SourceError, UnusableSourceError
+from worker.http.exchange import SOURCE, OutboundRequest, configured
+from worker.sources.source_streams import Document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import httpx
-
-STEP_TIMEOUT = 10.0  # seconds to connect, and between two reads
-TOTAL_TIMEOUT = 120.0  # seconds for one document: 60 MiB at 4 Mbit/s
-MAX_REDIRECTS = 3
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+    from worker.http.client import HttpClient, OpenAnswer
 
 
-def client() -> httpx.Client:
-    """Return an HTTP client that reads no proxy settings (RELIABILITY T22) and follows no
-    redirects.
+def client(url: str, auth: tuple[str, str] | None = None) -> HttpClient:
+    """Return a client for the documents of one source, whose address is `url` (RELIABILITY T22).
+
+    `auth`: user name and password. Raises SourceError if `url` is none.
     """
-    import httpx  # late, since every worker loads this module and few ever fetch a source
+    # Late, since every command loads this module and few ever fetch a source.
+    from worker.http.client import HttpClient
+    from worker.http.targets import BasicCredentials
 
-    # identity: SourceBody decompresses within its bounds, never the HTTP library.
-    headers = {"Accept-Encoding": "identity", "User-Agent": "sitemapd-import"}
-    return httpx.Client(
-        timeout=STEP_TIMEOUT, trust_env=False, follow_redirects=False, headers=headers
-    )
+    try:
+        allowed = configured(url)
+    except ValueError as error:
+        raise SourceError(f"cannot fetch the source: {error}") from None
+    credentials = None if auth is None else BasicCredentials(url, *auth)
+    return HttpClient(allowed, SOURCE, "sitemapd-import", keep=True, credentials=credentials)
 
 
 def public_name(url: str) -> str:
@@ -67,42 +65,29 @@ def name_without_query(url: str) -> str:
 
 
 def fetch(
-    http: httpx.Client,
+    http: HttpClient,
     url: str,
     within: str | None = None,
     name: Callable[[str], str] = public_name,
 ) -> Document:
-    """GET one document, following at most MAX_REDIRECTS redirects on its own site.
+    """GET one document, following redirects on its own site.
 
     With `within` the document must be on the site of that URL (PROTOCOL N2), so neither an index
     nor a redirect can send the reader to other machines (RELIABILITY T22). `name` returns the form
     of a URL for reports. Raises SourceError for anything but a complete 200; UnusableSourceError
     for another site.
     """
-    import httpx
-
-    deadline = time.monotonic() + TOTAL_TIMEOUT
-    start = url
     try:
+        shown = name(url)
         _check(url, within, name)
-        for _ in range(MAX_REDIRECTS + 1):
-            _check_hop(url, start, name)
-            with http.stream("GET", url) as answer:
-                if answer.status_code not in _REDIRECTS:
-                    shown = name(url)
-                    return Document(shown, _spool(answer, deadline, shown), url, answer.headers)
-                url = urljoin(url, answer.headers.get("location", ""))
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        reason = str(error) or type(error).__name__
-        raise SourceError(f"cannot fetch {_safe_name(url, name)}: {reason}") from error
-    raise SourceError(f"cannot fetch {name(url)}: more than {MAX_REDIRECTS} redirects")
-
-
-def _safe_name(url: str, name: Callable[[str], str]) -> str:
-    try:
-        return name(url)
-    except ValueError:
-        return "an unreadable address"
+        request = OutboundRequest("GET", url, shown)
+        with http.open(request, lambda hop: _check_hop(hop, url, name)) as answer:
+            shown = name(answer.url)
+            return Document(shown, _spool(answer, shown), answer.url, answer.headers)
+    except ValueError as error:  # a bracket in the host, for example
+        raise SourceError(f"cannot fetch an unreadable address: {error}") from None
+    except (OutboundError, OSError) as error:
+        raise SourceError(f"cannot fetch {shown}: {error}") from error
 
 
 def _check(url: str, within: str | None, name: Callable[[str], str]) -> None:
@@ -132,30 +117,20 @@ def _check_hop(url: str, start: str, name: Callable[[str], str]) -> None:
     )
 
 
-def _spool(answer: httpx.Response, deadline: float, name: str) -> IO[bytes]:
-    if answer.status_code != 200:
-        raise SourceError(f"cannot fetch {name}: the server answered {answer.status_code}")
-    coding = answer.headers.get("content-encoding", "identity").lower()
-    if coding not in {"identity", "gzip", "x-gzip"}:
-        raise SourceError(f"cannot fetch {name}: Content-Encoding {coding} though none was asked")
+def _spool(answer: OpenAnswer, name: str) -> IO[bytes]:
+    """Return the body as it was sent: SourceBody decompresses it, within its bounds."""
+    if answer.status != 200:
+        raise SourceError(f"cannot fetch {name}: the server answered {answer.status}")
+    if answer.coding not in {"identity", "gzip", "x-gzip"}:
+        raise SourceError(
+            f"cannot fetch {name}: Content-Encoding {answer.coding} though none was asked"
+        )
     file = tempfile.SpooledTemporaryFile(max_size=1024 * 1024)  # noqa: SIM115  Document closes it
     try:
-        _copy(answer, file.write, name, deadline)
+        for chunk in answer.sent():
+            file.write(chunk)
     except BaseException:
         file.close()
         raise
     file.seek(0)
     return file
-
-
-def _copy(
-    answer: httpx.Response, write: Callable[[bytes], int], name: str, deadline: float
-) -> None:
-    size = 0
-    for chunk in answer.iter_raw(CHUNK):
-        size += len(chunk)
-        if size > EXPANSION_LIMIT:
-            raise SourceError(f"cannot fetch {name}: larger than {EXPANSION_LIMIT} bytes")
-        if time.monotonic() > deadline:
-            raise SourceError(f"cannot fetch {name}: not complete after {TOTAL_TIMEOUT:.0f} s")
-        write(chunk)

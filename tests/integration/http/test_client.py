@@ -1,11 +1,13 @@
-"""Requests to search engines leave for checked addresses only, and end soon (RELIABILITY T22)."""
+"""Requests leave for checked addresses only, and end soon (RELIABILITY T22)."""
 
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import socket
 import ssl
 import time
+import tracemalloc
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,8 +21,8 @@ from cryptography.x509.oid import NameOID
 
 from shared.errors import BarredError, OutboundError
 from tests.integration.engines import Behaviour, drip, engine, hang, raw, reply
-from worker.http import http_guard
-from worker.http.exchange import AllowedHosts, OutboundRequest
+from worker.http import client as http
+from worker.http.exchange import NOTIFY, AllowedHosts, Bounds, OutboundRequest
 
 HERE = AllowedHosts(frozenset({"127.0.0.1"}), private=True)
 NAME = "engine.example"
@@ -32,7 +34,7 @@ def get(url: str) -> OutboundRequest:
 
 def test_an_answer_comes_back_whole() -> None:
     with engine(reply(202, b"later", retry_after="7")) as server:
-        answer = http_guard.ask(
+        answer = http.ask(
             OutboundRequest(
                 "POST", f"{server.url}/x?y=1", "", {"Content-Type": "text/plain"}, b"body"
             ),
@@ -48,7 +50,7 @@ def test_an_answer_comes_back_whole() -> None:
 
 def test_a_redirect_is_an_answer_and_not_followed() -> None:
     with engine() as other, engine(reply(302, location=other.url)) as server:
-        assert http_guard.ask(get(server.url), HERE).status == 302
+        assert http.ask(get(server.url), HERE).status == 302
         assert other.asked == []
 
 
@@ -58,10 +60,10 @@ def test_what_takes_too_long_is_cut_off_in_all(behaviour: Behaviour) -> None:
     with engine(behaviour) as server:
         began = time.monotonic()
         with pytest.raises(OutboundError, match="nothing complete within"):
-            http_guard.ask(get(server.url), HERE, seconds=0.3)
+            http.ask(get(server.url), HERE, bounds=NOTIFY._replace(seconds=0.3))
 
         assert time.monotonic() - began < 5
-    assert http_guard.DEADLINE_S == 5
+    assert NOTIFY.seconds == 5
 
 
 def test_a_reader_that_takes_nothing_is_cut_off() -> None:
@@ -69,7 +71,11 @@ def test_a_reader_that_takes_nothing_is_cut_off() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with listener, pytest.raises(OutboundError):
-        http_guard.ask(OutboundRequest("POST", url, url, {}, bytes(50_000_000)), HERE, seconds=0.3)
+        http.ask(
+            OutboundRequest("POST", url, url, {}, bytes(50_000_000)),
+            HERE,
+            bounds=NOTIFY._replace(seconds=0.3),
+        )
 
 
 def test_a_name_that_does_not_resolve_in_time_is_cut_off() -> None:
@@ -82,7 +88,7 @@ def test_a_name_that_does_not_resolve_in_time_is_cut_off() -> None:
 
     began = time.monotonic()
     with pytest.raises(OutboundError, match="nothing complete"):
-        http_guard.ask(get("https://127.0.0.1/"), HERE, resolve=slow, seconds=0.2)
+        http.ask(get("https://127.0.0.1/"), HERE, resolve=slow, bounds=NOTIFY._replace(seconds=0.2))
 
     assert time.monotonic() - began < 5
     over.append(True)
@@ -102,7 +108,7 @@ def test_a_name_that_does_not_resolve_in_time_is_cut_off() -> None:
 )  # fmt: skip
 def test_an_answer_that_lies_is_none(behaviour: Behaviour) -> None:
     with engine(behaviour) as server, pytest.raises(OutboundError) as caught:
-        http_guard.ask(get(server.url), HERE, seconds=2)
+        http.ask(get(server.url), HERE, bounds=NOTIFY._replace(seconds=2))
 
     assert len(str(caught.value)) < 300
 
@@ -111,10 +117,10 @@ def test_an_answer_that_lies_is_none(behaviour: Behaviour) -> None:
 def test_an_answer_is_64_kib_at_most(size: int, taken: bool) -> None:
     with engine(reply(200, bytes(size))) as server:
         if taken:
-            assert len(http_guard.ask(get(server.url), HERE).body) == size
+            assert len(http.ask(get(server.url), HERE).body) == size
         else:
             with pytest.raises(OutboundError, match="more than 65536"):
-                http_guard.ask(get(server.url), HERE)
+                http.ask(get(server.url), HERE)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_an_answer_is_64_kib_at_most(size: int, taken: bool) -> None:
 )
 def test_what_is_not_allowed_does_not_leave(url: str, allowed: AllowedHosts) -> None:
     with engine() as server, pytest.raises(BarredError):
-        http_guard.ask(get(url.format(url=server.url, port=server.port)), allowed)
+        http.ask(get(url.format(url=server.url, port=server.port)), allowed)
 
     assert not server.connected.is_set()
 
@@ -140,7 +146,7 @@ def test_a_disguised_loopback_is_seen_after_resolving(host: str) -> None:
     """(measured) `127.1` and its like resolve to 127.0.0.1."""
     allowed = AllowedHosts(frozenset({host.strip("[]")}))
     with engine() as server, pytest.raises(OutboundError) as caught:
-        http_guard.ask(get(f"https://{host}:{server.port}/"), allowed)
+        http.ask(get(f"https://{host}:{server.port}/"), allowed)
 
     assert not server.connected.is_set()
     assert isinstance(caught.value, BarredError) or "no answer" in str(caught.value)
@@ -150,7 +156,7 @@ def test_one_forbidden_address_bars_the_name() -> None:
     addresses = ["93.184.215.14", "169.254.169.254"]
 
     with pytest.raises(BarredError, match=r"169\.254\.169\.254"):
-        http_guard.ask(
+        http.ask(
             get(f"https://{NAME}/"), AllowedHosts(frozenset({NAME}), private=True),
             resolve=lambda *_: addresses,
         )  # fmt: skip
@@ -162,7 +168,7 @@ def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
     with engine() as server:
         url = f"http://{NAME}:{server.port}/"
         allowed = AllowedHosts(frozenset({NAME}), private=True)
-        answer = http_guard.ask(get(url), allowed, resolve=lambda *_: next(answers))
+        answer = http.ask(get(url), allowed, resolve=lambda *_: next(answers))
 
     assert answer.status == 200
     assert server.asked[0].headers["host"] == f"{NAME}:{server.port}"
@@ -173,7 +179,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     with engine() as server:
         url = f"http://{NAME}:{server.port}/"
         allowed = AllowedHosts(frozenset({NAME}), private=True)
-        answer = http_guard.ask(get(url), allowed, resolve=lambda *_: ["127.0.0.9", "127.0.0.1"])
+        answer = http.ask(get(url), allowed, resolve=lambda *_: ["127.0.0.9", "127.0.0.1"])
 
     assert answer.status == 200
 
@@ -210,7 +216,7 @@ def test_over_tls_the_name_is_asked_for_at_the_checked_address(tmp_path: Path) -
     heard: list[Any] = []
     server_side.sni_callback = lambda _socket, name, _context: heard.append(name)
     send = partial(
-        http_guard.ask, allowed=AllowedHosts(frozenset({NAME, "other.example"}), private=True),
+        http.ask, allowed=AllowedHosts(frozenset({NAME, "other.example"}), private=True),
         resolve=lambda *_: ["127.0.0.1"],
     )  # fmt: skip
     with engine(tls=server_side) as server:
@@ -227,14 +233,83 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with engine() as server:
-        assert http_guard.ask(get(server.url), HERE).status == 200
+        assert http.ask(get(server.url), HERE).status == 200
 
 
 def test_what_cannot_be_sent_is_not_repeated() -> None:
     """RELIABILITY T30: a library quotes the header that it refuses."""
     headers = {"Authorization": "Bearer canary\nInjected: yes"}
     with engine() as server, pytest.raises(OutboundError) as caught:
-        http_guard.ask(OutboundRequest("GET", server.url, server.url, headers), HERE)
+        http.ask(OutboundRequest("GET", server.url, server.url, headers), HERE)
 
     assert "canary" not in str(caught.value)
     assert server.asked == []
+
+
+def test_a_server_that_falls_silent_is_given_up_before_the_time_of_the_exchange() -> None:
+    bounds = Bounds(60.0, 1_000, silence=0.2)
+    with engine(hang) as server, pytest.raises(OutboundError, match=r"silent for 0\.2 s"):
+        http.ask(get(server.url), HERE, bounds=bounds)
+
+
+def test_redirects_are_counted_and_each_is_held_against_the_hosts() -> None:
+    hops: list[str] = []
+    with engine() as other, engine() as server:
+        elsewhere = other.url.replace("127.0.0.1", "localhost")
+        server.script = [reply(302, location="/2"), reply(302, location=elsewhere)]
+        client = http.HttpClient(HERE, Bounds(5.0, 1_000, redirects=2), "test")
+        with client, pytest.raises(BarredError, match="localhost"):
+            client.open(get(server.url), hops.append).__enter__()
+
+        assert hops == [f"{server.url}/2", elsewhere]
+        server.script = [reply(302, location="/2"), reply(302, location="/3")]
+        client = http.HttpClient(HERE, Bounds(5.0, 1_000, redirects=1), "test")
+        with client, pytest.raises(OutboundError, match="more than 1 redirects"):
+            client.open(get(server.url)).__enter__()
+        assert other.asked == []
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "http://[/", "https://", "http://a:x/"])
+def test_what_is_no_web_address_is_asked_nowhere(url: str) -> None:
+    with pytest.raises(BarredError):
+        http.ask(get(url), HERE)
+
+
+def test_a_body_is_unpacked_within_its_bounds() -> None:
+    bomb = reply(200, gzip.compress(bytes(10**8)), content_encoding="gzip")
+    client = http.HttpClient(HERE, Bounds(10.0, 2 * 10**8), "test")
+    tracemalloc.start()
+    try:
+        with engine(bomb, bomb) as server, client:
+            with client.open(get(server.url)) as answer:
+                assert answer.body(1_000, cut=True) == bytes(1_001)
+            with (
+                client.open(get(server.url)) as answer,
+                pytest.raises(OutboundError, match="more than 1000"),
+            ):
+                answer.body(1_000)
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_broken_compression_is_no_answer() -> None:
+    packed = reply(200, b"no gzip", content_encoding="gzip")
+    with engine(packed) as server, pytest.raises(OutboundError, match="no answer from"):
+        http.ask(get(server.url), HERE)
+
+
+def test_any_address_is_sent_as_http_can_carry_it() -> None:
+    with engine() as server:
+        http.ask(get(f"{server.url}/\u00fc b/100%/%C3?q=\u00fc%"), HERE)
+
+        assert server.asked[0].target == "/%C3%BC%20b/100%25/%C3?q=%C3%BC%25"
+
+
+def test_without_authorities_of_the_system_those_of_certifi_are_trusted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "none"))
+
+    assert http.trusted.__wrapped__().get_ca_certs()
