@@ -43,8 +43,6 @@ from shared.store.client import answering
 from shared.store.keys import Keys
 from shared.store.operations import event_log
 from shared.store.publishing.quarantine import Quarantine
-from worker.http.client import HttpClient
-from worker.http.exchange import INTAKE, OutboundRequest, configured
 
 if TYPE_CHECKING:
     import redis
@@ -164,6 +162,9 @@ def _post(place: CommandTarget, to: str, body: bytes) -> dict[str, Any]:
     else:
         raise ConfigError(Fault(f"sites.{place.name}", "config", "no valid secret and no token"))
     url = f"{to.rstrip('/')}/v1/sites/{place.name}/events"
+    from worker.http.client import HttpClient
+    from worker.http.exchange import INTAKE, OutboundRequest, configured
+
     request = OutboundRequest("POST", url, url, headers, body)
     try:
         client = HttpClient(configured(url), INTAKE, "sitemapd-send")
