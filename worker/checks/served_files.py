@@ -17,10 +17,10 @@ from shared.config.site import Site
 from shared.sitemap import shards
 from shared.sitemap.robots import MAX_BYTES
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
+from shared.store.publishing.publish_batch import PublishedFile
 from worker.checks.progress import CheckTally, Step
 from worker.http.crawler_fetch import FetchedFile, NoAnswerError, fetch
-from worker.publishing.ownership import path_of
+from worker.publishing.shard_file import path_of
 from worker.publishing.web_root import WebRoot
 
 NEWEST = 20

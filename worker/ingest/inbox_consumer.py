@@ -22,10 +22,11 @@ from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.operations.queues import EVENTS, PUBLISH, Queues
+from shared.store.publishing.publish_batch import PASS_SHARDS
 from shared.tracing import Trail
 from worker.ingest.event_processor import EventProcessor
-from worker.publishing.publisher import PASS_SHARDS, Publisher
-from worker.publishing.web_root import cause_of
+from worker.publishing.publisher import Publisher
+from worker.publishing.quarantine import cause_of
 
 BATCH = 500
 AWAKE_EVERY_S = 2.0
@@ -174,14 +175,14 @@ class InboxConsumer:
             waits = EVENTS not in self._paused
             batch = self.inbox.read(self._consumer, BATCH) if waits else []
             # The publish pass begins in the round trip of the last batch before it.
-            errand = self.publisher.errand() if batch and self._due() <= 0 else None
+            begin = self.publisher.begin() if batch and self._due() <= 0 else None
             if batch:
                 looked_again = False
-                self._settle(batch, errand)
+                self._settle(batch, begin)
             due = self._due()
-            if due <= 0 and self._publish(errand):
+            if due <= 0 and self._publish(begin):
                 continue
-            if due <= 0 or (not batch and (due == math.inf or not self.publisher.state.dirty(1))):
+            if due <= 0 or (not batch and (due == math.inf or not self.publisher.waiting(1))):
                 if batch:
                     continue
                 if self.inbox.rest():
@@ -206,14 +207,12 @@ class InboxConsumer:
             return math.inf
         return self._published_at + self._site.publish_interval - time.monotonic()
 
-    def _publish(self, errand: PipelinedScript | None) -> bool:
+    def _publish(self, begin: PipelinedScript | None) -> bool:
         with self._trail.publishing():
-            published = self.publisher.publish(errand=errand)
+            published = self.publisher.publish(begin=begin)
         if published is None:
             return False
         self.files += len(published.written)
-        self._tally.add(self.name, "written", len(published.written))
-        self._tally.add(self.name, "removed", len(published.removed))
         if len(published.shards) < PASS_SHARDS:
             self._trail.end()
         if published.written or published.removed or published.held:
@@ -243,8 +242,8 @@ class InboxConsumer:
         """
         return self._settler.expire()
 
-    def _settle(self, batch: Sequence[InboxEntry], errand: PipelinedScript | None = None) -> None:
+    def _settle(self, batch: Sequence[InboxEntry], begin: PipelinedScript | None = None) -> None:
         # Not `|=`: it reads `_left` before processing, and would undo a change by `adopt`
         # meanwhile.
-        if not self._settler.settle(batch, errand):
+        if not self._settler.settle(batch, begin):
             self._left = True
