@@ -19,6 +19,7 @@ from shared.sitemap.extensions import languages
 from shared.store.client import answering, connect
 from shared.store.counting import counter_buffer
 from shared.store.operations.worker_registry import HEARTBEAT
+from shared.store.publishing.publish_state import PublishState
 from shared.store.retention import trim
 from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
 from worker.checks.examiner import Examiner
@@ -89,8 +90,9 @@ class Runtime:
             name: InboxConsumer(settings, self._client, name, consumer, clock, told)
             for name in settings.sites
         }
+        self._states = {name: PublishState(self._client, name) for name in settings.sites}
         self._checkers = {
-            name: FileMonitor(self._pumps[name].publisher.state, name, site)
+            name: FileMonitor(self._states[name], name, site)
             for name, site in settings.sites.items()
         }
         self._watches = {
@@ -203,7 +205,7 @@ class Runtime:
     def _sweep(self, name: str, pump: InboxConsumer) -> bool:
         self._adopt(pump)
         trim(self._client, name, self._history)
-        if pump.inbox.waiting() or pump.publisher.state.dirty(1):
+        if pump.inbox.waiting() or pump.publisher.waiting(1):
             with self._heart.at(name):
                 return pump.run(SLICE_S)
         return False
@@ -226,7 +228,7 @@ class Runtime:
     def _tidy(self, name: str, pump: InboxConsumer) -> None:
         while pump.pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
             self._tidying.progress()
-        drained = drain_emptiest(pump.pages, pump.publisher.state)
+        drained = drain_emptiest(pump.pages, self._states[name])
         if drained is not None:
             _log.info("nearly empty shard compacted", site=name, shard=str(drained))
 
@@ -235,10 +237,8 @@ class Runtime:
         for name, pump in self._pumps.items() if not self._heart.quiet else ():
             if self._refreshing.due(name):
                 with self._refreshing.at(name):
-                    schedule = pump.expiry.schedule
-                    seen = refresh(
-                        pump.pages, pump.publisher.state, schedule, self._refreshing.progress
-                    )
+                    state, schedule = self._states[name], pump.expiry.schedule
+                    seen = refresh(pump.pages, state, schedule, self._refreshing.progress)
                     if seen:
                         _log.info("news checked", site=name, entries=seen, left=pump.expire())
 

@@ -21,7 +21,7 @@ from deploy.local.up import runs
 from shared.errors import BackupError, PublishError, ServerStartError
 from shared.store.client import connect
 from shared.store.publishing.publish_batch import PublishRun
-from worker.publishing import run_marker
+from worker.publishing.ownership import check_marker, read_marker
 from worker.publishing.web_root import WebRoot
 
 TIMEOUT_S = 60.0
@@ -135,7 +135,8 @@ def _steps(place: CommandTarget, name: str, head: ArchiveHead) -> list[str]:
     if root.exists():
         try:
             with closing(WebRoot(root)) as files:
-                run_marker.belongs(files, PublishRun(saved.run, saved.publishes), name)
+                if (marker := read_marker(files)) is not None:
+                    check_marker(files, marker, PublishRun(saved.run, saved.publishes), name)
         except PublishError:
             rebuild += " --adopt   # the files there belong to another's, or newer"
     else:

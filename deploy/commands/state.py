@@ -160,11 +160,11 @@ def _publish(publisher: Publisher) -> list[str]:
 
     touched: list[str] = []
     deadline = time.monotonic() + PUBLISH_DEADLINE_S
-    while publisher.state.dirty(1):
+    while publisher.waiting(1):
         done = publisher.publish()
         if done is not None and (done.shards or done.held):
             touched += done.written + done.removed
-        elif publisher.state.dirty() and set(publisher.state.dirty()) <= publisher.damaged.keys():
+        elif (left := publisher.waiting()) and set(left) <= publisher.damaged.keys():
             raise_damaged(publisher.damaged)
         elif time.monotonic() > deadline:
             raise PublishError(

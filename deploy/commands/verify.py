@@ -34,6 +34,7 @@ from deploy.commands.reconcile import (
 from shared.admin.outcomes import counted
 from shared.errors import ConfigError, Fault
 from shared.store.operations.checks import CheckStore
+from shared.store.publishing.shrink_holds import ShrinkHolds
 from worker.checks.consistency.examination import Consistency
 from worker.checks.consistency.flaws import KINDS
 from worker.checks.consistency.repair import Repaired
@@ -150,7 +151,7 @@ def rebuild(
                 "sitemapd rebuild"
             )  # the last one is out of date
             said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))
-    held = [str(shard) for shard in audit.publisher.state.shrink.held()]
+    held = [str(shard) for shard in ShrinkHolds(place.client(), place.name).held()]
     more = {"still_held": held} if held else {}
     tell_touched(touched, more | _repaired(repaired), as_json=as_json)
     if not as_json:

@@ -18,7 +18,6 @@ from shared.config.filenames import MARKER, TEMP
 from shared.domain.routing import family_of
 from shared.errors import ForeignStateError, PublishError, StoreError
 from shared.sitemap import blocks, fragments, shards
-from shared.sitemap.shards import ShardState
 from shared.store.client import answering
 from shared.store.keys import Keys
 from shared.store.publishing.file_shape import FileShapes
@@ -143,8 +142,7 @@ def _settings(case: Case) -> DoctorFinding:
             f"send their pages again (sitemapd reconcile --site {case.name}), or configure them",
         )
     for shard in list(files)[:MOST_LOOKED_INTO]:
-        (taken,), _ = state.load([shard], [ShardState(0, 0, 0, 0)])
-        for block in list(taken.blocks.values())[:1]:
+        for block in list(state.content(shard).values())[:1]:
             locs = [fragments.loc_of(each) for each in blocks.split(block.raw())[:1]]
             if locs and not locs[0].startswith(prefix):
                 return warn(

@@ -35,7 +35,7 @@ class InlineWorker:
 
     def finish(self) -> None:
         """Return once all events are applied and published. Raises StoreError."""
-        while self._inbox.waiting() or self._pump.publisher.state.dirty(1):
+        while self._inbox.waiting() or self._pump.publisher.waiting(1):
             if self._others():
                 time.sleep(0.02)
             else:

@@ -111,9 +111,7 @@ class FileActions:
 
     def content(self, shard: Shard) -> FileContent:
         """Return the content of the file of `shard` as published last; every block is checked."""
-        states = self._state.shards([shard.section])
-        ((taken, *_), _) = self._state.load([shard], [states[shard]])
-        blocks = [block for _, block in sorted(taken.blocks.items())]
+        blocks = [*self._state.content(shard).values()]
         text, damaged = self._site.form == "txt", list[str]()
         uses = reduce(or_, (block.uses for block in blocks), 0)
         start = b"" if text else fragments.urlset_start(uses, styled=self._site.pages)

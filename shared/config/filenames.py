@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from shared.config.notify.engines import KEY
@@ -50,6 +51,7 @@ _INDEX_NAME = re.compile(_INDEX, re.ASCII)
 _SHARD_NAME = re.compile(rf"([a-z0-9-]{{1,100}})-[0-9]{{1,10}}{_FORMS}", re.ASCII)
 
 
+@lru_cache(10_000)
 def possible(name: str) -> bool:
     """True if the publisher can write a file of this name."""
     return _EVERY.fullmatch(name) is not None

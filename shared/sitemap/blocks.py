@@ -8,13 +8,14 @@ the length. The stored state is the published bytes: nothing is compressed twice
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from shared.errors import ShardError
+from shared.sitemap import fragments
 from shared.sitemap.fragments import END, LOC_END
 
 MAX_FRAGMENTS = 500
@@ -84,56 +85,74 @@ def split(raw: bytes) -> list[bytes]:
     return [part + END for part in raw.split(END)[:-1]]
 
 
+class Edit(NamedTuple):
+    """A block after its patches (None: it lists nothing), its fragments `raw`, and `lines`: each
+    fragment that changed, before and after, None where there is none.
+    """
+
+    block: Block | None
+    raw: bytes
+    lines: list[tuple[bytes | None, bytes | None]]
+
+
+def edited(block: Block | None, patches: Mapping[bytes, bytes | None]) -> Edit | None:
+    """`block` (None: a new one) after `patches` (as for `edit`), None if nothing changes.
+
+    Raises ShardError if it is damaged in the store.
+    """
+    before = b"" if block is None else block.raw()
+    raw, count, lines = _edit(before, patches)
+    if raw == before:
+        return None
+    if not count:
+        return Edit(None, raw, lines)
+    # The fragments of a plain block are not searched again, only the new ones.
+    searched = raw if block is not None and block.uses else b"".join(filter(None, patches.values()))
+    return Edit(deflate(raw, count, fragments.uses(searched)), raw, lines)
+
+
 def edit(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes, int]:
     """`raw` after `patches` (fragments.key -> new fragment, None to remove), and the count.
 
     Idempotent and sorted: the same entries give the same bytes, in any order of the patches.
     """
+    return _edit(raw, patches)[:2]
+
+
+def _edit(
+    raw: bytes, patches: Mapping[bytes, bytes | None]
+) -> tuple[bytes, int, list[tuple[bytes | None, bytes | None]]]:
     if len(patches) <= _FEW:
         return _edit_few(raw, patches)
-    fragments = {part[: part.index(LOC_END) + len(LOC_END)]: part for part in split(raw)}
+    lines = []
+    listed = {part[: part.index(LOC_END) + len(LOC_END)]: part for part in split(raw)}
     for key, fragment in patches.items():
-        if fragment is None:
-            fragments.pop(key, None)
-        else:
-            fragments[key] = fragment
-    return b"".join(sorted(fragments.values())), len(fragments)
+        before = listed.pop(key, None)
+        if fragment is not None:
+            listed[key] = fragment
+        if before != fragment:
+            lines.append((before, fragment))
+    return b"".join(sorted(listed.values())), len(listed), lines
 
 
-def _edit_few(raw: bytes, patches: Mapping[bytes, bytes | None]) -> tuple[bytes, int]:
+def _edit_few(
+    raw: bytes, patches: Mapping[bytes, bytes | None]
+) -> tuple[bytes, int, list[tuple[bytes | None, bytes | None]]]:
     """Edit without splitting all of `raw`: 0.04 ms for one of 500 instead of 0.23 ms."""
-    new = []
+    new, lines = [], []
     for key, fragment in patches.items():
-        at = raw.find(key)
+        before, at = None, raw.find(key)
         if at >= 0:
             end = raw.index(END, at) + len(END)
+            before = raw[at:end]
             raw = raw[:at] + (fragment or b"") + raw[end:]
         elif fragment is not None:
             new.append(fragment)
+        if before != fragment:
+            lines.append((before, fragment))
     if new:
         raw = b"".join(sorted(split(raw) + new))
-    return raw, raw.count(END)
-
-
-def differences(
-    raw: bytes, patches: Mapping[bytes, bytes | None]
-) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Each fragment of `raw` that `patches` (as for `edit`) change: before and after, None where
-    there is none.
-    """
-    if len(patches) <= _FEW:
-        found = {key: _find(raw, key) for key in patches}
-    else:
-        found = {part[: part.index(LOC_END) + len(LOC_END)]: part for part in split(raw)}
-    for key, after in patches.items():
-        before = found.get(key)
-        if before != after:
-            yield before, after
-
-
-def _find(raw: bytes, key: bytes) -> bytes | None:
-    at = raw.find(key)
-    return None if at < 0 else raw[at : raw.index(END, at) + len(END)]
+    return raw, raw.count(END), lines
 
 
 def gzip_file(blocks: Iterable[Block]) -> bytes:

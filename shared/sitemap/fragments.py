@@ -8,12 +8,14 @@ these two marks alone, so no other module may write fragments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
 from typing import Any
 
+from shared.errors import DateError
 from shared.sitemap.entry import Entry
 from shared.sitemap.extensions import alternates as links
 from shared.sitemap.extensions import images, news, videos
@@ -185,6 +187,22 @@ def listed_url(line: bytes) -> str:
     return unescape(found[1].decode())
 
 
-def index_line(url: str, lastmod: str) -> bytes:
-    """One `<sitemap>` of an index; `lastmod`: last change of that file's bytes (PROTOCOL M7)."""
-    return f"<sitemap><loc>{escape(url)}</loc><lastmod>{lastmod}</lastmod></sitemap>\n".encode()
+def index_line(url: str, lastmod: int) -> bytes:
+    """One `<sitemap>` of an index; `lastmod`: last change of that file's bytes (PROTOCOL M7), in
+    whole seconds since 1970. Raises DateError outside the years 1 to 9999.
+    """
+    try:
+        at = datetime.fromtimestamp(lastmod, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise DateError("the moment lies outside the years 0001 to 9999") from error
+    return f"{_index_line_start(url)}{at.isoformat()[:19]}Z</lastmod></sitemap>\n".encode()
+
+
+@lru_cache(10_000)
+def _index_line_start(url: str) -> str:
+    return f"<sitemap><loc>{escape(url)}</loc><lastmod>"
+
+
+def render_index(lines: Iterable[bytes], *, styled: bool = True) -> bytes:
+    """An index file of the given `<sitemap>` lines (`index_line`), in their order."""
+    return b"".join((index_start(styled=styled), *lines, INDEX_END))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from shared.sitemap import blocks
-from shared.sitemap.fragments import INDEX_END, OVERHEAD, index_start
+from shared.sitemap.fragments import OVERHEAD
 
 MAX_URLS = 50_000
 MAX_BYTES = 52_428_800
@@ -31,7 +31,8 @@ FORMS = ("xml", "xml.gz", "encoded", "txt")
 _NAME = re.compile(r"[a-z0-9-]{1,100}", re.ASCII)
 _SHARD = re.compile(r"([a-z0-9-]{1,100})/([1-9][0-9]{0,6})", re.ASCII)
 
-_STATE = struct.Struct(">QIQI")
+STATE = struct.Struct(">QIQI")
+"""Stored form of a ShardState."""
 
 
 class Shard(NamedTuple):
@@ -70,12 +71,12 @@ class ShardState(NamedTuple):
 
     def pack(self) -> bytes:
         """The form that shared/store/pages/apply.lua reads and writes."""
-        return _STATE.pack(*self)
+        return STATE.pack(*self)
 
     @classmethod
     def unpack(cls, stored: bytes) -> ShardState:
         """The state that `pack` wrote."""
-        return cls(*_STATE.unpack(stored))
+        return cls(*STATE.unpack(stored))
 
 
 class Limits(NamedTuple):
@@ -106,6 +107,7 @@ class Limits(NamedTuple):
         return self.hard - self.hard // HEADROOM
 
 
+@lru_cache(10_000)
 def file_name(shard: Shard, form: str) -> str:
     """The name that the index lists; in the form `encoded` the file on disk has `.gz` added.
 
@@ -118,6 +120,7 @@ def file_name(shard: Shard, form: str) -> str:
     return f"{name}.{'xml' if form == 'encoded' else form}"
 
 
+@lru_cache(1_000)
 def index_name(page: int) -> str:
     """The name of index file `page`, from 0. Indexes are small and always plain XML."""
     return "sitemap.xml" if page == 0 else f"sitemap-{page + 1}.xml"
@@ -126,8 +129,3 @@ def index_name(page: int) -> str:
 def on_disk(name: str, form: str) -> str:
     """The name on disk of the listed shard file `name`."""
     return f"{name}.gz" if form == "encoded" else name
-
-
-def render_index(lines: Iterable[bytes], *, styled: bool = True) -> bytes:
-    """An index file of the given `<sitemap>` lines (fragments.index_line), in their order."""
-    return b"".join((index_start(styled=styled), *lines, INDEX_END))

@@ -6,6 +6,7 @@ import re
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -70,16 +71,18 @@ def source(name: str) -> str:
     return _INCLUDE.sub(lambda found: source(found[1]), text)
 
 
+@dataclass(slots=True)
 class PipelinedScript:
     """Script sent in the same round trip as another: one flush of the append-only file for both.
 
     `reply` is its return value once it is `done`.
     """
 
-    def __init__(self, name: str, keys: list[str], *args: Argument) -> None:
-        self.name, self.keys, self.args = name, keys, args
-        self.done = False
-        self.reply: Any = None
+    name: str
+    keys: list[str]
+    args: tuple[Argument, ...]
+    done: bool = False
+    reply: Any = None
 
 
 class Scripts:
@@ -94,25 +97,26 @@ class Scripts:
         with answering():
             return self._script(name)(keys=keys, args=args)
 
-    def run(self, errand: PipelinedScript) -> Any:
-        """Run `errand` in a round trip of its own and return its reply."""
-        errand.reply, errand.done = self(errand.name, errand.keys, *errand.args), True
-        return errand.reply
+    def run(self, script: PipelinedScript) -> Any:
+        """Run `script` in a round trip of its own and return its reply."""
+        script.reply, script.done = self(script.name, script.keys, *script.args), True
+        return script.reply
 
-    def along(self, errand: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
-        """Run script `name`, then `errand` even if the first failed; return the reply of the first.
+    def along(self, follows: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
+        """Run script `name`, then `follows` even if the first failed; return the reply of the
+        first.
 
-        After a server has lost its script cache, `errand` is not done.
+        After a server has lost its script cache, `follows` is not done.
         """
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.evalsha(self._script(name).sha, len(keys), *keys, *args)
             pipe.evalsha(
-                self._script(errand.name).sha, len(errand.keys), *errand.keys, *errand.args
+                self._script(follows.name).sha, len(follows.keys), *follows.keys, *follows.args
             )
             first, second = pipe.execute(raise_on_error=False)
             if not isinstance(second, Exception):
-                errand.reply, errand.done = second, True
+                follows.reply, follows.done = second, True
             if isinstance(first, exceptions.NoScriptError):
                 return self(name, keys, *args)
             if isinstance(first, Exception):

@@ -7,8 +7,6 @@ that no such name can make one key equal to another (RELIABILITY T36).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from shared.domain.page_record import bucket_of, field_of
 from shared.sitemap.shards import Shard
 
@@ -232,37 +230,6 @@ def field(digest: bytes) -> bytes:
     return field_of(digest)
 
 
-def moved_field(shard: Shard) -> str:
-    """Return the field of `allowed` that counts the pages of `shard` that other files list now."""
-    return f"moved {shard}"
-
-
 def confirmed_field(shard: Shard) -> str:
     """Return the field of `allowed` with the number of pages to which `shard` may shrink."""
     return f"confirmed {shard}"
-
-
-class PublishedFile(NamedTuple):
-    """One shard file as it was last written.
-
-    `generation` is the generation of the shard when it was read, `lastmod` the file's mtime in
-    whole seconds since 1970 (PROTOCOL M7), `urls` its number of pages, `size` its bytes before
-    compression. `peak` is the largest number of pages it listed since `peak_since` (s since 1970),
-    for the shrink guard; older records lack both.
-    """
-
-    generation: int
-    lastmod: int
-    urls: int
-    size: int
-    peak: int = 0
-    peak_since: int = 0
-
-    def pack(self) -> str:
-        """Return the stored form."""
-        return " ".join(map(str, self))
-
-    @classmethod
-    def unpack(cls, stored: bytes) -> PublishedFile:
-        """Return the file whose `pack` is `stored`."""
-        return cls(*map(int, stored.split(b" ")))

@@ -18,7 +18,7 @@ from tests.bench.bed import Bare, Bed
 from tests.bench.corpus import BASE, Corpus
 from tests.bench.report import Figure, Report, compared
 from tests.bench.scale import Scale
-from worker.publishing.shard_merge import check, merge, render
+from worker.publishing.shard_file import ShardFiles, check
 
 
 def one_event(bed: Bed, event: Event) -> tuple[float, float, list[tuple[str, bytes]]]:
@@ -86,7 +86,7 @@ def rerender(report: Report, corpus: Corpus, scale: Scale) -> None:
     site = Site.model_validate(
         {"base_url": BASE, "web_root": "/", "tokens": ["sixteen characters"], "form": "xml.gz"}
     )
-    pairs = []
+    files, pairs = ShardFiles(site), []
     for turn in range(3):
         began = time.perf_counter()
         urlset = etree.Element("urlset", nsmap={None: fragments.NAMESPACE})
@@ -99,8 +99,8 @@ def rerender(report: Report, corpus: Corpus, scale: Scale) -> None:
         for page in range(turn * 10, turn * 10 + 10):
             patch = {fragments.key(entries[page].loc): lines[page].replace(b"Z<", b"z<")}
             began = time.perf_counter()
-            merged = merge(ShardWork(shard, state, {0: patch}, whole, None))
-            render(merged, site)
+            merged = files.merge(ShardWork(shard, state, {0: patch}, whole, None))
+            files.render(merged)
             check(merged)
             pairs.append(((time.perf_counter() - began) * 1e3, full * 1e3))
     report.add(

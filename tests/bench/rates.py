@@ -78,4 +78,4 @@ def drain(bed: Bed) -> None:
 def publish(bed: Bed) -> None:
     """All that the pump does: at one publish a second, until nothing is left."""
     bed.pump.run()
-    assert not bed.publisher.state.dirty(1)
+    assert not bed.publisher.waiting(1)

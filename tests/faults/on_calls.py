@@ -18,7 +18,7 @@ PUBLISH = [
     (call, nth)
     for call, most in (
         ("openat", 4), ("writev", 4), ("fchmod", 3), ("utimensat", 3), ("fadvise64", 3),
-        ("fsync", 5), ("renameat", 4), ("unlinkat", 2), ("close", 4),
+        ("fsync", 5), ("renameat", 4), ("unlinkat", 1), ("pwrite64", 1), ("close", 4),
     )
     for nth in range(1, most + 1)
 ]  # fmt: skip

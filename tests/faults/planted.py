@@ -47,10 +47,11 @@ MISTAKES: Mapping[str, Mistake] = {
     # The index names versions that the shards have yet to reach.
     "index-first": Mistake(
         "worker/publishing/publisher.py",
-        "        refused = []\n        for shard, file in staged.items():\n",
-        "        for file in indexes:\n            root.place(file)\n"
+        "        for shard, file in now.shards.items():\n",
+        "        for file in now.indexes:\n            now.root.place(file)\n"
         "        __import__('time').sleep(0.05)\n"
-        "        refused, indexes = [], ()\n        for shard, file in staged.items():\n",
+        "        now = now._replace(indexes=[])\n"
+        "        for shard, file in now.shards.items():\n",
         "is ahead|is not there",
     ),
     # Files are written where they stand: a reader sees halves.

@@ -14,6 +14,7 @@ from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.events.event import parse
 from shared.store.inbox.inbox import Inbox
+from shared.store.publishing.publish_state import PublishState
 from tests.integration.logs import silence
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.reconcile.importer import Importer, ImportProgress, Said
@@ -40,7 +41,7 @@ class Pipeline:
         self.settings = Settings.model_validate({"sites": {NAME: Site(**given)}})
         self.root, self._client = root, client
         self._site = self.settings.sites[NAME]
-        self.inbox = Inbox(client, NAME)
+        self.inbox, self.state = Inbox(client, NAME), PublishState(client, NAME)
         self.now_ms = now_ms
         self.pump = InboxConsumer(self.settings, client, NAME, "test", lambda: now_ms() / 1000)
 
@@ -70,7 +71,7 @@ class Pipeline:
         with silence():
             self.pump.run()
         assert not self.inbox.waiting()
-        assert not self.pump.publisher.state.dirty(1)
+        assert not self.pump.publisher.waiting(1)
 
     def sums(self) -> dict[str, str]:
         """A checksum of every file a web server would serve."""

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +18,13 @@ from shared.config.site import Site
 from shared.events.event import Event, parse
 from shared.sitemap import fragments, shards, w3c_dates
 from shared.sitemap.blocks import Block
-from shared.sitemap.shards import Limits
+from shared.sitemap.shards import Limits, Shard
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import PERMANENT, Keys
 from shared.store.operations import event_log
 from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.pages.page_repository import PageRepository
+from shared.store.publishing.publish_batch import PublishBatch, PublishLease
 from shared.store.publishing.publish_state import PublishState
 from tests.integration.logs import silence
 from worker.checks.consistency.examination import Consistency
@@ -85,7 +87,7 @@ class Rig:
         self.keys = Keys(name)
         self.inbox = Inbox(client, name)
         self.pages = PageRepository(client, name, self.site.limits)
-        self.state = PublishState(client, name)
+        self.state, self.lease = PublishState(client, name), PublishLease(client, name)
         self.resyncs = ResyncRequests(client, name)
 
     def parse(self, members: dict[str, Any]) -> Event:
@@ -95,6 +97,13 @@ class Rig:
         """Accept events; a loc may be a path below the site."""
         events = [self.parse(_absolute(item)) for item in items]
         return self.inbox.accept(events).ids
+
+    def begin(
+        self, token: str, shards: Sequence[Shard] = (), most: int = 1
+    ) -> PublishBatch | str | None:
+        """Take the lease as a publisher does: see PublishLease.begun."""
+        begin = self.lease.begin(token, self.site.index_shards, shards, most)
+        return self.lease.begun(begin)
 
     def pump(self, consumer: str = "w1") -> InboxConsumer:
         return InboxConsumer(self.settings, self.client, self.name, consumer)

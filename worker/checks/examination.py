@@ -12,9 +12,9 @@ from shared.config.site import Site
 from shared.errors import PublishError
 from shared.sitemap import shards
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
 from shared.store.operations.checks import CheckReport, CheckRun, CheckStore
 from shared.store.pages.page_scan import PageScan
+from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
 from worker.checks import catalog
 from worker.checks.consistency.examination import Consistency

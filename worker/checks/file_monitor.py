@@ -7,7 +7,6 @@ shard dirty: the publisher compares, and writes what differs.
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
@@ -17,14 +16,15 @@ from shared.config.site import Site
 from shared.domain.shrink_guard import Peak
 from shared.errors import ShardError
 from shared.logs import logger
-from shared.sitemap import shards
-from shared.sitemap.shards import Shard, ShardState
-from shared.store.keys import PublishedFile
+from shared.sitemap import fragments, shards
+from shared.sitemap.shards import Shard
+from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
-from worker.publishing import feeds, run_marker, static_pages
+from worker.publishing import feeds
 from worker.publishing.indexes import named, robots_fault
-from worker.publishing.ownership import path_of
-from worker.publishing.shard_merge import render, unpatched
+from worker.publishing.ownership import check_marker, read_marker, sweep
+from worker.publishing.shard_file import ShardFiles, path_of
+from worker.publishing.static import static_pages
 from worker.publishing.web_root import FileState, Piece, WebRoot
 
 ROUND_BYTES = 8 * 1024 * 1024
@@ -66,7 +66,7 @@ class FileMonitor:
         self, state: PublishState, name: str, site: Site, *, round_bytes: int = ROUND_BYTES
     ) -> None:
         self._state, self._name, self._site = state, name, site
-        self._round_bytes = round_bytes
+        self._round_bytes, self._files = round_bytes, ShardFiles(site)
         self._right: dict[str, tuple[FileState, PublishedFile | None]] = {}
         self._doubts: dict[str, tuple[FileState | None, PublishedFile | None]] = {}
         self._cursor = ""
@@ -95,7 +95,7 @@ class FileMonitor:
             if (file := files.get(shard)) is not None:
                 peak = Peak(file.peak, file.peak_since)
                 if not self._site.shrink.judge(file.urls, peak, hold.urls, now).holds:
-                    self._state.soil([shard])
+                    self._state.mark_dirty([shard])
 
     def round(self) -> FileMonitorResult:
         """Check every file, read some of them, and mark wrong ones for publishing.
@@ -108,8 +108,9 @@ class FileMonitor:
             return FileMonitorResult({}, 0, more=False)
         root = WebRoot(self._site.web_root)
         try:
-            root.sweep(STALE_S)
-            run_marker.belongs(root, self._state.run(secrets.token_hex(8)), self._name)
+            sweep(root, STALE_S)
+            if (marker := read_marker(root)) is not None:
+                check_marker(root, marker, self._state.known_run(), self._name)
             checked = self._compare(root, self._targets(files))
         finally:
             root.close()
@@ -200,12 +201,12 @@ class FileMonitor:
         holds.
         """
         if target.shard is not None:
-            (taken,), _ = self._state.load([target.shard], [ShardState(0, 0, 0, 0)])
-            return render(unpatched(taken), self._site)
+            content = self._state.content(target.shard)
+            return self._files.content(target.shard, content)
         assert target.page is not None
         lines = self._state.lines(target.page)
         listed = (lines[ordinal] for ordinal in sorted(lines))
-        return [shards.render_index(listed, styled=self._site.pages)]
+        return [fragments.render_index(listed, styled=self._site.pages)]
 
     def _have_put_right(
         self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]
@@ -224,4 +225,6 @@ class FileMonitor:
             more = len(wrong) - MOST_NAMED
             _log.warning("further files changed by hand restored", site=self._name, files=more)
         anyone = next(iter(files))
-        self._state.soil({by_path.get(name) or of_index.get(name) or anyone for name in wrong})
+        self._state.mark_dirty(
+            {by_path.get(name) or of_index.get(name) or anyone for name in wrong}
+        )

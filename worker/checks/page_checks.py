@@ -23,9 +23,9 @@ from shared.sitemap.extensions import news
 from shared.sitemap.shards import Shard
 from shared.sitemap.w3c_dates import SKEW_MS, in_future
 from shared.sitemap.xml_text import escape
-from shared.store.keys import PublishedFile
 from shared.store.operations.checks import SAMPLES
 from shared.store.pages.page_scan import PageScan
+from shared.store.publishing.publish_batch import PublishedFile
 from worker.checks.duplicates import DuplicatePages
 from worker.checks.progress import CheckTally, Step
 from worker.checks.robots_check import RobotsCheck

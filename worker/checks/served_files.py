@@ -18,11 +18,11 @@ from shared.errors import OutboundError
 from shared.sitemap import shards
 from shared.sitemap.robots import MAX_BYTES
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
+from shared.store.publishing.publish_batch import PublishedFile
 from worker.checks.progress import CheckTally, Step
 from worker.http.client import HttpClient
 from worker.http.exchange import SERVED, OutboundAnswer, OutboundRequest, configured
-from worker.publishing.ownership import path_of
+from worker.publishing.shard_file import path_of
 from worker.publishing.web_root import WebRoot
 
 NEWEST = 20

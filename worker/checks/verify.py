@@ -13,16 +13,17 @@ import redis
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.logs import logger
-from shared.sitemap import shards
+from shared.sitemap import fragments, shards
 from shared.sitemap.fragments import index_start
-from shared.sitemap.shards import Shard, ShardState
+from shared.sitemap.shards import Shard
+from shared.store.publishing.publish_batch import PASS_SHARDS, PublishLease
+from shared.store.publishing.publish_state import PublishState
 from worker.checks.consistency.repair import Repair, Repaired
 from worker.publishing import feeds
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.indexes import named, robots_fault
-from worker.publishing.ownership import path_of
-from worker.publishing.publisher import PASS_SHARDS, Publisher, PublishResult
-from worker.publishing.shard_merge import render, unpatched
+from worker.publishing.publisher import Publisher, PublishResult
+from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.web_root import WebRoot
 
 BUSY_S = 30
@@ -44,9 +45,9 @@ class Verification:
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self.publisher = Publisher(client, name, site, consumer)
-        self._state = self.publisher.state
-        self._reshaper = FileMigration(client, name, site)
-        self._name, self._site = name, site
+        self._state, self._lease = PublishState(client, name), PublishLease(client, name)
+        self._migration = FileMigration(client, name, site)
+        self._name, self._site, self._files = name, site, ShardFiles(site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._repair = Repair(client, name, site, self._token, self._exclusively)
         self.repaired = Repaired({}, 0, 0, [])
@@ -64,7 +65,7 @@ class Verification:
         """
         root = WebRoot(self._site.web_root)
         try:
-            expected = {*self._reshaper.waiting()}
+            expected = {*self._migration.waiting()}
             for name, content in self._expected():
                 expected.add(name)
                 found = root.read_own(name)
@@ -114,20 +115,20 @@ class Verification:
 
     def _renew(self) -> None:
         """Apply changed settings, and move every index line to its place under them."""
-        self._reshaper.renew()
+        self._migration.renew()
         self._state.repage(self._site.index_shards)
 
     def _exclusively(self, work: Callable[[], _T]) -> _T:
         """Run `work` under the lease; PublishError if another publisher holds it for BUSY_S."""
         deadline = time.monotonic() + BUSY_S
-        while not self._state.take(self._token):
+        while not self._lease.take(self._token):
             if time.monotonic() > deadline:
                 raise _busy()
             time.sleep(0.02)
         try:
             return work()
         finally:
-            self._state.release(self._token)
+            self._lease.release(self._token)
 
     def _remove_stray(self) -> list[str]:
         form = self._site.form
@@ -135,8 +136,8 @@ class Verification:
         expected |= set(map(shards.index_name, self._index_pages()))
         root = WebRoot(self._site.web_root)
         try:
-            removed = self._reshaper.remove_due(root)
-            expected |= self._reshaper.waiting().keys()
+            removed = self._migration.remove_due(root)
+            expected |= self._migration.waiting().keys()
             stray = [n for n in root.names() if self._is_ours(root, n) and n not in expected]
             removed += [name for name in stray if root.remove(name)]
             root.sync()
@@ -147,15 +148,14 @@ class Verification:
     def _expected(self) -> Iterator[tuple[str, bytes]]:
         files = self._state.files(self._sections)
         for shard in files:
-            (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
-            content = render(unpatched(taken), self._site)
-            yield path_of(shard, self._site.form), b"".join(content)
+            content = self._files.content(shard, self._state.content(shard))
+            yield self._files.path(shard), b"".join(content)
         # Under the current settings: the recorded ones may differ.
-        for page, lines in self._reshaper.lines().items() if self._site.index else ():
+        for page, lines in self._migration.lines().items() if self._site.index else ():
             listed = (lines[n] for n in sorted(lines))
             yield (
                 shards.index_name(page),
-                shards.render_index(listed, styled=self._site.pages),
+                fragments.render_index(listed, styled=self._site.pages),
             )
 
     def _index_pages(self) -> list[int]:

@@ -22,11 +22,12 @@ from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.operations.queues import EVENTS, PUBLISH, Queues
+from shared.store.publishing.publish_batch import PASS_SHARDS
 from shared.tracing import Trail
 from worker.ingest.event_processor import EventProcessor
 from worker.ingest.expiry_processor import ExpiryProcessor
-from worker.publishing.publisher import PASS_SHARDS, Publisher
-from worker.publishing.web_root import cause_of
+from worker.publishing.publisher import Publisher
+from worker.publishing.quarantine import cause_of
 
 BATCH = 500
 AWAKE_EVERY_S = 2.0
@@ -178,7 +179,7 @@ class InboxConsumer:
             waits = EVENTS not in self._paused
             batch = self.inbox.read(self._consumer, BATCH) if waits else []
             # The publish pass begins in the round trip of the last batch before it.
-            begin = self.publisher.errand() if batch and self._due() <= 0 else None
+            begin = self.publisher.begin() if batch and self._due() <= 0 else None
             if batch:
                 looked_again = False
                 self._process(batch, begin)
@@ -189,7 +190,7 @@ class InboxConsumer:
                 return True
             if published:
                 continue
-            if due <= 0 or (not batch and (due == math.inf or not self.publisher.state.dirty(1))):
+            if due <= 0 or (not batch and (due == math.inf or not self.publisher.waiting(1))):
                 if batch:
                     continue
                 if self._rest():
@@ -222,12 +223,10 @@ class InboxConsumer:
 
     def _publish(self, begin: PipelinedScript | None) -> bool:
         with self._trail.publishing() if tracing.active else contextlib.nullcontext():
-            published = self.publisher.publish(errand=begin)
+            published = self.publisher.publish(begin=begin)
         if published is None:
             return False
         self.files += len(published.written)
-        self._tally.add(self.name, "written", len(published.written))
-        self._tally.add(self.name, "removed", len(published.removed))
         if tracing.active and len(published.shards) < PASS_SHARDS:
             self._trail.end()
         if published.written or published.removed or published.held:

@@ -7,7 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from shared.config.site import Site
 from shared.errors import PublishError, UnwritableError
@@ -61,10 +61,12 @@ class FeedFiles:
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
-        self._wanted, self._tidied = False, False
+        self._wanted, self.tidied = False, False
 
-    def stage(self, root: WebRoot) -> Iterator[StagedFile]:
-        """Stage the feed files whose content has changed. Raises StoreError, PublishError."""
+    def stage(self, root: WebRoot, staged: list[StagedFile]) -> None:
+        """Stage into `staged` the feed files whose content has changed. Raises StoreError,
+        PublishError.
+        """
         found = contents(self._state, self._site)
         self._wanted = bool(found)
         for name, content in found.items():
@@ -74,8 +76,11 @@ class FeedFiles:
                 # A link or a directory, for example: only an administrator knows its purpose.
                 _log.error("feed not replaced", site=self._name, reason=str(error))
                 continue
-            if not same:
-                yield root.stage(name, [content])
+            try:
+                if not same:
+                    staged.append(root.stage(name, [content]))
+            except UnwritableError as error:
+                _log.error("feed not replaced", site=self._name, reason=str(error))
 
     def place(self, root: WebRoot, feeds: Iterable[StagedFile]) -> list[str]:
         """Replace the changed feeds; return their names. A refused one does not delay the sitemap.
@@ -98,9 +103,9 @@ class FeedFiles:
         Returns the removed names. Runs once, and with `again`, when files are compared. Files that
         sitemapd did not write stay. Raises StoreError, PublishError.
         """
-        if self._wanted or (self._tidied and not again and not self._site.feed):
+        if self._wanted or (self.tidied and not again and not self._site.feed):
             return []
-        self._tidied = True
+        self.tidied = True
         if not self._site.feed:
             self._state.forget_feed()
         removed = [

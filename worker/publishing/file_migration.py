@@ -17,11 +17,11 @@ import redis
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.logs import logger
-from shared.sitemap import fragments, shards, w3c_dates
+from shared.sitemap import shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.file_shape import FileShapes
 from shared.store.publishing.publish_state import PublishState
-from worker.publishing.ownership import path_of
+from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.web_root import WebRoot
 
 AGAIN_S = 60.0
@@ -51,41 +51,37 @@ def shape_of(site: Site) -> dict[str, str]:
 
 
 class FileMigration:
-    """Migrates the files of one site to its current settings."""
+    """Migrates the files of one site to its current settings.
+
+    `renewed` is True once the files are known to be of these settings, or were marked to be written
+    again. `hidden` are plain files that a web server would send instead of the encoded ones.
+    """
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._state, self._shapes = PublishState(client, name), FileShapes(client, name)
         self._name, self._site = name, site
         self._shape = shape_of(site)
-        self._renewed, self._shadows = False, set[str]()
+        self._files = ShardFiles(site)
+        self.renewed, self.hidden = False, set[str]()
 
     def due(self) -> bool:
         """Return True if the files were written with other settings, or the settings are unknown.
 
         Raises StoreError.
         """
-        self._renewed = self._renewed or self._shapes.read() == self._shape
-        return not self._renewed
+        self.renewed = self.renewed or self._shapes.read() == self._shape
+        return not self.renewed
 
     def renew_once(self) -> bool:
-        """Run `renew` unless this process has done so; return True if files are written again.
+        """Run `renew` if that is due; return True if files are written again. Raises StoreError."""
+        dirty = self.renew() if self.due() else []
+        self.hidden = {name for name, when in self._shapes.retired().items() if not when}
+        return bool(dirty)
 
-        Raises StoreError.
-        """
-        if self._renewed:
-            return False
-        soiled = self.renew() if self.due() else []
-        self._shadows = {name for name, when in self._shapes.retired().items() if not when}
-        return bool(soiled)
-
-    def shadows(self, written: Iterable[Shard]) -> list[str]:
-        """Return the plain files that a web server would send instead of the encoded files
-        `written`.
-        """
-        if not self._shadows:
-            return []
-        names = {shards.file_name(shard, self._site.form) for shard in written} & self._shadows
-        self._shadows -= names
+    def take_hidden(self, written: Iterable[Shard]) -> list[str]:
+        """Return those of `hidden` that hide the files of `written`, once."""
+        names = {shards.file_name(shard, self._site.form) for shard in written} & self.hidden
+        self.hidden -= names
         return sorted(names)
 
     def renew(self) -> list[Shard]:
@@ -104,22 +100,22 @@ class FileMigration:
             if "base" in changed and "form" not in changed:
                 self._state.write_lines(self.lines())
             of_all = {*changed} & {*_OF_EVERY_FILE}
-            soiled = list(files) if of_all else [next(iter(files))]
-            self._state.soil(soiled)
+            dirty = list(files) if of_all else [next(iter(files))]
+            self._state.mark_dirty(dirty)
             _log.warning(
                 "files rewritten after a change of settings", site=self._name, settings=changed,
-                files=len(soiled),
+                files=len(dirty),
             )  # fmt: skip
         else:
-            soiled = []
+            dirty = []
         if "base" in changed:
             _log.warning(
                 "base_url changed: pages of the old address stay listed until they are deleted",
                 site=self._name, was=before.get("base", ""), now=self._shape["base"],
             )  # fmt: skip
         self._shapes.record(self._shape)
-        self._renewed = True
-        return soiled
+        self.renewed = True
+        return dirty
 
     def lines(self) -> dict[int, dict[int, bytes]]:
         """Return the lines of every index file under the current settings. Raises StoreError."""
@@ -127,8 +123,7 @@ class FileMigration:
         states = self._state.shards(sections)
         for shard, file in self._state.files(sections).items():
             ordinal = states[shard].ordinal
-            url = self._site.base.url(shards.file_name(shard, self._site.form))
-            line = fragments.index_line(url, w3c_dates.from_epoch_s(file.lastmod))
+            line = self._files.line(shard, file.lastmod)
             found.setdefault(ordinal // self._site.index_shards, {})[ordinal] = line
         return found
 

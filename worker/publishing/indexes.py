@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,7 +10,6 @@ from shared.config.site import Site
 from shared.errors import PublishError, RobotsError, UnwritableError
 from shared.logs import logger
 from shared.sitemap import fragments, robots, shards
-from shared.sitemap.shards import ShardState
 from shared.store.publishing.publish_batch import PublishedShard
 from shared.store.publishing.publish_state import PublishState
 from worker.publishing.web_root import StagedFile, WebRoot
@@ -19,16 +18,18 @@ _log = logger("publisher")
 
 
 class IndexChange(NamedTuple):
-    """Lines of one index file by ordinal, before and after."""
+    """New lines of one index file by ordinal; none if it goes."""
 
     page: int
-    before: Mapping[int, bytes]
-    after: Mapping[int, bytes]
+    lines: Mapping[int, bytes]
 
-    @property
-    def name(self) -> str:
-        """Name of the index file."""
-        return shards.index_name(self.page)
+
+class UnwritableIndexError(UnwritableError):
+    """Index file `page` cannot be written, while others can."""
+
+    def __init__(self, page: int, reason: str) -> None:
+        super().__init__(reason)
+        self.page = page
 
 
 def named(
@@ -70,44 +71,56 @@ class Indexes:
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
-        self._robots_checked = False
+        self._written, self._styled = site.index, site.pages
+        self.robots_checked = False
 
-    def pages(self, states: Iterable[ShardState]) -> list[int]:
-        """Return the index files that list the shards of these `states`."""
-        return sorted({state.ordinal // self._site.index_shards for state in states})
-
-    def changes(
-        self, done: Sequence[PublishedShard], lines: Mapping[int, Mapping[int, bytes]]
+    def stage(
+        self,
+        root: WebRoot,
+        done: Sequence[PublishedShard],
+        lines: Mapping[int, Mapping[int, bytes]],
+        staged: list[StagedFile],
+        *,
+        again: bool,
     ) -> list[IndexChange]:
-        """Return the changes of the index files, with current `lines`, that list the `done`
-        shards.
+        """Stage into `staged` the index files, with current `lines`, that list the `done` shards.
+
+        Only those whose lines changed; with `again`, those whose file differs. Returns the changes
+        that `follow` must follow: another list of files for robots.txt to name. Raises
+        PublishError, UnwritableIndexError if only one cannot be written.
         """
         changes = []
         for page, before in lines.items():
             after = dict(before)
             for each in done:
                 if each.page == page and each.file is None:
-                    after.pop(each.state.ordinal, None)
+                    after.pop(each.taken.state.ordinal, None)
                 elif each.page == page:
-                    after[each.state.ordinal] = each.line
-            changes.append(IndexChange(page, before, after))
+                    after[each.taken.state.ordinal] = each.line
+            if not (after and before) or not (self._written or after.keys() == before.keys()):
+                changes.append(IndexChange(page, after))
+            if self._written and after and (again or after != before):
+                self._stage(root, page, after, staged, again=again)
         return changes
 
-    def stage(
-        self, root: WebRoot, changes: Sequence[IndexChange], *, again: bool
-    ) -> Iterator[StagedFile]:
-        """Stage the index files whose lines changed; with `again`, those whose file differs.
+    def _stage(
+        self,
+        root: WebRoot,
+        page: int,
+        lines: Mapping[int, bytes],
+        staged: list[StagedFile],
+        *,
+        again: bool,
+    ) -> None:
+        name = shards.index_name(page)
+        content = fragments.render_index([lines[n] for n in sorted(lines)], styled=self._styled)
+        try:
+            if not again or root.read_own(name) != content:
+                staged.append(root.stage(name, [content]))
+        except UnwritableError as error:
+            raise UnwritableIndexError(page, str(error)) from error
 
-        Raises PublishError.
-        """
-        for change in changes if self._site.index else ():
-            if change.after and (again or change.after != change.before):
-                lines = (change.after[n] for n in sorted(change.after))
-                content = shards.render_index(lines, styled=self._site.pages)
-                if not again or root.read_own(change.name) != content:
-                    yield root.stage(change.name, [content])
-
-    def follow(self, root: WebRoot, changes: Sequence[IndexChange], *, again: bool) -> list[str]:
+    def follow(self, root: WebRoot, changes: Sequence[IndexChange]) -> list[str]:
         """Update robots.txt after the index files, remove those without lines; return the names
         written.
 
@@ -116,18 +129,12 @@ class Indexes:
         left: robots.txt names those. By default that takes the end of the first 10,000,000 pages.
         Raises StoreError, PublishError.
         """
-        written = []
-        gone = [change for change in changes if not change.after]
-        if self._site.index:
-            moved = gone or any(change.after and not change.before for change in changes)
-        else:
-            moved = any(change.after.keys() != change.before.keys() for change in changes)
-        if moved or again or not self._robots_checked:
-            written = self._write_robots(root, changes)
-            self._robots_checked = True
-        for change in gone:
+        written = self._write_robots(root, changes)
+        self.robots_checked = True
+        for page, lines in changes:
             try:
-                root.remove(change.name)
+                if not lines:
+                    root.remove(shards.index_name(page))
             except PublishError as error:
                 _log.error("file not removed", site=self._name, reason=str(error))
         return written
@@ -135,7 +142,7 @@ class Indexes:
     def _write_robots(self, root: WebRoot, changes: Sequence[IndexChange]) -> list[str]:
         if not self._site.keeps_robots:
             return []
-        urls = named(self._state, self._site, {each.page: each.after for each in changes})
+        urls = named(self._state, self._site, dict(changes))
         try:
             before = root.read("robots.txt")
             if before is None and (self._site.robots == "edit" or not urls):

@@ -12,7 +12,7 @@ from shared.domain.batch_state import NEWS
 from shared.errors import ShardError, StoreError
 from shared.sitemap import blocks, fragments
 from shared.sitemap.extensions import news
-from shared.sitemap.shards import Shard, ShardState
+from shared.sitemap.shards import Shard
 from shared.store.pages.expiry_schedule import ExpirySchedule
 from shared.store.pages.page_repository import PageRepository
 from shared.store.publishing.publish_state import PublishState
@@ -30,9 +30,9 @@ def refresh(
     """
     seen, damaged = 0, None
     sections = [name for name in pages.sections.numbers() if pages.limits_of(name).reuse]
-    for shard, counted in state.shards(sections).items():
+    for shard in state.shards(sections):
         try:
-            due = _due(state, shard, counted)
+            due = _due(state, shard)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # any error of the stored bytes
@@ -50,11 +50,10 @@ def refresh(
     return seen
 
 
-def _due(state: PublishState, shard: Shard, counted: ShardState) -> dict[str, int]:
+def _due(state: PublishState, shard: Shard) -> dict[str, int]:
     """Return the expiry time of each news entry of a shard (ms since 1970)."""
-    (taken,), _ = state.load([shard], [counted])
     due = {}
-    for block in taken.blocks.values():
+    for block in state.content(shard).values():
         for fragment in blocks.split(block.raw()):
             entry = fragments.parse(fragment)
             if entry.news is not None:

@@ -1,23 +1,31 @@
-"""Ownership of a web root: sweep it, check and write its run marker, restore lost files."""
+"""Ownership of a web root: sweep it, check its run marker, restore lost files.
+
+The run marker beside the files names the state that wrote them, and its number of publishes: an
+empty or older state must never overwrite what a newer one wrote (RELIABILITY F22). A publish pass
+that finds the marker as it left it does without all this (WebRoot.is_of).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import secrets
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from shared.config import filenames
+from shared.config.filenames import MARKER, TEMP
 from shared.config.site import Site
-from shared.errors import ForeignStateError, UnwritableError
+from shared.errors import ForeignStateError, PublishError, UnwritableError
 from shared.logs import logger
 from shared.sitemap import shards, w3c_dates
-from shared.sitemap.shards import Shard, ShardState
+from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PublishRun
 from shared.store.publishing.publish_state import PublishState
-from worker.publishing import run_marker, static_pages
-from worker.publishing.shard_merge import render, unpatched
-from worker.publishing.web_root import WebRoot
+from worker.publishing.shard_file import ShardFiles, path_of
+from worker.publishing.static import static_pages
+from worker.publishing.web_root import WebRoot, marker_of
 
 MOST_NAMED = 3
 _LINE = re.compile(rb"<loc>[^<]*/([^/<]+)</loc><lastmod>([^<]+)</lastmod>")
@@ -25,20 +33,23 @@ _LINE = re.compile(rb"<loc>[^<]*/([^/<]+)</loc><lastmod>([^<]+)</lastmod>")
 _log = logger("publisher")
 
 
-def path_of(shard: Shard, form: str) -> str:
-    """Return the name of a shard's file on disk."""
-    return shards.on_disk(shards.file_name(shard, form), form)
-
-
-def belongs(root: WebRoot, state: PublishState, name: str, site: Site, run: PublishRun) -> bool:
-    """Return True if the run marker says that the files in `root` are those of `run`.
+def belongs(
+    root: WebRoot, state: PublishState, name: str, site: Site, run: PublishRun | None = None
+) -> bool:
+    """Return True if the run marker says that the files in `root` are those of `run`; by default
+    of the state as it is.
 
     False without a marker, if no file there contradicts it. Raises ForeignStateError if the files
     are of another state or of a newer one; also if there is no marker but a sitemap, of any origin,
     that this state never published (RELIABILITY F22, F31). Only then are names and indexes read,
     never shard files. Raises StoreError, PublishError.
     """
-    if run_marker.belongs(root, run, name):
+    marker = read_marker(root)
+    # Asked after the marker was read: a running publisher writes it after its commit.
+    run = run or state.known_run()
+    if marker is not None:
+        check_marker(root, marker, run, name)
+        root.accept(marker)
         return True
     sections = {*site.limits, *state.sections()}
     found = [
@@ -55,10 +66,56 @@ def belongs(root: WebRoot, state: PublishState, name: str, site: Site, run: Publ
     if strange:
         raise _unknown(root, name, strange)
     if _newer(root, state, known, filter(filenames.is_index, found)):
-        raise run_marker.foreign(
-            f"{root.path} was written from a newer state than this Redis holds", name
-        )
+        raise _foreign(f"{root.path} was written from a newer state than this Redis holds", name)
     return False
+
+
+def read_marker(root: WebRoot) -> PublishRun | None:
+    """Return the run marker; None if it is missing, or was torn by a power cut.
+
+    Raises PublishError if it cannot be read.
+    """
+    found = root.read(MARKER)
+    # It is written in place: what was read in that moment may be half of one and half of another.
+    while (again := root.read(MARKER)) != found:
+        found = again
+    try:
+        ident, publishes = json.loads(found or b"")
+        return PublishRun(ident, int(publishes))
+    except (ValueError, TypeError):
+        return None
+
+
+def check_marker(root: WebRoot, marker: PublishRun, run: PublishRun, site: str) -> None:
+    """Raise ForeignStateError unless `marker` is that of `run`, or of an earlier publish of it: of
+    another state, or of a newer copy of this one. The remedy names `site`.
+    """
+    if marker.ident != run.ident or marker.publishes > run.publishes:
+        raise _foreign(
+            f"{root.path} was written from another state than this Redis holds, or from a newer "
+            "one",
+            site,
+        )
+
+
+def _mark(root: WebRoot, run: PublishRun) -> None:
+    """Write the run marker anew and durably: before the first file, or over another state's."""
+    staged = root.stage(MARKER, [marker_of(run)])
+    try:
+        root.place(staged)
+    except BaseException:
+        root.discard([staged])
+        raise
+    root.sync()
+    root.accept(run)
+
+
+def _foreign(reason: str, site: str) -> ForeignStateError:
+    return ForeignStateError(
+        reason,
+        "restore the newer Redis data; or import the pages again, "
+        f"then run: sitemapd rebuild --site {site} --adopt",
+    )
 
 
 def _unknown(root: WebRoot, name: str, found: Collection[str]) -> ForeignStateError:
@@ -100,41 +157,55 @@ def _newer(
     return False
 
 
+def sweep(root: WebRoot, older_s: float = 0) -> None:
+    """Remove temporary files, `older_s` seconds old, of dead publishers or refused renames."""
+    for name in root.names():
+        if not name.startswith(TEMP):
+            continue
+        with contextlib.suppress(PublishError):
+            found = root.look(name)
+            if found is not None and time.time() - found.ctime_ns / 10**9 >= older_s:
+                root.remove(name)
+
+
 class Ownership:
-    """Opens the web root and checks that its files are of this state."""
+    """Opens the web root and checks that its files are of this state.
+
+    `root` is the open web root, None before the first `open`.
+    """
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
-        self._root: WebRoot | None = None
+        self._files = ShardFiles(site)
+        self.root: WebRoot | None = None
         self._readable = False
 
-    def open(self) -> WebRoot:
-        """Return the web root, swept when first opened. Raises PublishError."""
-        if self._root is not None and not self._root.stands():
-            self._root.close()  # a deployment has replaced the directory
-            self._root = None
-        if self._root is None:
-            root = WebRoot(self._site.web_root)
-            root.sweep()
-            self._root, self._readable = root, False
-        return self._root
-
-    def check(self, root: WebRoot, run: PublishRun, keep_lease: Callable[[], None]) -> bool:
-        """Restore lost files; return True if there were any.
+    def open(self, run: PublishRun, keep_lease: Callable[[], None]) -> tuple[WebRoot, bool]:
+        """Return the web root, swept when first opened; and True if lost files were restored.
 
         Raises ForeignStateError, before any write, if the files are not of this state. Raises
         StoreError, PublishError.
         """
-        lost = False
+        root, lost = self._open(), False
         if not belongs(root, self._state, self._name, self._site, run):
             lost = run.publishes > 0
             if lost:
                 self._restore(root, keep_lease)
-            run_marker.write(root, run, durable=True)
+            _mark(root, run)
         if not self._readable:
             static_pages.place(root, self._site)
             self._readable = True
-        return lost
+        return root, lost
+
+    def _open(self) -> WebRoot:
+        if self.root is not None and not self.root.stands():
+            self.root.close()  # a deployment has replaced the directory
+            self.root = None
+        if self.root is None:
+            root = WebRoot(self._site.web_root)
+            sweep(root)
+            self.root, self._readable = root, False
+        return self.root
 
     def _restore(self, root: WebRoot, keep_lease: Callable[[], None]) -> None:
         """Restore every published shard file, before an index can name it again.
@@ -145,24 +216,23 @@ class Ownership:
         published = self._state.files(self._state.sections())
         _log.warning("files of the web root restored", site=self._name)
         for shard, file in published.items():
-            path = path_of(shard, self._site.form)
+            path = self._files.path(shard)
             if root.mtime(path) >= file.lastmod:
                 continue
-            (taken,), _ = self._state.load([shard], [ShardState(0, 0, 0, 0)])
-            content = render(unpatched(taken), self._site)
+            content = self._files.content(shard, self._state.content(shard))
             if root.read_own(path) != b"".join(content):
                 with contextlib.suppress(UnwritableError):  # set aside by the next pass
                     root.place(root.stage(path, content, since=file.lastmod))
             keep_lease()
         # The next passes compare every file, each index with its lines, and robots.txt.
-        self._state.soil(published)
+        self._state.mark_dirty(published)
 
     def adopt(self) -> None:
         """Take over a web root that another state, or another program, wrote.
 
         The next passes compare every file with this state. Raises StoreError, PublishError.
         """
-        root = self.open()
-        run_marker.write(root, self._state.run(secrets.token_hex(8)), durable=True)
-        self._state.soil(self._state.files(self._state.sections()))
+        root = self._open()
+        _mark(root, self._state.run(secrets.token_hex(8)))
+        self._state.mark_dirty(self._state.files(self._state.sections()))
         self._state.quarantine.clear()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import redis
@@ -21,30 +22,23 @@ from shared.sitemap.shards import Shard
 from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.keys import LEASE_MS
-from shared.store.publishing.publish_batch import (
-    PublishBatch,
-    PublishedShard,
-    PublishRun,
-    ShardWork,
-)
+from shared.store.publishing.publish_batch import PublishBatch, PublishedShard, PublishLease
 from shared.store.publishing.publish_state import PublishState
 from shared.tracing import traced
-from worker.publishing import run_marker, static_pages
 from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
-from worker.publishing.indexes import IndexChange, Indexes
+from worker.publishing.indexes import IndexChange, Indexes, UnwritableIndexError
+from worker.publishing.lease_takeover import LeaseTakeover
 from worker.publishing.ownership import Ownership
 from worker.publishing.quarantine import DamagedShards
-from worker.publishing.shard_merge import MergedShard, check, merge
-from worker.publishing.shrink_check import ShrinkCheck
-from worker.publishing.staged_file import FileStager
+from worker.publishing.shard_file import MergedShard, ShardFiles, check
+from worker.publishing.shrink_alarm import ShrinkAlarm
+from worker.publishing.static import static_pages
 from worker.publishing.web_root import StagedFile, WebRoot
 
-PASS_SHARDS = 16
-PASS_BYTES = 64 * 1024 * 1024
-"""Maximum size of one publish pass in bytes, so that it ends well within its lease."""
-
+_EXTEND_S = LEASE_MS / 4000
 _log = logger("publisher")
+_name_of = lru_cache(10_000)(str)
 
 
 class PublishResult(NamedTuple):
@@ -60,29 +54,44 @@ class PublishResult(NamedTuple):
     damaged: Mapping[Shard, str] = {}
 
 
+class _Pass(NamedTuple):
+    """One publish pass, with current index lines and staged files; `again`: see `publish`."""
+
+    root: WebRoot
+    begun: PublishBatch
+    lines: Mapping[int, Mapping[int, bytes]]
+    again: bool
+    shards: dict[Shard, StagedFile]
+    indexes: list[StagedFile]
+    feeds: list[StagedFile]
+
+
 class Publisher:
     """Publisher of one site. A lease admits one publisher at a time, in any process."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
-        self.state = PublishState(client, name)
+        self._state, self._lease = PublishState(client, name), PublishLease(client, name)
         self._name, self._site, self._tally = name, site, counter_buffer.of(client)
-        self._indexes = Indexes(self.state, name, site)
-        self._feeds = FeedFiles(self.state, name, site)
-        self._me = f"{consumer}:"
-        self._token = self._me + secrets.token_hex(8)
-        self._ownership = Ownership(self.state, name, site)
-        self._guard = ShrinkCheck(name, site)
-        self._stager, self._reshaper = FileStager(site), FileMigration(client, name, site)
-        self._aside = DamagedShards(self.state.quarantine, name, self._tally)
-        self._holder: tuple[str, float] = ("", 0.0)
-        self._held_at = self._began = 0.0
+        self._files, self._indexes = ShardFiles(site), Indexes(self._state, name, site)
+        self._feeds = FeedFiles(self._state, name, site)
+        self._token = f"{consumer}:{secrets.token_hex(8)}"
+        self._takeover = LeaseTakeover(self._lease, name, consumer, self._tally)
+        self._ownership = Ownership(self._state, name, site)
+        self._alarm, self._migration = ShrinkAlarm(name), FileMigration(client, name, site)
+        self._aside = DamagedShards(self._state.quarantine, name, self._tally)
+        self._extend_at = self._began = 0.0
         self._engines = tuple(site.notify.engines)
 
-    def errand(self, again: Sequence[Shard] = ()) -> PipelinedScript:
-        """Return the pipelined script that begins a publish pass."""
-        self._held_at = self._began = time.monotonic()
-        aside = self._aside.skipped()
-        return self.state.errand(self._token, secrets.token_hex(8), again, PASS_SHARDS, aside)
+    def begin(self, again: Sequence[Shard] = ()) -> PipelinedScript:
+        """Return the script that begins a publish pass, to be pipelined after another one."""
+        self._began = time.monotonic()
+        self._extend_at = self._began + _EXTEND_S
+        aside = self._aside.skipped() if self._aside.failed else ()
+        return self._lease.begin(self._token, self._site.index_shards, again, aside=aside)
+
+    def waiting(self, most: int = -1) -> list[Shard]:
+        """Return the shards that wait for a publish pass, oldest first. Raises StoreError."""
+        return self._state.dirty(most)
 
     @property
     def damaged(self) -> dict[Shard, str]:
@@ -90,7 +99,7 @@ class Publisher:
         return self._aside.reasons
 
     def publish(
-        self, again: Sequence[Shard] = (), errand: PipelinedScript | None = None
+        self, again: Sequence[Shard] = (), begin: PipelinedScript | None = None
     ) -> PublishResult | None:
         """Run one publish pass over the shards that wait longest; None if none was possible.
 
@@ -98,9 +107,9 @@ class Publisher:
         patches. Raises StoreError, or PublishError: then the old files are in place and the work
         stays queued.
         """
-        begun = self.state.begun(errand or self.errand(again))
+        begun = self._lease.begun(begin or self.begin(again))
         if isinstance(begun, str):
-            self._held_by(begun)
+            self._takeover.held_by(begun)
         if not isinstance(begun, PublishBatch):
             return None
         try:
@@ -108,190 +117,173 @@ class Publisher:
         except BaseException as error:
             if isinstance(error, PublishError):
                 self._aside.stop(error)
-            self.state.release(self._token, begun.shards)
+            self._lease.release(self._token, [each.shard for each in begun.taken])
             raise
 
-    def _held_by(self, holder: str) -> None:
-        """Take over the lease of a dead publisher: this consumer before a restart, or a stuck one.
-        Measured on the local monotonic clock: expiry in Redis follows the wall clock (F12).
-        """
-        if self._holder[0] != holder:
-            self._holder = (holder, time.monotonic())
-        if holder.startswith(self._me) or time.monotonic() - self._holder[1] > LEASE_MS / 1000:
-            self._tally.add(self._name, "lease_taken")
-            _log.warning("lease taken over", site=self._name, holder=holder)
-            self.state.release(holder)
-
     def _pass(self, begun: PublishBatch, *, again: bool) -> PublishResult | None:
-        root = self._ownership.open()
-        lost = self._ownership.check(root, begun.run, self._keep_lease)
-        again |= self._reshaper.renew_once()
-        within = begun.within(PASS_BYTES)
-        states = begun.states[:within]
-        damaged = dict(begun.damaged)
-        pages = self._indexes.pages(states)
-        taken, lines = self.state.load(begun.shards[:within], states, pages, damaged)
-        for shard, error in damaged.items():
-            self._aside.add(shard, error)
-        merged = list(self._merge(taken))
-        self._guard.tell(merged)
+        root, lost, lines = self._ownership.root, False, begun.lines
+        if root is None or not root.is_of(begun.run):
+            root, lost = self._ownership.open(begun.run, self._extend_lease)
+        if not self._migration.renewed and self._migration.renew_once():
+            again, lines = True, {page: self._state.lines(page) for page in lines}
+        merged = []
+        for shard, damage in begun.damaged.items():
+            self._aside.add(shard, damage)
+        for each in begun.taken:
+            try:
+                merged.append(self._files.merge(each))
+            except ShardError as error:
+                self._aside.add(each.shard, error)
+        if self._alarm.raised or any(each.held for each in merged):
+            self._alarm.tell(merged)
         # Dirty without patches: an older publisher may have written after it lost its lease, or a
         # file was changed by hand.
         again = again or lost or not all(each.edited for each in merged)
-        staged: dict[Shard, StagedFile] = {}
-        indexes: list[StagedFile] = []
-        feeds: list[StagedFile] = []
+        now, result = _Pass(root, begun, lines, again, {}, [], []), None
         try:
-            sound = list(self._stage_all(root, merged, staged, again=again))
-            if again:
-                static_pages.place(root, self._site)
-            for feed in self._feeds.stage(root):
-                # One by one: the next may fail, and all written ones are then discarded.
-                feeds.append(feed)  # noqa: PERF402
-            placed = self._place_all(root, sound, staged, indexes, feeds, lines, again=again)
-            if placed is None:
-                return None
-            done, changes = placed
-            fed = self._feeds.place(root, feeds)
+            result = self._write(now, merged)
         finally:
-            root.discard((*staged.values(), *indexes, *feeds))
-        written = [file.name for file in (*staged.values(), *indexes)] + fed
-        written += self._indexes.follow(root, changes, again=again)
-        removed = self._remove(root, done, sync=bool(written))
-        removed += self._feeds.tidy(root, again=again)
-        reasons = self._aside.reasons
-        at_work = (*begun.shards[:within], *begun.damaged)
-        why = {shard: reasons[shard] for shard in at_work if shard in reasons}
-        return self._commit(begun.run, root, done, written, removed)._replace(damaged=why)
+            if result is None:
+                root.discard((*now.shards.values(), *now.indexes, *now.feeds))
+        return result
 
-    def _merge(self, taken: Sequence[ShardWork]) -> Iterator[MergedShard]:
-        for each in taken:
-            try:
-                yield self._guard.judge(merge(each))
-            except ShardError as error:
-                self._aside.add(each.shard, error)
+    def _write(self, now: _Pass, merged: Sequence[MergedShard]) -> PublishResult | None:
+        """Write all files and commit; None, with nothing changed, without the lease."""
+        root, again = now.root, now.again
+        sound = self._stage(now, merged)
+        if again:
+            static_pages.place(root, self._site)
+        feeding = self._site.feed or again or not self._feeds.tidied
+        if feeding:
+            self._feeds.stage(root, now.feeds)
+        placed = self._place(now, sound)
+        if placed is None:
+            return None
+        done, changes = placed
+        written = [file.name for file in (*now.shards.values(), *now.indexes)]
+        if now.feeds:
+            written += self._feeds.place(root, now.feeds)
+        if changes or again or not self._indexes.robots_checked:
+            written += self._indexes.follow(root, changes)
+        # No index on disk names the files of empty shards any more.
+        gone = [self._files.path(each.taken.shard) for each in done if each.file is None]
+        if self._migration.hidden:
+            gone += self._migration.take_hidden(each.taken.shard for each in done if each.file)
+        if written or gone:
+            root.sync()
+        removed = self._migration.remove(root, gone) if gone else []
+        if feeding:
+            removed += self._feeds.tidy(root, again=again)
+        damaged = self._aside.reasons_of(now.begun) if self._aside.failed else {}
+        return self._commit(now, done, written, removed)._replace(damaged=damaged)
 
-    def _stage_all(
-        self,
-        root: WebRoot,
-        merged: Sequence[MergedShard],
-        staged: dict[Shard, StagedFile],
-        *,
-        again: bool,
-    ) -> Iterator[MergedShard]:
-        """Stage the files of `merged`; yield those that may be published."""
+    def _stage(self, now: _Pass, merged: Sequence[MergedShard]) -> list[MergedShard]:
+        """Stage the files of `merged`; return those that may be published."""
+        sound = []
         for each in merged:
             shard = each.taken.shard
             try:
-                file = self._stager.stage(root, each, again=again)
+                file = self._files.stage(now.root, each, again=now.again)
                 if file is not None:
-                    staged[shard] = file
+                    now.shards[shard] = file
                 check(each)  # while the disk is busy with the file
             except ShardError as error:
-                self._aside.add(shard, error)
-                root.discard([staged.pop(shard)] if shard in staged else [])
+                self._set_aside(now, {shard: error})
             else:
-                self._aside.drop(shard)
-                yield each
-            self._keep_lease()
+                if self._aside.failed:
+                    self._aside.drop(shard)
+                sound.append(each)
+            if time.monotonic() > self._extend_at:
+                self._extend_lease()
+        return sound
 
-    def _remove(self, root: WebRoot, done: Sequence[PublishedShard], *, sync: bool) -> list[str]:
-        """Remove the files of empty shards: no index on disk names them any more."""
-        vanished = self._reshaper.shadows(each.shard for each in done if each.file)
-        vanished += [self._stager.path(each.shard) for each in done if each.file is None]
-        if sync or vanished:
-            root.sync()
-        return self._reshaper.remove(root, vanished)
+    def _set_aside(self, now: _Pass, refused: Mapping[Shard, ShardError]) -> None:
+        for shard, error in refused.items():
+            self._aside.add(shard, error)
+        now.root.discard([now.shards.pop(shard) for shard in refused if shard in now.shards])
 
-    def _place_all(
-        self, root: WebRoot, sound: Sequence[MergedShard], staged: dict[Shard, StagedFile],
-        indexes: list[StagedFile], feeds: Sequence[StagedFile],
-        lines: Mapping[int, Mapping[int, bytes]], *, again: bool,
-    ) -> tuple[list[PublishedShard], list[IndexChange]] | None:  # fmt: skip
-        """Rename files and indexes into place; return the shards and index changes. None, with
-        nothing changed, without the lease. A shard whose rename is refused is set aside, and no
-        index names it.
+    def _place(
+        self, now: _Pass, sound: Sequence[MergedShard]
+    ) -> tuple[list[PublishedShard], list[IndexChange]] | None:
+        """Rename all into place; return the shards, and the changes to follow. None, with nothing
+        changed, without the lease. A shard is set aside, and its index as it was, if its rename is
+        refused or its index cannot be written while another can.
         """
-        placed: set[Shard] = set()
+        root, lines, placed = now.root, now.lines, set[Shard]()
         while True:
-            done = [self._stager.done(root, each, staged.get(each.taken.shard)) for each in sound]
-            changes = self._indexes.changes(done, lines)
-            for index in self._indexes.stage(root, changes, again=again):
-                indexes.append(index)  # noqa: PERF402
-            for file in (*staged.values(), *indexes, *feeds):
-                root.flush(file)  # no slow step follows the lease check
-                self._keep_lease()
-            refused = self._place(root, staged, indexes, placed)
-            if refused is None:
-                return None
-            if not refused:
-                return done, changes
+            done = [self._files.record(root, e, now.shards.get(e.taken.shard)) for e in sound]
+            refused: Mapping[Shard, ShardError] | None
+            try:
+                changes = self._indexes.stage(root, done, lines, now.indexes, again=now.again)
+            except UnwritableIndexError as error:
+                refused = {each.taken.shard: error for each in done if each.page == error.page}
+                if len(refused) in {0, len(done)}:
+                    raise
+                lines = {page: of for page, of in lines.items() if page != error.page}
+            else:
+                for file in (*now.shards.values(), *now.indexes, *now.feeds):
+                    root.flush(file)  # no slow step follows the lease check
+                    if time.monotonic() > self._extend_at:
+                        self._extend_lease()
+                refused = self._rename(now, placed)
+                if not refused:
+                    return None if refused is None else (done, changes)
+            self._set_aside(now, refused)
             sound = [each for each in sound if each.taken.shard not in refused]
-            root.discard([*indexes, *(staged.pop(shard) for shard in refused)])
-            indexes.clear()
+            root.discard(now.indexes)
+            now.indexes.clear()
 
     @traced("rename")
-    def _place(
-        self, root: WebRoot, staged: Mapping[Shard, StagedFile], indexes: Collection[StagedFile],
-        placed: set[Shard],
-    ) -> list[Shard] | None:  # fmt: skip
+    def _rename(self, now: _Pass, placed: set[Shard]) -> dict[Shard, ShardError] | None:
         """Rename the staged files that are not `placed`; return the refused shards. If there are
         any, no index is placed. None without the lease.
         """
-        if not self.state.holds(self._token):
+        new = [file for file in now.shards.values() if not file.before]
+        if not self._lease.holds(self._token):
             _log.warning("lease lost before publishing", site=self._name)
             return None
-        refused = []
-        for shard, file in staged.items():
+        refused = dict[Shard, ShardError]()
+        for shard, file in now.shards.items():
             try:
                 if shard not in placed:
-                    root.place(file)
+                    now.root.place(file)
                     placed.add(shard)
             except UnwritableError as error:
-                self._aside.add(shard, error)
-                refused.append(shard)
+                refused[shard] = error
         if refused:
             return refused
         # An index may reach the disk before the new bytes of a file that it named already, never
         # before the file itself.
-        if not all(file.before for file in staged.values()):
-            root.sync()
-        for file in indexes:
-            root.place(file)
+        if new:
+            now.root.sync()
+        for file in now.indexes:
+            now.root.place(file)
         return refused
 
-    def _keep_lease(self) -> None:
-        """Renew the lease: writing may take long on a slow disk."""
-        if time.monotonic() - self._held_at > LEASE_MS / 4000:
-            self._held_at = time.monotonic()
-            self.state.hold(self._token)
+    def _extend_lease(self) -> None:
+        """Extend the lease: writing may take long on a slow disk."""
+        self._extend_at = time.monotonic() + _EXTEND_S
+        self._lease.extend(self._token)
 
     def _commit(
-        self,
-        run: PublishRun,
-        root: WebRoot,
-        done: Sequence[PublishedShard],
-        written: list[str],
-        removed: list[str],
+        self, now: _Pass, done: Sequence[PublishedShard], written: list[str], removed: list[str]
     ) -> PublishResult:
-        held = [each.shard for each in done if each.held]
-        published = PublishResult(
-            [each.shard for each in done if not each.held], written, removed, held
-        )
+        held = [each.taken.shard for each in done if each.held]
+        published = [each.taken.shard for each in done if not each.held]
         note = {
-            "shards": [*map(str, published.shards)], "written": written, "removed": removed,
-            "held": [*map(str, held)],
+            "shards": [*map(_name_of, published)], "written": written, "removed": removed,
+            "held": [*map(_name_of, held)],
         }  # fmt: skip
-        took_ms = int((time.monotonic() - self._began) * 1000)
-        publishes = self.state.commit(self._token, done, note, self._engines, took_ms)
+        took_ms, files = int((time.monotonic() - self._began) * 1000), (len(written), len(removed))
+        publishes = self._lease.commit(self._token, done, note, files, self._engines, took_ms)
         if not publishes:
             self._tally.add(self._name, "lease_lost")
             _log.warning("lease lost while publishing: published again later", site=self._name)
-            return published._replace(shards=[], held=[])
+            return PublishResult([], written, removed)
         if written or removed:
-            run_marker.write(root, PublishRun(run.ident, publishes))
+            now.root.mark(now.begun.run._replace(publishes=publishes))
             _log.info("published", site=self._name, **note)
-        return published
+        return PublishResult(published, written, removed, held)
 
     def adopt(self) -> None:
         """Take over a web root that another state wrote. Raises StoreError, PublishError."""

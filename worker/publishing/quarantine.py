@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import time
 from typing import NamedTuple
 
@@ -15,8 +16,10 @@ from shared.errors import (
     UnwritableError,
 )
 from shared.logs import logger
+from shared.metrics.declarations import OTHER
 from shared.sitemap.shards import Shard
 from shared.store.counting.counter_buffer import CounterBuffer
+from shared.store.publishing.publish_batch import PublishBatch
 from shared.store.publishing.quarantine import Quarantine
 
 FIRST_S, LONGEST_S = 1.0, 60.0
@@ -40,23 +43,28 @@ class DamagedShards:
 
     def __init__(self, quarantine: Quarantine, name: str, tally: CounterBuffer) -> None:
         self._quarantine, self._name, self._tally = quarantine, name, tally
-        self._failed: dict[Shard, _Failed] = {}
+        self.failed: dict[Shard, _Failed] = {}
 
     @property
     def reasons(self) -> dict[Shard, str]:
         """The shards set aside, with the reason."""
-        return {shard: failed.reason for shard, failed in self._failed.items()}
+        return {shard: failed.reason for shard, failed in self.failed.items()}
+
+    def reasons_of(self, begun: PublishBatch) -> dict[Shard, str]:
+        """Return the shards of a batch that are set aside, with the reason."""
+        taken = (*(each.shard for each in begun.taken), *begun.damaged)
+        return {shard: self.failed[shard].reason for shard in taken if shard in self.failed}
 
     def skipped(self) -> list[Shard]:
         """Return the shards that are not due for another attempt."""
         now = time.monotonic()
-        return [shard for shard, failed in self._failed.items() if failed.until > now]
+        return [shard for shard, failed in self.failed.items() if failed.until > now]
 
     def add(self, shard: Shard, error: ShardError) -> None:
         """Set `shard` aside and record the reason for administrators. Raises StoreError."""
-        before = self._failed.get(shard)
+        before = self.failed.get(shard)
         pause_s = min(LONGEST_S, before.pause_s * 2) if before else FIRST_S
-        self._failed[shard] = _Failed(str(error), time.monotonic() + pause_s, pause_s)
+        self.failed[shard] = _Failed(str(error), time.monotonic() + pause_s, pause_s)
         self._tally.add(self._name, "held_back")
         todo = f"restore the Redis data, then run: sitemapd rebuild --site {self._name}"
         if isinstance(error, UnwritableError):
@@ -68,7 +76,7 @@ class DamagedShards:
 
     def drop(self, shard: Shard) -> None:
         """Remove `shard`: it can be written again."""
-        self._failed.pop(shard, None)
+        self.failed.pop(shard, None)
 
     def stop(self, error: PublishError) -> None:
         """Record that nothing is published, unless `error` is momentary."""
@@ -85,3 +93,11 @@ def stop(quarantine: Quarantine, error: PublishError) -> bool:
     if isinstance(error, ForeignStateError):
         return quarantine.stop("state", error.reason, error.todo)
     return quarantine.stop("disk", str(error), _MEND_ROOT)
+
+
+def cause_of(error: PublishError) -> str:
+    """Return the cause of a refusal: one of shared.metrics.declarations.CAUSES."""
+    number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
+    if number in {errno.ENOSPC, errno.EDQUOT}:
+        return "full"
+    return "denied" if number in {errno.EACCES, errno.EPERM, errno.EROFS} else OTHER

@@ -34,8 +34,7 @@ def drain_emptiest(pages: PageRepository, state: PublishState) -> Shard | None:
     damaged: Exception | None = None
     for emptiest in sorted(candidates, key=lambda shard: every[shard].urls):
         try:
-            (taken,), _ = state.load([emptiest], [every[emptiest]])
-            listed = [blocks.split(block.raw()) for _, block in sorted(taken.blocks.items())]
+            listed = [blocks.split(block.raw()) for block in state.content(emptiest).values()]
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # any error of the stored bytes

@@ -15,6 +15,7 @@ import redis
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.logs import logger
+from shared.store.publishing.publish_batch import PublishLease
 from shared.store.publishing.publish_state import PublishState
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.ownership import belongs
@@ -32,7 +33,7 @@ class WebRootWatch:
 
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self._state, self._name, self._site = PublishState(client, name), name, site
-        self._reshaper = FileMigration(client, name, site)
+        self._lease, self._migration = PublishLease(client, name), FileMigration(client, name, site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._due = 0.0
 
@@ -68,25 +69,25 @@ class WebRootWatch:
         if not self._site.web_root.is_dir():
             return False
         with closing(WebRoot(self._site.web_root)) as root:
-            belongs(root, self._state, self._name, self._site, self._state.known_run())
+            belongs(root, self._state, self._name, self._site)
         return True
 
     def _follow_settings(self) -> None:
-        if self._reshaper.due() and not self._renew():
+        if self._migration.due() and not self._renew():
             return
-        if self._reshaper.waiting():
+        if self._migration.waiting():
             with closing(WebRoot(self._site.web_root)) as root:
                 try:
-                    self._reshaper.remove_due(root)
+                    self._migration.remove_due(root)
                 except PublishError as error:
                     _log.error("file not removed", site=self._name, reason=str(error))
 
     def _renew(self) -> bool:
         """Mark files for publishing under the lease; False if another publisher holds it."""
-        if not self._state.take(self._token):
+        if not self._lease.take(self._token):
             return False
         try:
-            self._reshaper.renew()
+            self._migration.renew()
         finally:
-            self._state.release(self._token)
+            self._lease.release(self._token)
         return True

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 from shared.domain.page_record import digest_of
 from shared.sitemap.shards import Shard, ShardState
 from shared.store.client import answering
-from shared.store.keys import PublishedFile, field
+from shared.store.keys import field
 from shared.store.pages.changes import loc_of
 from shared.store.pages.shard_contents import ShardContent, content_of, numbered, state_of
 from shared.store.pages.snapshots import Snapshots
+from shared.store.publishing.publish_batch import PublishedFile
 
 _T = TypeVar("_T")
 

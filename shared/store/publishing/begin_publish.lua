@@ -1,16 +1,20 @@
--- Take the lease of a site and the patches of some of its shards.
+-- Take the lease of a site and the patches of some of its shards, and read all that their publish
+-- needs: one round trip.
 --
--- KEYS 1 lease string, 2 dirty zset, 3 counters hash (`run` is set once)
+-- KEYS 1 lease string, 2 dirty zset, 3 counters hash (`run` is set once), 4 allowed hash
 -- ARGV 1 token, 2 TTL of the lease (ms), 3 prefix, 4 identity of this state if it has none,
---      5 maximum number of shards if none are named: those dirty longest,
---      6 number of named shards, 7.. section and number of each, then the shards (as in dirty)
+--      5 maximum number of shards if none are named: those dirty longest, 6 maximum bytes of the
+--      fragments of all shards but the first, 7 number of shards that an index file lists,
+--      8 number of named shards, 9.. section and number of each, then the shards (as in dirty)
 --      that are not to be taken unless they are named
 -- Returns the token of the lease holder; or {} if there is nothing to do; or {identity of this
--- state, number of publishes, then for each shard: section, number, state}.
+-- state, number of publishes, {{section, number, state, patches, blocks, file record, pages moved,
+-- number confirmed} of each shard}, {number of index file, its lines, ..}}; nil for what is not
+-- there, and for blocks that are no hash.
 -- Patches that a publisher took and never committed come first, so they are not overwritten.
 -- Members of dirty that cannot be a shard's name are removed: a section is a part of a file's name.
 -- include lua/preconditions
-local LONGEST = 100
+local LONGEST, STATE_BYTES = 100, 24
 
 local function parsed(shard)
   local section, number = string.match(shard, '^([a-z0-9-]+)/([1-9]%d?%d?%d?%d?%d?%d?)$')
@@ -18,8 +22,8 @@ local function parsed(shard)
 end
 
 local chosen = {}
-local most, behind = tonumber(ARGV[5]), 7 + 2 * ARGV[6]
-for i = 7, behind - 1, 2 do
+local most, most_bytes, per_index, behind = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), 9 + 2 * ARGV[8]
+for i = 9, behind - 1, 2 do
   chosen[#chosen + 1] = {ARGV[i], ARGV[i + 1]}
 end
 if #chosen == 0 then
@@ -50,25 +54,47 @@ local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   return holder
 end
-local reply = redis.call('HMGET', KEYS[3], 'run', 'publishes')
-reply[1], reply[2] = reply[1] or ARGV[4], reply[2] or '0'
-local aside = {}
-for _, shard in ipairs(chosen) do
+
+-- Read everything, and check that all of it can be taken; the first write follows. A damaged record
+-- raises no error: it concerns one shard, and the caller sets that aside (RELIABILITY T35).
+local shards, lines, listed, untaken, bytes = {}, {}, {}, {}, 0
+for n, shard in ipairs(chosen) do
   local section, number = ARGV[3] .. 'section:' .. shard[1], shard[2]
+  local state, ordinal = redis.call('HGET', section .. ':shards', number), 0
+  if state and #state == STATE_BYTES then
+    local _, _, size, at = struct.unpack('>I8I4I8I4', state)
+    bytes, ordinal = bytes + size, at
+    if n > 1 and bytes > most_bytes then
+      break
+    end
+  end
   local taking, pending = section .. ':taking:' .. number, section .. ':pending:' .. number
   must_be('hash', taking, pending)
+  local source = taking
   if redis.call('EXISTS', taking) == 0 and redis.call('EXISTS', pending) == 1 then
-    aside[#aside + 1] = {pending, taking}
+    source = pending
+    untaken[#untaken + 1] = {pending, taking}
   end
-  reply[#reply + 1] = shard[1]
-  reply[#reply + 1] = number
-  local state = redis.call('HGET', section .. ':shards', number)
-  -- An empty record is damaged; an empty reply stands for an unknown shard.
-  reply[#reply + 1] = state == '' and '?' or state or ''
+  local blocks = redis.pcall('HGETALL', section .. ':blocks:' .. number)
+  local name = shard[1] .. '/' .. number
+  local allowed = redis.call('HMGET', KEYS[4], 'moved ' .. name, 'confirmed ' .. name)
+  shards[#shards + 1] = {
+    shard[1], number, state, redis.call('HGETALL', source), not blocks.err and blocks,
+    redis.call('HGET', section .. ':files', number), allowed[1], allowed[2],
+  }
+  local page = math.floor(ordinal / per_index)
+  local readable = not state or #state == STATE_BYTES
+  if readable and not listed[page] then
+    listed[page] = true
+    lines[#lines + 1] = page
+    lines[#lines + 1] = redis.call('HGETALL', ARGV[3] .. 'index:' .. page)
+  end
 end
+local run = redis.call('HMGET', KEYS[3], 'run', 'publishes')
+
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('HSETNX', KEYS[3], 'run', ARGV[4])
-for _, patches in ipairs(aside) do
+for _, patches in ipairs(untaken) do
   redis.call('RENAME', patches[1], patches[2])
 end
-return reply
+return {run[1] or ARGV[4], run[2] or '0', shards, lines}

@@ -1,11 +1,12 @@
 -- Record the published shards, and release the lease.
 --
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
---      7 revisions stream, 8 quarantine hash
--- further keys of the site: section:<section>:.., notify:<engine> zset (loc -> now), stats, pulse:
+--      7 revisions stream, 8 quarantine hash, 9 stats hash
+-- further keys of the site: section:<section>:.., notify:<engine> zset (loc -> now), pulse:
 -- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 entry for recent, 6 ms since the
---      patches were taken, 7 most revisions, 8 names of the engines to be notified, each with a
---      space behind it, 9 upper bounds of the classes of waits (ms), likewise, then for each shard:
+--      patches were taken, 7 most revisions, 8 names of the engines to be notified, with a space
+--      between them, 9 upper bounds of the classes of waits (ms), likewise, 10 number of files
+--      written, 11 number removed, then for each shard:
 --      section, number, generation as read, file record (empty: it has none any more),
 --      index page, ordinal, line (empty: none), pages moved away as read, number confirmed as read
 --      (empty: none), shrink hold (empty: it was published; else `urls reference`),
@@ -79,7 +80,7 @@ local function tell(loc)
 end
 
 -- Read what each shard becomes, and check that all of it can be written.
-local done, i = {}, 10
+local done, i = {}, 12
 while i <= #ARGV do
   local section, number = ARGV[i], ARGV[i + 1]
   local each = {
@@ -167,5 +168,7 @@ end
 redis.call('DEL', KEYS[1])
 redis.call('HDEL', KEYS[8], '*')
 count(ARGV[2], ARGV[3], 'publishes', 1)
+redis.pcall('HINCRBY', KEYS[9], 'written', ARGV[10])
+redis.pcall('HINCRBY', KEYS[9], 'removed', ARGV[11])
 redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
 return redis.call('HINCRBY', KEYS[3], 'publishes', 1)

@@ -1,44 +1,39 @@
-"""Publish state of a site: dirty shards, the lease, blocks, file records and index lines."""
+"""Publish state of a site, read and repaired: dirty shards, blocks, file records, index lines.
+
+What a publish pass takes and commits is in publish_batch.py.
+"""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import redis
 
-from shared.errors import ShardError
+from shared.sitemap.blocks import Block
 from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard, ShardState, nameable
-from shared.store.client import Argument, PipelinedScript, Scripts, answering
-from shared.store.counting.counters import BOUNDS_MS
-from shared.store.keys import LEASE_MS, RECENT, Keys, PublishedFile, confirmed_field, moved_field
+from shared.store.client import answering
+from shared.store.keys import Keys
 from shared.store.publishing.publish_batch import (
     DAMAGED,
-    PublishBatch,
-    PublishedShard,
+    PublishedFile,
     PublishRun,
-    ShardWork,
     damage,
     index_lines,
-    read_taken,
 )
 from shared.store.publishing.quarantine import Quarantine
 from shared.store.publishing.shrink_holds import ShrinkHolds
 
 _T = TypeVar("_T")
-_UNKNOWN = ShardState(0, 0, 0, 0)
 
 
 class PublishState:
     """Publish state of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client = client
-        self._keys = Keys(site)
-        self._scripts = Scripts(client)
+        self._client, self._keys = client, Keys(site)
         self.shrink, self.quarantine = ShrinkHolds(client, site), Quarantine(client, site)
 
     def dirty(self, most: int = -1) -> list[Shard]:
@@ -47,88 +42,20 @@ class PublishState:
             members: Any = self._client.zrange(self._keys.dirty, 0, most - 1 if most > 0 else -1)
         return [shard for member in members if (shard := Shard.read(member))]
 
-    def errand(
-        self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1,
-        aside: Iterable[Shard] = (),
-    ) -> PipelinedScript:  # fmt: skip
-        """Return the script of `begin`, to be pipelined after another one.
-
-        Shards that are set `aside` are taken only by name.
-        """
-        keys = self._keys
-        names = [part for shard in shards for part in (shard.section, shard.number)]
-        return PipelinedScript(
-            "publishing/begin_publish", [keys.lease, keys.dirty, keys.counters],
-            token, LEASE_MS, keys.prefix, fresh, most, len(shards), *names, *map(str, aside),
-        )  # fmt: skip
-
-    def begin(
-        self, token: str, fresh: str, shards: Sequence[Shard] = (), most: int = 1
-    ) -> PublishBatch | str | None:
-        """Take the lease and the patches of `shards`, by default of the `most` longest dirty ones.
-
-        Return None if none is dirty; the token of the holder if the lease is taken. `fresh` becomes
-        the identity of this state if it has none.
-        """
-        return self.begun(self.errand(token, fresh, shards, most))
-
-    def begun(self, errand: PipelinedScript) -> PublishBatch | str | None:
-        """Return the result of `begin` from the reply of `errand`; run it now if it is not done."""
-        reply = errand.reply if errand.done else self._scripts.run(errand)
-        if isinstance(reply, bytes):
-            return reply.decode()
-        if not reply:
-            return None
-        ident, publishes, *rest = reply
-        begun = PublishBatch(PublishRun(ident.decode(), int(publishes)), [], [], {})
-        for section, number, state in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
-            shard = Shard(section.decode(), int(number))
-            try:
-                begun.states.append(ShardState.unpack(state) if state else _UNKNOWN)
-                begun.shards.append(shard)
-            except DAMAGED as error:
-                begun.damaged[shard] = damage(shard, error)
-        return begun
-
-    def load(
-        self,
-        shards: Sequence[Shard],
-        states: Sequence[ShardState],
-        pages: Sequence[int] = (),
-        damaged: dict[Shard, ShardError] | None = None,
-    ) -> tuple[list[ShardWork], dict[int, dict[int, bytes]]]:
-        """Return the patches and content of `shards`; `states` as `begin` returned them.
-
-        Also returns, from the same round trip, the lines of the index files `pages`. A shard with
-        damaged records is left out and added to `damaged`; without that, raises ShardError.
-        """
-        keys = self._keys
+    def content(self, shard: Shard) -> dict[int, Block]:
+        """Return the blocks of `shard` as last published. Raises ShardError if one is damaged."""
         with answering():
-            pipe = self._client.pipeline(transaction=False)
-            for shard in shards:
-                pipe.hgetall(keys.taking(shard))
-                pipe.hgetall(keys.blocks(shard))
-                pipe.hget(keys.files(shard.section), str(shard.number))
-                pipe.hmget(keys.allowed, moved_field(shard), confirmed_field(shard))
-            for page in pages:
-                pipe.hgetall(keys.index(page))
-            replies = pipe.execute()
-        lines = zip(pages, map(index_lines, replies[4 * len(shards) :]), strict=True)
-        taken = []
-        for at, (shard, state) in enumerate(zip(shards, states, strict=True)):
-            try:
-                taken.append(read_taken(shard, state, replies[4 * at : 4 * at + 4]))
-            except DAMAGED as error:
-                if damaged is None:
-                    raise damage(shard, error) from error
-                damaged[shard] = damage(shard, error)
-        return taken, dict(lines)
+            stored: Any = self._client.hgetall(self._keys.blocks(shard))
+        try:
+            return {int(number): Block.unpack(stored[number]) for number in sorted(stored, key=int)}
+        except DAMAGED as error:
+            raise damage(shard, error) from error
 
     def lines(self, page: int) -> dict[int, bytes]:
         """Return the lines of one index file, by the ordinals of their shards."""
         with answering():
             found: Any = self._client.hgetall(self._keys.index(page))
-        return index_lines(found)
+        return index_lines(found.items())
 
     def pages(self, per_page: int) -> list[int]:
         """Return the numbers of the index files that list any shard, `per_page` shards each."""
@@ -182,69 +109,6 @@ class PublishState:
             found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
         return PublishRun((found[0] or b"").decode(), int(found[1] or 0))
 
-    def commit(
-        self,
-        token: str,
-        done: Iterable[PublishedShard],
-        note: Mapping[str, object],
-        engines: Iterable[str] = (),
-        took_ms: int = 0,
-    ) -> int:
-        """Record the published shards and release the lease.
-
-        Return the number of publishes so far; 0 if the lease was lost: the shards are then dirty
-        again. `note` goes into the event log, `engines` are notified of the pages that changed,
-        `took_ms` is how long ago the patches were taken (ms).
-        """
-        now = time.time_ns() // 1_000_000
-        said = json.dumps(note, separators=(",", ":"))
-        names = "".join(f"{engine} " for engine in engines)
-        bounds = "".join(f"{bound} " for bound in BOUNDS_MS)
-        args: list[Argument] = [
-            token, self._keys.prefix, now, RECENT, said, took_ms, RECENT, names, bounds,
-        ]  # fmt: skip
-        for each in done:
-            taken, confirmed = each.taken, each.taken.confirmed
-            told = taken.told if names else ()
-            args += [
-                *each.shard, each.state.generation, each.file.pack() if each.file else "",
-                each.page, each.state.ordinal, each.line,
-                taken.moved, "" if confirmed is None else confirmed,
-                f"{each.held[0]} {each.held[1]}" if each.held else "",
-                each.changed, each.lines, len(told), len(each.blocks), *told,
-            ]  # fmt: skip
-            for number, block in each.blocks.items():
-                args += [number, block.pack() if block else b""]
-        keys = self._keys
-        used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed]
-        used += [keys.revisions, keys.quarantine]
-        return int(self._scripts("publishing/commit_publish", used, *args))
-
-    def take(self, token: str) -> bool:
-        """Take the lease and no patches; False if it is held."""
-        with answering():
-            return bool(self._client.set(self._keys.lease, token, nx=True, px=LEASE_MS))
-
-    def holds(self, token: str) -> bool:
-        """Return True if `token` still holds the lease."""
-        with answering():
-            holder: Any = self._client.get(self._keys.lease)
-        return bool(holder == token.encode())
-
-    def hold(self, token: str) -> bool:
-        """Extend the lease by LEASE_MS; False if it was lost."""
-        return bool(self._scripts("publishing/extend_lease", [self._keys.lease], token, LEASE_MS))
-
-    def release(self, token: str, shards: Sequence[Shard] = ()) -> None:
-        """Release the lease of `token`, the caller's or that of a dead publisher.
-
-        If it was lost, `shards` are dirty again: their files may be older than the new holder's.
-        """
-        names = [part for shard in shards for part in (shard.section, shard.number)]
-        now = time.time_ns() // 1_000_000
-        keys = [self._keys.lease, self._keys.dirty]
-        self._scripts("publishing/release_lease", keys, token, self._keys.prefix, now, *names)
-
     def feed(self) -> dict[str, FeedItem]:
         """Return the feed items by loc, without damaged ones."""
         with answering():
@@ -267,7 +131,7 @@ class PublishState:
             names: Any = self._client.hkeys(self._keys.sections)
         return sorted(name for each in names if nameable(name := each.decode(errors="replace")))
 
-    def soil(self, shards: Iterable[Shard]) -> None:
+    def mark_dirty(self, shards: Iterable[Shard]) -> None:
         """Mark `shards` as dirty, even without patches."""
         now = time.time_ns() // 1_000_000
         marks = {str(shard): now for shard in shards}

@@ -1,11 +1,12 @@
 """Revisions: the lines of each file that each publish changed, for display and rollback.
 
-Bounded by size. Of more than MOST_LINES lines or MOST_BYTES only the number is stored.
+Bounded by size. publish_batch.pack_lines writes the lines of one; of too many only the number is
+stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -18,12 +19,10 @@ from shared.domain.page_record import Arrival
 from shared.sitemap import fragments
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys, PublishedFile
+from shared.store.keys import Keys
+from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.streams import backwards, forwards
 
-MOST_LINES = 5_000
-MOST_BYTES = 2 * 1024 * 1024
-_LEVEL = 1
 _STEP = 100
 
 
@@ -58,14 +57,6 @@ class Revision(NamedTuple):
     def at_ms(self) -> int:
         """Time of the publish (ms since 1970)."""
         return Arrival.of(self.at).ms
-
-
-def pack(lines: Sequence[ChangedLine]) -> bytes:
-    """Return the stored form of changed lines; empty if they are too many or too large to keep."""
-    size = sum(len(before or b"") + len(after or b"") for before, after in lines)
-    if len(lines) > MOST_LINES or size > MOST_BYTES:
-        return b""
-    return isal_zlib.compress(msgpack.packb(lines), _LEVEL)
 
 
 class Revisions:

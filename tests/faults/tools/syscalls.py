@@ -29,8 +29,9 @@ CHANGES = (
     "utimensat", "fadvise64", "fsync", "fdatasync", "renameat", "unlinkat", "linkat", "close",
 )  # fmt: skip
 """What a program does to change files. A publisher was traced to do, for each file, openat, writev,
-fchmod, utimensat, fadvise64; then fsync and close of each; then renameat of each, unlinkat of what
-is left over, and fsync of the directory. Two threads of a worker may publish in turns.
+fchmod, utimensat, fadvise64; then fsync and close of each; then renameat of each, and fsync of the
+directory; unlinkat of what lists nothing any more; and pwrite64 of the run marker, once it has
+committed. Two threads of a worker may publish in turns.
 """
 
 _ATTACH_S = 10.0

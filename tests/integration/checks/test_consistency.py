@@ -286,7 +286,7 @@ def lose_an_index_line(site: Site) -> None:
 
 
 def add_an_index_line(site: Site) -> None:
-    line = fragments.index_line(f"{BASE}pages-99.xml", "2026-01-01T00:00:00Z")
+    line = fragments.index_line(f"{BASE}pages-99.xml", 1_767_225_600)
     site.client.hset(site.rig.keys.index(0), "99", line)
 
 
@@ -313,7 +313,7 @@ def misname_a_patch(site: Site) -> None:
     place = Place(1, 1, 0)
     name = digest_of(f"{BASE}somebody") + place.block.to_bytes(2, "big")
     site.client.hset(site.rig.keys.pending(FIRST), name, bytes(2) + b"U" + site.line(P1))
-    site.rig.state.soil([FIRST])
+    site.rig.state.mark_dirty([FIRST])
 
 
 def lose_a_claim(site: Site) -> None:

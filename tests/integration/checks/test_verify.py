@@ -227,10 +227,10 @@ def test_a_lost_marker_is_written_anew_and_every_file_put_back(rig: Rig, root: P
 
 
 def test_rebuild_gives_up_where_another_publisher_keeps_the_lease(rig: Rig) -> None:
-    assert rig.state.take("w2:somebody")
+    assert rig.lease.take("w2:somebody")
     audit = rig.audit()
 
     assert audit.publisher.publish(again=list(rig.state.shards(["pages"]))) is None
 
-    rig.state.release("w2:somebody")
+    rig.lease.release("w2:somebody")
     assert audit.rebuild() == []

@@ -14,9 +14,9 @@ import redis
 from lxml import html as page_of
 
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
 from shared.store.operations.checks import CheckFinding, CheckReport, CheckStore, FindingSample
-from shared.store.publishing.revisions import ChangedLine, Revisions, pack
+from shared.store.publishing.publish_batch import PublishedFile, pack_lines
+from shared.store.publishing.revisions import ChangedLine, Revisions
 from tests.integration.console.browsing import Browser, Configure, outcomes, with_site
 from tests.integration.rig import BASE, Rig
 
@@ -255,7 +255,7 @@ def test_t28_what_files_and_revisions_hold_is_text(
     line = f"<url><loc>{BASE}{CANARY}</loc></url>\n".encode()
     after = line.replace(b"</url>", b"<lastmod>" + CANARY.encode() + b"</lastmod></url>")
     pairs = [ChangedLine(line, after), ChangedLine(None, line), ChangedLine(line, None)]
-    fields: Any = {"shard": "pages/1", "file": "", "changed": 3, "lines": pack(pairs)}
+    fields: Any = {"shard": "pages/1", "file": "", "changed": 3, "lines": pack_lines(pairs)}
     at = store.xadd("{demo}:revisions", fields).decode()  # type: ignore[union-attr]
     store.hset("{demo}:sections", CANARY, 9)
     sample = FindingSample(f"{BASE}pages-1.xml", CANARY)

@@ -381,13 +381,13 @@ def test_a_title_that_comes_while_its_page_is_published_is_published_next(rig: R
     shard = Shard("pages", 1)
     rig.send(upsert("a", 1, title="Two", version=START + 2 * DAY))
     rig.pump().apply_all()
-    begun = rig.state.begin("somebody", "fresh")
+    begun = rig.begin("somebody")
     assert isinstance(begun, PublishBatch)
-    (taken,), lines = rig.state.load(begun.shards, begun.states, [0])
+    (taken,), lines = begun.taken, begun.lines
 
     rig.send(upsert("a", 1, title="Three", version=START + 3 * DAY))
     rig.pump().apply_all()
-    assert rig.state.commit("somebody", [PublishedShard(taken, {}, taken.file, 0, lines[0][0])], {})
+    assert rig.lease.commit("somebody", [PublishedShard(taken, {}, taken.file, 0, lines[0][0])], {})
 
     assert rig.state.dirty() == [shard]
     rig.settle()

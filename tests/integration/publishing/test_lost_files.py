@@ -91,6 +91,35 @@ def test_files_without_a_readable_marker_are_compared_with_the_state(
     assert json.loads((rig.root / MARKER).read_bytes())[1] > 0
 
 
+def test_the_marker_is_one_file_that_counts_the_publishes(rig: Rig) -> None:
+    """In place, and of one length: no publish needs a third name, nor leaves half of a marker."""
+    rig.do(upsert("a"))
+    pump, inode = rig.pump(), (rig.root / MARKER).stat().st_ino
+    counted, sizes = [], set()
+    for n in range(12):
+        rig.send(upsert(f"b/{n}"))
+        pump.run()
+        content = (rig.root / MARKER).read_bytes()
+        counted.append(json.loads(content)[1])
+        sizes.add(len(content))
+
+    assert counted == list(range(counted[0], counted[0] + 12))
+    assert (rig.root / MARKER).stat().st_ino == inode
+    assert len(sizes) == 1
+
+
+def test_a_marker_of_an_earlier_version_is_taken(rig: Rig) -> None:
+    rig.do(upsert("a"))
+    ident, publishes = json.loads((rig.root / MARKER).read_bytes())
+    (rig.root / MARKER).write_text(json.dumps([ident, publishes]))
+    before = rig.files()["pages-1.xml"]
+
+    rig.do(upsert("a", lastmod="2020-01-01"), upsert("z"))
+
+    assert rig.files()["pages-1.xml"].mtime_ns == before.mtime_ns + 10**9, "written once"
+    assert json.loads((rig.root / MARKER).read_bytes()) == [ident, publishes + 1]
+
+
 def test_files_that_were_placed_and_not_recorded_are_not_taken_back(
     rig: Rig, store: redis.Redis
 ) -> None:
@@ -107,7 +136,7 @@ def test_files_that_were_placed_and_not_recorded_are_not_taken_back(
     (rig.root / MARKER).unlink()
 
     ownership = Ownership(rig.state, rig.name, rig.site)
-    ownership.check(ownership.open(), rig.state.run("another"), lambda: None)
+    ownership.open(rig.state.run("another"), lambda: None)
 
     assert newer == rig.files()["pages-1.xml"]
     rig.settle()

@@ -90,8 +90,8 @@ def test_a_crawler_sees_every_publish_of_one_second(rig: Rig) -> None:
 def test_patches_that_a_dead_publisher_took_do_not_hide_those_after_them(rig: Rig) -> None:
     """They are merged in two passes, and the shard is dirty until the second is done."""
     hold_back(rig, upsert("a"))
-    rig.state.begin("dead:1", "-", [ONE])
-    rig.state.release("dead:1")
+    rig.begin("dead:1", [ONE])
+    rig.lease.release("dead:1")
     hold_back(rig, upsert("b"))
 
     rig.settle()
@@ -102,7 +102,7 @@ def test_patches_that_a_dead_publisher_took_do_not_hide_those_after_them(rig: Ri
 
 def test_a_successor_takes_the_lease_of_its_former_life_at_once(rig: Rig) -> None:
     hold_back(rig, upsert("a"))
-    assert rig.state.take("w1:in-its-former-life")
+    assert rig.lease.take("w1:in-its-former-life")
 
     rig.settle(seconds=LEASE_MS / 2000)
 
@@ -111,25 +111,28 @@ def test_a_successor_takes_the_lease_of_its_former_life_at_once(rig: Rig) -> Non
 
 def test_nobody_takes_the_lease_of_another_that_may_be_at_work(rig: Rig) -> None:
     hold_back(rig, upsert("a"))
-    rig.state.take("w2:1")
+    rig.lease.take("w2:1")
 
     assert rig.pump("w1").publisher.publish() is None
     assert not (rig.root / "sitemap.xml").exists()
-    assert rig.state.holds("w2:1")
+    assert rig.lease.holds("w2:1")
 
 
 def test_a_lease_of_a_dead_publisher_runs_out(rig: Rig) -> None:
-    rig.state.take("w2:1")
+    rig.lease.take("w2:1")
 
     assert 0 < rig.client.pttl(rig.keys.lease) <= LEASE_MS  # type: ignore[operator]
 
 
 def _publish_and_stop(url: str, root: Path, rename: int) -> None:
-    """In a child: stand still right before the `rename`-th file takes its name."""
+    """In a child: stand still right before the `rename`-th file takes its name, or after the last
+    before the run marker is written.
+    """
     left = iter(range(rename - 1, -1, -1))
 
-    def stop(event: str, _: object) -> None:
-        if event == "os.rename" and next(left, None) == 0:
+    def stop(event: str, args: tuple[object, ...]) -> None:
+        writes = event == "open" and args[0] == MARKER and int(args[2]) & os.O_WRONLY  # type: ignore[call-overload]
+        if (event == "os.rename" or writes) and next(left, None) == 0:
             os.kill(os.getpid(), signal.SIGSTOP)
 
     sys.addaudithook(stop)
@@ -155,7 +158,7 @@ def test_a_publisher_paused_past_its_lease_leaves_the_files_right(
     until(lambda: _is_stopped(child.pid), "the child to stand still", 60)
     holder: Any = rig.client.get(rig.keys.lease)
     if holder is not None:
-        rig.state.release(holder.decode())  # as whoever has waited long enough does
+        rig.lease.release(holder.decode())  # as whoever has waited long enough does
     rig.do(*(upsert(f"p/{n}", lastmod="2020-01-02") for n in range(8)))
     assert child.pid is not None
     os.kill(child.pid, signal.SIGCONT)
@@ -174,13 +177,13 @@ def test_bytes_that_a_publisher_put_there_after_its_lease_are_put_right(rig: Rig
     stale = rig.files()
     rig.do(upsert("a", lastmod="2020-01-02"))
     good = rig.files()
-    begun = rig.state.begin("stale:1", "-", [ONE])
-    rig.state.release("stale:1")
+    begun = rig.begin("stale:1", [ONE])
+    rig.lease.release("stale:1")
     for name, file in stale.items():
         (rig.root / name).write_bytes(file.content)
     assert not isinstance(begun, str)
 
-    rig.state.release("stale:1", [ONE])  # its commit, or its end by an error: the lease is lost
+    rig.lease.release("stale:1", [ONE])  # its commit, or its end by an error: the lease is lost
     assert rig.state.dirty() == [ONE]
     rig.settle()
 
@@ -193,21 +196,21 @@ def test_who_ends_without_the_lease_keeps_a_commit_under_way_from_calling_its_sh
 ) -> None:
     """It may have put older bytes over those that the other is about to record."""
     hold_back(rig, upsert("a"))
-    rig.state.begin("slow:1", "-", [ONE])
-    rig.state.release("slow:1")  # as whoever has waited long enough does
-    begun = rig.state.begin("next:1", "-", [ONE])
+    rig.begin("slow:1", [ONE])
+    rig.lease.release("slow:1")  # as whoever has waited long enough does
+    begun = rig.begin("next:1", [ONE])
     assert isinstance(begun, PublishBatch)
-    (taken,), _ = rig.state.load([ONE], begun.states)
+    (taken,) = begun.taken
 
-    rig.state.release("slow:1", [ONE])
-    assert rig.state.holds("next:1"), "not its to give back"
-    assert rig.state.commit("next:1", [PublishedShard(taken, {}, None, 0, b"")], {})
+    rig.lease.release("slow:1", [ONE])
+    assert rig.lease.holds("next:1"), "not its to give back"
+    assert rig.lease.commit("next:1", [PublishedShard(taken, {}, None, 0, b"")], {})
 
     assert rig.state.dirty() == [ONE]
 
 
 def test_a_shard_that_never_was_is_not_made_dirty(rig: Rig) -> None:
-    rig.state.release("nobody:1", [Shard("pages", 9)])
+    rig.lease.release("nobody:1", [Shard("pages", 9)])
 
     assert not rig.state.dirty()
     assert not rig.state.shards(["pages"])
@@ -216,11 +219,13 @@ def test_a_shard_that_never_was_is_not_made_dirty(rig: Rig) -> None:
 def test_a_commit_without_the_lease_records_nothing_and_leaves_the_shard_dirty(rig: Rig) -> None:
     rig.do(upsert("a"))
     blocks = rig.client.hgetall(rig.keys.blocks(ONE))
-    (state,) = rig.state.shards(["pages"]).values()
-    (taken,), _ = rig.state.load([ONE], [state])
+    begun = rig.begin("somebody:1", [ONE])
+    assert isinstance(begun, PublishBatch)
+    (taken,) = begun.taken
+    rig.lease.release("somebody:1")
 
     done = PublishedShard(taken, {0: None}, None, 0, b"")
-    assert rig.state.commit("nobody:1", [done], {}) == 0
+    assert rig.lease.commit("nobody:1", [done], {}) == 0
 
     assert blocks == rig.client.hgetall(rig.keys.blocks(ONE))
     assert rig.state.dirty() == [ONE]

@@ -16,7 +16,7 @@ ORIGIN = "https://www.example.com"
 
 
 def drain(site: Pipeline) -> Shard | None:
-    return drain_emptiest(site.pump.pages, site.pump.publisher.state)
+    return drain_emptiest(site.pump.pages, site.state)
 
 
 def upsert(n: int, lastmod: str = "2026-11-01") -> dict[str, object]:

@@ -15,8 +15,7 @@ from deploy.cli import app
 from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
-from shared.store.publishing.publish_batch import PublishBatch, PublishedShard
+from shared.store.publishing.publish_batch import PublishBatch, PublishedFile, PublishedShard
 from tests.integration.conftest import TOKEN, RedisServer, Signer
 from tests.integration.pipeline import Pipeline
 from tests.integration.rig import BASE, Rig, as_written
@@ -174,12 +173,12 @@ def test_deletes_after_a_confirmed_drop_are_measured_against_it(rig: Rig) -> Non
 
 def about_to_hold(rig: Rig) -> PublishedShard:
     """A publisher `p:1` has judged the shard again, and not yet recorded what it found."""
-    rig.state.soil([ONE])
-    begun = rig.state.begin("p:1", "-", [ONE])
+    rig.state.mark_dirty([ONE])
+    begun = rig.begin("p:1", [ONE])
     assert isinstance(begun, PublishBatch)
-    (taken,), lines = rig.state.load([ONE], begun.states, [0])
+    (taken,) = begun.taken
     assert taken.file is not None
-    return PublishedShard(taken, {}, taken.file, 0, lines[0][0], held=(10, 100))
+    return PublishedShard(taken, {}, taken.file, 0, begun.lines[0][0], held=(10, 100))
 
 
 def test_a_confirmation_while_it_is_judged_again_is_not_lost(rig: Rig) -> None:
@@ -187,7 +186,7 @@ def test_a_confirmation_while_it_is_judged_again_is_not_lost(rig: Rig) -> None:
     done = about_to_hold(rig)
 
     confirm(rig)
-    assert rig.state.commit("p:1", [done], {})
+    assert rig.lease.commit("p:1", [done], {})
 
     assert rig.state.dirty() == [ONE]
     rig.settle()
@@ -202,7 +201,7 @@ def test_events_while_it_is_judged_again_are_not_lost(rig: Rig) -> None:
 
     rig.send(*map(upsert, range(5)), delete(95))
     rig.pump().apply_all()
-    assert rig.state.commit("p:1", [done], {})
+    assert rig.lease.commit("p:1", [done], {})
 
     assert rig.state.dirty() == [ONE]
     rig.settle()
@@ -233,7 +232,7 @@ def test_an_import_releases_the_hold(store: redis.Redis, tmp_path: Path) -> None
     site.bring(f"sitemap:{pages}")
     before = site.sums()
     site.send([{"type": "delete", "loc": f"{BASE}{n}"} for n in range(100)])
-    held = site.pump.publisher.state.shrink.held
+    held = site.state.shrink.held
     assert list(held()) == [ONE]
 
     site.bring(f"sitemap:{pages}")
@@ -371,7 +370,7 @@ def test_a_held_file_that_was_lost_comes_back_as_it_was_published(rig: Rig) -> N
     for path in rig.root.iterdir():
         path.unlink()
 
-    rig.state.soil([ONE])
+    rig.state.mark_dirty([ONE])
     rig.settle()
 
     assert rig.files()["pages-1.xml"].content == before

@@ -13,7 +13,7 @@ import redis
 
 from tests.integration.rig import Rig, as_written
 from worker.checks.file_monitor import FileMonitor
-from worker.publishing import static_pages
+from worker.publishing.static import static_pages
 
 OWN = b"<!doctype html>\n<title>All our pages</title>\n"
 

@@ -128,6 +128,46 @@ def test_an_index_that_cannot_be_replaced_is_told_of(rig: Rig) -> None:
     rig.check()
 
 
+def test_an_index_that_cannot_be_written_keeps_no_other_index_back(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    """The shards that it lists are set aside: no file of theirs changes without it."""
+    rig = Rig(store, tmp_path / "public", shard_urls=2, index_shards=2)
+    rig.do(*map(upsert, range(10)))
+    (rig.root / "sitemap-2.xml").unlink()
+    (rig.root / "sitemap-2.xml").mkdir()
+
+    edit_all(rig)
+
+    edited = [n for n in range(1, 6) if b"2026" in (rig.root / f"pages-{n}.xml").read_bytes()]
+    assert edited == [1, 2, 5]
+    status = Inspector(rig.client, rig.name, rig.site).status()
+    assert [each["shard"] for each in status["quarantined"]] == ["pages/3", "pages/4"]
+    assert all("sitemap-2.xml" in each["reason"] for each in status["quarantined"])
+    assert status["stopped"] is None
+    (rig.root / "sitemap-2.xml").rmdir()
+    rig.settle()
+    rig.check()
+
+
+def test_a_shard_whose_blocks_are_of_another_type_stops_no_other(rig: Rig) -> None:
+    """RELIABILITY T35."""
+    blocks = rig.keys.blocks(Shard("pages", 2))
+    kept = rig.client.dump(blocks)
+    rig.client.delete(blocks)
+    rig.client.set(blocks, "x")
+
+    edit_all(rig)
+
+    others = [rig.root / f"pages-{n}.xml" for n in (1, 3, 4, 5)]
+    assert all(b"2026-01-01" in path.read_bytes() for path in others)
+    (told,) = Inspector(rig.client, rig.name, rig.site).status()["quarantined"]
+    assert told["shard"] == "pages/2"
+    rig.client.restore(blocks, 0, kept, replace=True)  # type: ignore[arg-type]
+    rig.settle()
+    rig.check()
+
+
 def test_an_emptied_file_that_cannot_be_removed_stops_nothing(rig: Rig) -> None:
     path = rig.root / "pages-2.xml"
     make_immutable(path)
@@ -146,7 +186,7 @@ def test_a_file_that_fails_is_tried_ever_more_rarely(rig: Rig) -> None:
     pauses = []
     for _ in range(9):
         aside.add(Shard("pages", 1), UnwritableError("no"))
-        pauses.append(aside._failed[Shard("pages", 1)].pause_s)
+        pauses.append(aside.failed[Shard("pages", 1)].pause_s)
 
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     aside.drop(Shard("pages", 1))

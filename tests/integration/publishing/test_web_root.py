@@ -18,6 +18,7 @@ import redis
 from shared.errors import PublishError
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
+from worker.publishing.ownership import sweep
 from worker.publishing.web_root import WebRoot
 
 TEMP = ".sitemapd-"
@@ -313,10 +314,10 @@ def test_a_sweep_leaves_what_may_still_be_written_to(tmp_path: Path) -> None:
     left.touch()
     root = WebRoot(tmp_path)
 
-    root.sweep(older_s=3600)
+    sweep(root, older_s=3600)
     assert left.exists()
 
-    root.sweep()
+    sweep(root)
     assert not left.exists()
     root.close()
 

@@ -240,19 +240,19 @@ def _forget(rig: Any) -> None:
 def _release(rig: Any) -> None:
     _site(rig)
     with _caught("publishing/release_lease") as rig.found:
-        rig.state.release("mine", list(rig.state.shards(["pages", "seen"])))
+        rig.lease.release("mine", list(rig.state.shards(["pages", "seen"])))
 
 
 def _release_own(rig: Any) -> None:
-    rig.state.take("mine")
+    rig.lease.take("mine")
     with _caught("publishing/release_lease") as rig.found:
-        rig.state.release("mine")
+        rig.lease.release("mine")
 
 
 def _hold(rig: Any) -> None:
-    rig.state.take("mine")
+    rig.lease.take("mine")
     with _caught("publishing/extend_lease") as rig.found:
-        rig.state.hold("mine")
+        rig.lease.extend("mine")
 
 
 def _rest(rig: Any) -> None:

@@ -18,7 +18,7 @@ from shared.store import retention
 from shared.store.counting.counters import Counters
 from shared.store.operations.event_log import DECIDED, EventLog, unpack
 from shared.store.pages.changes import log_entry
-from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.publish_batch import PublishLease
 from shared.store.publishing.revisions import Revisions
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -207,26 +207,25 @@ def test_what_a_publisher_gave_back_is_still_told(telling: Telling) -> None:
     """A publisher that took the patches and died; a quiet change came after them."""
     telling.accept(upsert(f"{BASE}a"))
     telling.pump().apply_all()
-    state = telling.rig.state
-    assert state.begin("dead", "run") is not None
+    assert telling.rig.begin("dead") is not None
     telling.accept(upsert(f"{BASE}a", lastmod="2026-01-01"), quiet=True)
     telling.pump().apply_all()
-    state.release("dead")
+    telling.rig.lease.release("dead")
 
     telling.run()
 
     assert telling.told() == {"a"}
 
 
-class Meanwhile(PublishState):
+class Meanwhile(PublishLease):
     """Somebody changes something while a publisher has read what it will write."""
 
     def __init__(self, telling: Telling, change: Callable[[], None]) -> None:
         super().__init__(telling.rig.client, telling.rig.name)
         self.change = change
 
-    def load(self, *of: Any) -> Any:
-        found = super().load(*of)
+    def begun(self, begin: Any) -> Any:
+        found = super().begun(begin)
         self.change()
         return found
 
@@ -245,7 +244,7 @@ def test_what_is_held_and_changed_quietly_meanwhile_is_told_once_it_is_let_go(
         telling.accept(upsert(f"{BASE}7", lastmod="2026-01-01"), quiet=True)
         telling.pump("w2").apply_all()
 
-    pump.publisher.state = Meanwhile(telling, change)
+    pump.publisher._lease = Meanwhile(telling, change)
     held = pump.publisher.publish()
     assert held is not None
     assert held.held == [Shard("pages", 1)]

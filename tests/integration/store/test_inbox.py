@@ -231,7 +231,7 @@ def test_every_key_lives_for_ever_by_the_contract_or_has_a_time_to_live(rig: Rig
     rig.send(page(1, "delete"), {"type": "delete", "id": "7"})
     for _ in range(MAX_TRIES):
         work(rig)
-    assert rig.state.take("w9:somebody")
+    assert rig.lease.take("w9:somebody")
     check_keys(rig.client)
     kinds = {key.decode().split(":", 2)[1] for key in rig.client.scan_iter()}
     assert {"inbox", "seen", "lease", "loc", "id", "tombs", "dead", "recent", "section"} <= kinds

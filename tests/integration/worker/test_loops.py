@@ -220,7 +220,7 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
             "heartbeat": (plant._heart, "_work"), "sweep": (plant, "_adopt"),
             "monitor": (plant._checkers["bad"], "tick"),
             "tidy": (plant._pumps["bad"].pages, "purge_tombstones"),
-            "refresh": (plant._pumps["bad"].publisher.state, "shards"),
+            "refresh": (plant._states["bad"], "shards"),
             "checks": (plant._companions[0], "_wanted"),
             "reconcile": (plant._answerer, "_look_at"),
             "websub": (plant._companions[-1]._sites[0], "due"),

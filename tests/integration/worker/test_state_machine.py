@@ -30,6 +30,7 @@ from tests.integration.model import Bounds, Model
 from tests.integration.rig import BASE, File, Rig
 from tests.integration.senders import SECTIONS, Senders, plain, plain_page
 from tests.integration.worker.explored import explore
+from worker.publishing.ownership import sweep
 from worker.publishing.shard_compaction import drain_emptiest
 from worker.publishing.web_root import WebRoot
 
@@ -148,7 +149,7 @@ class Machine(Senders):
             self.clean = False
             for path in self.root.iterdir():
                 path.unlink()
-            self.rig.state.soil([data.draw(st.sampled_from(published))])
+            self.rig.state.mark_dirty([data.draw(st.sampled_from(published))])
 
     # What must be true.
 
@@ -182,7 +183,7 @@ class Machine(Senders):
             # The temporary file of a publisher that died between its commit and the marker waits
             # for the next process, or for the monitor, as there is nothing to publish.
             with closing(WebRoot(self.root)) as root:
-                root.sweep()
+                sweep(root)
         self.rig.check()
         files = self.rig.files()
         assert self.rig.shard_files() == self.model.files()
@@ -218,15 +219,13 @@ class Machine(Senders):
 
     @contextmanager
     def _lease(self, token: str, taken: list[shards.Shard]) -> Iterator[None]:
-        state = self.rig.state
-        held = (
-            isinstance(state.begin(token, "-", taken), PublishBatch) if taken else state.take(token)
-        )
+        rig = self.rig
+        held = isinstance(rig.begin(token, taken), PublishBatch) if taken else rig.lease.take(token)
         try:
             yield
         finally:
             if held:
-                state.release(token)
+                rig.lease.release(token)
 
 
 def _bounds(limit: shards.Limits) -> Bounds:

@@ -19,9 +19,9 @@ from shared.errors import DateError, ShardError
 from shared.sitemap import fragments, shards
 from shared.sitemap.extensions import news
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
 from shared.store.pages.shard_contents import ShardContent, ShardLines, key_of, lists, readable
 from shared.store.pages.snapshots import At, Seen, Snapshots
+from shared.store.publishing.publish_batch import PublishedFile
 from worker.checks.consistency.flaws import (
     LOST_LINE,
     NOT_SCHEDULED,

@@ -91,7 +91,7 @@ class Repair:
                 break
         if self._unwritten:
             found[WRONG_FILE] += len(self._unwritten)
-            self._state.soil(self._unwritten)
+            self._state.mark_dirty(self._unwritten)
         return Repaired(found, self._files.lost, self._files.stale, left)
 
     def _round(self, found: Counter[str], step: Step) -> list[Flaw]:
@@ -135,7 +135,7 @@ class Repair:
         elif flaw.kind == NOT_SCHEDULED:
             self._schedule(flaw)
         elif flaw.kind == NOT_QUEUED and flaw.shard:
-            self._state.soil([flaw.shard])
+            self._state.mark_dirty([flaw.shard])
         elif flaw.kind == WRONG_FEED:
             self._drop_from_feed(flaw.key)
         elif flaw.kind == LOST_LINE:
@@ -217,7 +217,7 @@ class Repair:
             for shard in found.files
             if shard in found.states and found.states[shard].ordinal not in lines_of
         ]
-        self._state.soil(dirty)
+        self._state.mark_dirty(dirty)
         return written
 
 

@@ -20,11 +20,11 @@ from shared.errors import PublishError, ShardError
 from shared.sitemap import blocks, fragments
 from shared.sitemap.blocks import Block
 from shared.sitemap.shards import MAX_BYTES, Shard, ShardState
-from shared.store.keys import PublishedFile
 from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.shard_contents import STATE_BYTES, ShardContent, key_of, lists, readable
 from shared.store.pages.snapshots import At, Snapshots
-from worker.publishing.ownership import path_of
+from shared.store.publishing.publish_batch import PublishedFile
+from worker.publishing.shard_file import path_of
 from worker.publishing.web_root import WebRoot
 
 READ_AT_ONCE = 500

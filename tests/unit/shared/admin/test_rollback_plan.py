@@ -16,7 +16,7 @@ from shared.events.event import Event
 from shared.sitemap import fragments
 from shared.sitemap.entry import Entry
 from shared.sitemap.shards import Shard
-from shared.store.keys import PublishedFile
+from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.revisions import ChangedLine, Revision
 from tests.unit.strategies import entries, extended_entries
 

@@ -134,7 +134,7 @@ def test_a_file_begins_with_its_declaration_and_the_root_in_the_http_namespace(
 
 
 def test_a_line_of_an_index_is_escaped_too() -> None:
-    line = fragments.index_line("https://a.b/x'y&z.xml", "2026-11-21T00:00:00Z")
+    line = fragments.index_line("https://a.b/x'y&z.xml", 1_795_219_200)
 
     assert line.count(b"\n") == 1
     assert children(line) == [("loc", "https://a.b/x'y&z.xml"), ("lastmod", "2026-11-21T00:00:00Z")]

@@ -29,7 +29,7 @@ class _Due(NamedTuple):
 
 def content(name: str) -> bytes:
     """Return the shipped bytes of one of `NAMES`."""
-    return files("worker.publishing").joinpath(name).read_bytes()
+    return files(__package__).joinpath(name).read_bytes()
 
 
 def fault(root: WebRoot, site: Site, name: str) -> str | None:

@@ -1,0 +1,1 @@
+"""Static files beside the sitemaps, for people; not what is made of a site's pages."""
