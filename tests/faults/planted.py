@@ -29,11 +29,11 @@ MISTAKES: Mapping[str, Mistake] = {
     # Events count as done when they are read: who dies before applying them loses them.
     "early-ack": Mistake(
         "shared/store/inbox/inbox.py",
-        "            reply: Any = self._client.xreadgroup(GROUP, consumer, streams, count=count)\n",
-        "            reply: Any = self._client.xreadgroup(\n"
-        "                GROUP, consumer, streams, count=count, noack=True\n"
-        "            )\n"
-        "            __import__('time').sleep(0.3)\n",
+        '        paused, entries = self._scripts("inbox/read_new", names, GROUP, consumer, count)\n',
+        '        paused, entries = self._scripts("inbox/read_new", names, GROUP, consumer, count)\n'
+        "        for ident, _ in entries:\n"
+        "            self._client.xack(names[0], GROUP, ident)\n"
+        "        __import__('time').sleep(0.3)\n",
         r"\(c\)",
         "worker",
     ),

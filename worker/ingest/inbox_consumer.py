@@ -35,8 +35,6 @@ NOBODY = "given-back"
 """Consumer that holds, in each inbox, the events that a quiet worker gave back. It has no
 heartbeat, so that working workers adopt them like those of a dead worker.
 """
-LOOK_S = 0.5
-"""Seconds for which a pause may go unnoticed."""
 
 _log = logger("ingest")
 
@@ -74,8 +72,7 @@ class InboxConsumer:
         self._stopping = threading.Event()
         self._queues, self._tally = Queues(client, name), counter_buffer.of(client)
         self._paused: Container[str] = ()
-        self._looked_at = self._published_at = float("-inf")
-        self._awake_at = float("-inf")
+        self._published_at = self._awake_at = float("-inf")
         self._left = True
 
     def run(self, most_s: float = math.inf) -> bool:
@@ -90,8 +87,8 @@ class InboxConsumer:
         # Accepting an event has just marked the site awake; once more would cost a flush.
         self._awake_at = time.monotonic()
         try:
-            self._look()
-            self._read_again()
+            if self._left:
+                self._read_again()
             asleep = self._drain(until)
         except PublishError as error:
             self._tally.add(self.name, f"publish_failed:{cause_of(error)}")
@@ -163,7 +160,7 @@ class InboxConsumer:
         """Process the events this consumer holds: adopted, failed, or left from before a
         restart.
         """
-        if not self._left or EVENTS in self._paused:
+        if EVENTS in self._queues.paused():
             return
         self._left, after = False, "0"
         while batch := self.inbox.read(self._consumer, BATCH, after):
@@ -175,9 +172,7 @@ class InboxConsumer:
         looked_again = False
         while not self._stopping.is_set() and time.monotonic() < until:
             self._stay_awake()
-            self._look()
-            waits = EVENTS not in self._paused
-            batch = self.inbox.read(self._consumer, BATCH) if waits else []
+            batch, self._paused = self.inbox.read_new(self._consumer, BATCH)
             # The publish pass begins in the round trip of the last batch before it.
             begin = self.publisher.begin() if batch and self._due() <= 0 else None
             if batch:
@@ -232,12 +227,6 @@ class InboxConsumer:
         if published.written or published.removed or published.held:
             self._published_at = time.monotonic()
         return bool(published.shards or published.held)
-
-    def _look(self) -> None:
-        """Read which queues an administrator has paused."""
-        now = time.monotonic()
-        if now - self._looked_at > LOOK_S:
-            self._looked_at, self._paused = now, self._queues.paused()
 
     def _stay_awake(self) -> None:
         now = time.monotonic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import redis
@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from shared import tracing
 from shared.errors import StoreError
 from shared.events.event import Event
-from shared.store.client import Scripts, answering, translated
+from shared.store.client import Scripts, answering
 from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
 
 
@@ -97,20 +97,38 @@ class Inbox:
             ids = list(map(f"{ms}-{{}}".format, range(start, start + count)))
         return AcceptResult(status.decode(), ids, bool(slept), accepted.decode(), wait)
 
+    def read_new(self, consumer: str, count: int) -> tuple[list[InboxEntry], Container[str]]:
+        """Return up to `count` new events for `consumer`, none while processing is paused; and
+        which of the queues `events` and `publish` are paused. Raises StoreDownError, StoreError.
+        """
+        names = [self._keys.inbox, self._keys.paused]
+        paused, entries = self._scripts("inbox/read_new", names, GROUP, consumer, count)
+        if not entries:
+            return [], frozenset(map(bytes.decode, paused))
+        found = []
+        for ident, fields in entries:
+            pairs = iter(fields)
+            found.append(InboxEntry.of(ident, dict(zip(pairs, pairs, strict=True))))
+        return found, frozenset(map(bytes.decode, paused))
+
     def read(self, consumer: str, count: int, after: str = ">") -> list[InboxEntry]:
-        """Return up to `count` new events for `consumer`.
+        """Return up to `count` new events for `consumer`, also while processing is paused.
 
         With `after`, an event id: unsettled events it was given before, with later ids than that.
         """
-        streams: Any = {self._keys.inbox: after}
-        try:
-            reply: Any = self._client.xreadgroup(GROUP, consumer, streams, count=count)
-        except redis.RedisError as error:
-            if "NOGROUP" not in str(error):
-                raise translated(error) from error
-            with answering():
+        with answering():
+            try:
+                return self._read(consumer, count, after)
+            except ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
                 self._make_group()
-                reply = self._client.xreadgroup(GROUP, consumer, streams, count=count)
+                return self._read(consumer, count, after)
+
+    def _read(self, consumer: str, count: int, after: str) -> list[InboxEntry]:
+        reply: Any = self._client.xreadgroup(
+            GROUP, consumer, {self._keys.inbox: after}, count=count
+        )
         entries = reply[0][1] if reply else []
         return [InboxEntry.of(ident, fields) for ident, fields in entries if fields]
 

@@ -316,8 +316,15 @@ def _buckets(rig: Any) -> None:
         next(Snapshots(rig.client, rig.name).pages())
 
 
+def _read_new(rig: Any) -> None:
+    _site(rig)
+    rig.send({"type": "upsert", "loc": "p/9"})
+    with _caught("inbox/read_new") as rig.found:
+        rig.inbox.read_new("w9", 5)
+
+
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
-    "inbox/accept": (_accept,), "inbox/mark_idle": (_rest,),
+    "inbox/accept": (_accept,), "inbox/mark_idle": (_rest,), "inbox/read_new": (_read_new,),
     "pages/amend": (_amend,), "pages/apply": (_apply, _apply_expiry, _apply_move),
     "pages/purge_tombstones": (_forget,), "pages/read_buckets": (_buckets,),
     "pages/read_records": (_know,),
