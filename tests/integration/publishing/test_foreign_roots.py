@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from shared.store.keys import PERMANENT
 from tests.integration.conftest import TOKEN, RedisServer
 from tests.integration.rig import BASE, Rig
 from webhook.app import create_app
+from worker.publishing.ownership import belongs
+from worker.publishing.web_root import WebRoot
 from worker.publishing.web_root_watch import WebRootWatch
 
 FOREIGN = b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>\n'
@@ -70,6 +73,24 @@ def try_to_publish(rig: Rig) -> str:
     with pytest.raises(ForeignStateError) as refused:
         rig.pump().publisher.publish()
     return str(refused.value)
+
+
+def test_a_publish_while_the_marker_is_looked_at_makes_it_no_foreign_one(rig: Rig) -> None:
+    """Seen without the lease: the marker of that publish is newer than what came before."""
+
+    class Busy(WebRoot):
+        reads = 0
+
+        def read(self, name: str) -> bytes | None:
+            Busy.reads += 1
+            if Busy.reads == 1:
+                rig.do(upsert(1, lastmod="2020-01-01"))
+            return super().read(name)
+
+    with closing(Busy(rig.root)) as root:
+        assert belongs(root, rig.state, rig.name, rig.site)
+
+    assert Busy.reads > 1
 
 
 def watch(rig: Rig) -> WebRootWatch:
