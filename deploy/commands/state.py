@@ -10,7 +10,7 @@ import typer
 
 from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, line
 from deploy.commands.admin import recorded
-from deploy.commands.verify import AdoptOption, audit_of, tell_touched
+from deploy.commands.verify import AdoptOption, audit_of, report_touched
 from deploy.commands.watch import watch as look_again
 from shared.admin.outcomes import counted
 from shared.admin.site_status import Inspector
@@ -148,7 +148,7 @@ def publish(
             said("existing files adopted")
         touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
-    tell_touched(touched, {}, as_json=as_json)
+    report_touched(touched, {}, as_json=as_json)
 
 
 def _publish(publisher: Publisher) -> list[str]:

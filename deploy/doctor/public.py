@@ -71,8 +71,8 @@ def _public(
             return fail(f"{url} returns status {served.status}", todo)
         if served.body == content:
             if served.kind not in kinds:
-                said = f"{url} has the Content-Type {served.kind or 'none'}"
-                return warn(said, f"configure the web server to send {kinds[0]}")
+                detail = f"{url} has the Content-Type {served.kind or 'none'}"
+                return warn(detail, f"configure the web server to send {kinds[0]}")
             return ok(f"{url}: {len(content)} bytes, identical to the file")
         if not last:
             time.sleep(_AGAIN_S)

@@ -28,11 +28,11 @@ def _robots(case: Case) -> DoctorFinding:
     site = case.site
     if site.base.path != "/":
         line = f"Sitemap: {site.base.url(shards.index_name(0))}"
-        said = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
+        detail = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
         if site.robots == "off":
-            return skip(f"{said}: add the line {line} there")
+            return skip(f"{detail}: add the line {line} there")
         return warn(
-            f"{said}: sitemapd does not write it",
+            f"{detail}: sitemapd does not write it",
             f'add the line {line} there, and set robots = "off"',
         )
     with closing(opened(case)) as root:
@@ -58,8 +58,8 @@ def _robots(case: Case) -> DoctorFinding:
         pages = [*_pages(case, root)]
         hidden = [url for url in pages if not parsed.can_fetch(url, AGENT)]
     if hidden:
-        said = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} sampled pages: {hidden[0]}"
-        return warn(said, "allow them in robots.txt, or delete them by events of type delete")
+        detail = f"{AGENT} may not fetch {len(hidden)} of {len(pages)} sampled pages: {hidden[0]}"
+        return warn(detail, "allow them in robots.txt, or delete them by events of type delete")
     if missing:
         todo = 'add it to robots.txt (robots = "edit"), or submit it to each search engine'
         return warn(f"robots.txt does not name {missing[0]}", todo)
