@@ -78,7 +78,7 @@ class Heartbeat:
         Raises StoreError.
         """
         if self._quiet is None:
-            self._hear(self._workers.wanted(self._name))
+            self._obey(self._workers.wanted(self._name))
         return bool(self._quiet)
 
     @contextmanager
@@ -113,7 +113,7 @@ class Heartbeat:
         """Send the state of this worker and apply the wanted one. Raises StoreError."""
         state = self._quiet
         wanted, self._offset = self._workers.beat(self._name, self._look())
-        self._hear(wanted)
+        self._obey(wanted)
         if self._quiet != state and state is not None:
             self._workers.beat(self._name, self._look())  # the administrator waits for it
 
@@ -131,7 +131,7 @@ class Heartbeat:
             events=done.events, files=done.files, clock_offset=self._offset,
         )  # fmt: skip
 
-    def _hear(self, wanted: Wish) -> None:
+    def _obey(self, wanted: Wish) -> None:
         with self._hearing:
             if wanted == "stop" and self.loop.started:
                 # Withdrawn first, or the restarted worker would stop as well.

@@ -48,13 +48,13 @@ def main() -> None:
     consumer = consumer_name()
     reconciles = not options.no_reconcile
     notifies = not options.no_notify
-    plant = Runtime(
+    runtime = Runtime(
         settings, consumer, reconciles=reconciles, on_resync=soon(app, task_names.RECONCILE),
         on_publish=None if notifies else soon(app, task_names.NOTIFY),
     )  # fmt: skip
     queues = [task_names.QUEUE]
     queues += [task_names.RECONCILE_QUEUE] * reconciles + [task_names.NOTIFY_QUEUE] * notifies
-    register(app, plant, queues, options.threads)
+    register(app, runtime, queues, options.threads)
     # Not app.worker_main: it loads the command line of Celery with its interactive shell, 0.15 s.
     app.Worker(
         hostname=host_format(default_nodename(f"{consumer}@%h")), pool_cls="threads",

@@ -73,7 +73,7 @@ class Runtime:
         worker notifies. `clock`: seconds since 1970.
         """
         self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
-        self._consumer, self._history = consumer, int(settings.history_mb * 1024 * 1024)
+        self._name, self._history = consumer, int(settings.history_mb * 1024 * 1024)
         self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
         self._answerer = self._notifier = None
         if reconciles:
@@ -86,7 +86,7 @@ class Runtime:
         self._published = on_publish or (lambda _site: self.notify())
         self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
         told = on_resync or (lambda _site: self.reconcile())
-        self._pumps = {
+        self._consumers = {
             name: InboxConsumer(settings, self._client, name, consumer, clock, told)
             for name in settings.sites
         }
@@ -118,13 +118,13 @@ class Runtime:
 
     def wake(self, site: str) -> None:
         """Process what waits for `site`. Raises StoreError."""
-        pump = self._pumps.get(site)
-        if pump is None:
+        consumer = self._consumers.get(site)
+        if consumer is None:
             _log.warning("wake-up for an unknown site", site=site)
             return
         if not self._heart.quiet:
             with self._heart.at(site):
-                pump.run()
+                consumer.run()
             if site in self._told:
                 self._published(site)
 
@@ -139,7 +139,7 @@ class Runtime:
 
     def busy(self) -> bool:
         """Return True if an inbox consumer of this process is running."""
-        return any(pump.running for pump in self._pumps.values())
+        return any(consumer.running for consumer in self._consumers.values())
 
     def reconcile(self) -> None:
         """Look for resync requests now."""
@@ -174,8 +174,8 @@ class Runtime:
             loop.stop()
         for each in self._companions:
             each.stop()
-        for pump in self._pumps.values():
-            pump.stop()
+        for consumer in self._consumers.values():
+            consumer.stop()
 
     def end(self) -> None:
         """Deregister the worker, after `stop`, once no work is in progress."""
@@ -191,23 +191,23 @@ class Runtime:
         if self._heart.quiet:
             self._give_back()
             return busy
-        for name, pump in self._pumps.items():
+        for name, consumer in self._consumers.items():
             if self._stopping.is_set():
                 return False
             if self._sweeping.due(name, "expiry"):
                 with self._sweeping.at(name, "expiry"):
-                    pump.expire()
+                    consumer.expire()
             if self._sweeping.due(name):
                 with self._sweeping.at(name):
-                    busy |= self._sweep(name, pump)
+                    busy |= self._sweep(name, consumer)
         return busy
 
-    def _sweep(self, name: str, pump: InboxConsumer) -> bool:
-        self._adopt(pump)
+    def _sweep(self, name: str, consumer: InboxConsumer) -> bool:
+        self._adopt(consumer)
         trim(self._client, name, self._history)
-        if pump.inbox.waiting() or pump.publisher.waiting(1):
+        if consumer.inbox.waiting() or consumer.publisher.waiting(1):
             with self._heart.at(name):
-                return pump.run(SLICE_S)
+                return consumer.run(SLICE_S)
         return False
 
     def check(self) -> None:
@@ -220,68 +220,68 @@ class Runtime:
 
     def tidy(self) -> None:
         """Purge expired tombstones, and empty one nearly empty shard of each site."""
-        for name, pump in self._pumps.items() if not self._heart.quiet else ():
+        for name, consumer in self._consumers.items() if not self._heart.quiet else ():
             if self._tidying.due(name):
                 with self._tidying.at(name):
-                    self._tidy(name, pump)
+                    self._tidy(name, consumer)
 
-    def _tidy(self, name: str, pump: InboxConsumer) -> None:
-        while pump.pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
+    def _tidy(self, name: str, consumer: InboxConsumer) -> None:
+        while consumer.pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
             self._tidying.progress()
-        drained = drain_emptiest(pump.pages, self._states[name])
+        drained = drain_emptiest(consumer.pages, self._states[name])
         if drained is not None:
             _log.info("nearly empty shard compacted", site=name, shard=str(drained))
 
     def refresh(self) -> None:
         """Check the expiry time of every news entry."""
-        for name, pump in self._pumps.items() if not self._heart.quiet else ():
+        for name, consumer in self._consumers.items() if not self._heart.quiet else ():
             if self._refreshing.due(name):
                 with self._refreshing.at(name):
-                    state, schedule = self._states[name], pump.expiry.schedule
-                    seen = refresh(pump.pages, state, schedule, self._refreshing.progress)
+                    state, schedule = self._states[name], consumer.expiry.schedule
+                    seen = refresh(consumer.pages, state, schedule, self._refreshing.progress)
                     if seen:
-                        _log.info("news checked", site=name, entries=seen, left=pump.expire())
+                        _log.info("news checked", site=name, entries=seen, left=consumer.expire())
 
     def dropped(self) -> None:
         """Count a message that the broker module dropped."""
         counter_buffer.of(self._client).add("", "messages_dropped")
 
-    def _adopt(self, pump: InboxConsumer) -> None:
-        if not pump.inbox.waiting():
+    def _adopt(self, consumer: InboxConsumer) -> None:
+        if not consumer.inbox.waiting():
             return
-        if pump.forgotten(LATE_S):
-            counter_buffer.of(self._client).add(pump.name, "wakeups_lost")
-        holders = pump.inbox.holders()
-        if self._consumer in holders and not pump.running:
-            pump.look_again()
-        others = [name for name in holders if name != self._consumer]
+        if consumer.forgotten(LATE_S):
+            counter_buffer.of(self._client).add(consumer.name, "wakeups_lost")
+        holders = consumer.inbox.holders()
+        if self._name in holders and not consumer.running:
+            consumer.look_again()
+        others = [name for name in holders if name != self._name]
         with answering():
             dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
-        taken = pump.adopt(dead)
+        taken = consumer.adopt(dead)
         if taken:
-            counter_buffer.of(self._client).add(pump.name, "adopted", taken)
-            _log.warning("events of a dead worker adopted", site=pump.name, events=taken)
+            counter_buffer.of(self._client).add(consumer.name, "adopted", taken)
+            _log.warning("events of a dead worker adopted", site=consumer.name, events=taken)
 
     def _be_quiet(self, quiet: bool) -> None:
         """Stop all inbox consumers, or let them run again."""
-        for pump in self._pumps.values():
+        for consumer in self._consumers.values():
             if quiet:
-                pump.stop()
+                consumer.stop()
             else:
-                pump.resume()
+                consumer.resume()
                 if self._stopping.is_set():
-                    pump.stop()
+                    consumer.stop()
         self._on_quiet(quiet)
 
     def _give_back(self) -> None:
         """Give back the events of a quiet worker: it is alive, so others do not adopt them."""
-        for name, pump in self._pumps.items():
-            if given := pump.give_back():
+        for name, consumer in self._consumers.items():
+            if given := consumer.give_back():
                 _log.warning("events given back", site=name, events=given)
 
     def _work(self) -> WorkDone:
-        pumps = self._pumps.values()
-        return WorkDone(sum(pump.events for pump in pumps), sum(pump.files for pump in pumps))
+        consumers = self._consumers.values()
+        return WorkDone(sum(one.events for one in consumers), sum(one.files for one in consumers))
 
     def _sweep_and_count(self) -> bool:
         busy = self.sweep()

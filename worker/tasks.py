@@ -50,8 +50,8 @@ def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
     consumer.call_soon(change)
 
 
-def register(app: Celery, plant: Runtime, queues: Sequence[str], threads: int) -> None:
-    """Add the tasks to `app`, carried out by `plant`, which starts and stops with the worker.
+def register(app: Celery, runtime: Runtime, queues: Sequence[str], threads: int) -> None:
+    """Add the tasks to `app`, carried out by `runtime`, which starts and stops with the worker.
 
     The worker has so many `threads` and listens to `queues`. A failed task is not retried: the
     sweep is the retry.
@@ -60,33 +60,33 @@ def register(app: Celery, plant: Runtime, queues: Sequence[str], threads: int) -
     @app.task(name=task_names.WAKE)
     def wake(site: str) -> None:
         try:
-            plant.wake(site)
+            runtime.wake(site)
         except StoreError as error:
             _log.error("wake-up failed", site=site, reason=str(error))
 
     alone: dict[str, Callable[[], object]] = {
-        task_names.SWEEP: plant.sweep, task_names.TIDY: plant.tidy,
-        task_names.REFRESH: plant.refresh, task_names.RECONCILE: plant.reconcile,
-        task_names.NOTIFY: plant.notify,
+        task_names.SWEEP: runtime.sweep, task_names.TIDY: runtime.tidy,
+        task_names.REFRESH: runtime.refresh, task_names.RECONCILE: runtime.reconcile,
+        task_names.NOTIFY: runtime.notify,
     }  # fmt: skip
     for name, work in alone.items():
         app.task(name=name)(_alone(work))
 
     @broker.dropped.connect(weak=False)
     def dropped(**_: object) -> None:
-        plant.dropped()
+        runtime.dropped()
 
     @signals.worker_ready.connect(weak=False)
     def ready(sender: Any, **_: object) -> None:
-        plant.start(threads, lambda quiet: listen(sender, queues, quiet=quiet))
+        runtime.start(threads, lambda quiet: listen(sender, queues, quiet=quiet))
 
     @signals.worker_shutting_down.connect(weak=False)
     def stopping(**_: object) -> None:
-        plant.stop()
+        runtime.stop()
 
     @signals.worker_shutdown.connect(weak=False)
     def ended(**_: object) -> None:
-        plant.end()
+        runtime.end()
 
 
 def _alone(work: Callable[[], object]) -> Callable[..., None]:

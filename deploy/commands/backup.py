@@ -46,13 +46,13 @@ def backup(
     """
     if check:
         with progress("verifying", None, quiet=as_json) as seen, closing(Backup(file, seen)) as old:
-            _tell(file, old.head, as_json=as_json)
+            _report(file, old.head, as_json=as_json)
         return
     place = find(home, site)
     sites = [site] if site else list(place.settings.sites)
     with _store(place) as (client, _), progress("writing", None, quiet=as_json) as seen:
         head = write(client, sites, file, seen)
-    _tell(file, head, as_json=as_json)
+    _report(file, head, as_json=as_json)
 
 
 def restore(
@@ -92,7 +92,7 @@ def restore(
         line(f"  {step}")
 
 
-def _tell(file: Path, head: ArchiveHead, *, as_json: bool) -> None:
+def _report(file: Path, head: ArchiveHead, *, as_json: bool) -> None:
     rows = [_row(name, head) for name in head.sites]
     said = {
         "backup": str(file), "bytes": file.stat().st_size, "taken": head.taken,

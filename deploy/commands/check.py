@@ -43,11 +43,11 @@ def check(
     if as_json:
         answer(report.plain(), as_json=True)
     else:
-        _tell(report)
+        _report(report)
     raise typer.Exit(1 if report.severity == ERROR else 0)
 
 
-def _tell(report: CheckReport) -> None:
+def _report(report: CheckReport) -> None:
     rows = [
         (each.check, (each.severity, _STYLES[each.severity]), str(each.found))
         for each in report.findings

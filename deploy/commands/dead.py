@@ -49,7 +49,7 @@ def list_(
     dead = DeadLetterActions(place.client(), place.name)
     if error is not None:
         letters = dead.chosen(DeadLetterFilter(error=error))
-        answer([_told(letter) for letter in letters], as_json=as_json)
+        answer([_as_dict(letter) for letter in letters], as_json=as_json)
         return
     groups = dead.groups()
     if as_json:
@@ -64,7 +64,7 @@ def list_(
         line("nothing failed")
 
 
-def _told(letter: DeadLetter) -> dict[str, object]:
+def _as_dict(letter: DeadLetter) -> dict[str, object]:
     return {
         "id": letter.id, "event": letter.event, "subject": subject(letter.payload),
         "error": letter.error, "tries": letter.tries, "since": when(letter.since_ms),
@@ -85,7 +85,7 @@ def show(
         lines = curl(Event.load(letter.payload), place.name, place.site.base.origin)
     except SchemaError:
         lines = ""
-    found, event = _told(letter), members(letter.payload)
+    found, event = _as_dict(letter), members(letter.payload)
     if as_json:
         answer(found | {"members": event, "curl": lines}, as_json=True)
     else:

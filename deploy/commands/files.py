@@ -40,7 +40,7 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     place = find(home, site)
     rows = FileActions(place.client(), place.name, place.site).rows()
     if as_json:
-        answer([_told(row) for row in rows], as_json=True)
+        answer([_as_dict(row) for row in rows], as_json=True)
         return
     columns([_HEAD, *map(_shown, rows)])
 
@@ -53,7 +53,7 @@ def _shown(row: FileRow) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _told(row: FileRow) -> dict[str, Any]:
+def _as_dict(row: FileRow) -> dict[str, Any]:
     return row._asdict() | {"shard": str(row.shard)}
 
 

@@ -80,7 +80,7 @@ def show(
     found = Timelines(place.client(), place.name, place.site).show(asked)
     again = _curl(found, place)
     if as_json:
-        answer(_told(found) | {"curl": again}, as_json=True)
+        answer(_as_dict(found) | {"curl": again}, as_json=True)
         return
     line(f"{found.ident}  {found.subject}  ", (found.state, "bold"))
     for step in found.steps:
@@ -94,7 +94,7 @@ def show(
         block(again)
 
 
-def _told(found: Timeline) -> dict[str, Any]:
+def _as_dict(found: Timeline) -> dict[str, Any]:
     return {
         "id": found.ident, "subject": found.subject, "state": found.state, "event": found.event,
         "steps": [step._asdict() for step in found.steps],

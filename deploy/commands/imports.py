@@ -23,7 +23,7 @@ from deploy.commands.admin import recorded
 from deploy.commands.reconcile import KeyOption, QueryOption
 from deploy.local.inline_worker import InlineWorker
 from shared.errors import ConfigError, Fault
-from worker.reconcile.event_mapping import Said
+from worker.reconcile.event_mapping import Remark
 from worker.reconcile.importer import Importer, ImportProgress
 from worker.sources import SourceOptions, estimate, public, read
 
@@ -64,14 +64,14 @@ def import_(
     importer = Importer(client, place.name, place.site, section, notify=notify)
     workers = InlineWorker(client, place)
     counts: Counter[tuple[str, str]] = Counter()
-    first: list[Said] = []
+    first: list[Remark] = []
     with (
         recorded(client, "import", place.name, public(source)) as record,
         (report or Path(os.devnull)).open("w", encoding="utf-8") as lines,
         progress("importing", estimate(source), quiet=as_json) as seen,
     ):
 
-        def say(said: Said) -> None:
+        def on_remark(said: Remark) -> None:
             counts[said.kind, said.rule] += said.times
             if len(first) < SHOWN:
                 first.append(said)
@@ -85,7 +85,7 @@ def import_(
             last = done
 
         done = importer.run(
-            source, read(source, SourceOptions(key, query)), say=say,
+            source, read(source, SourceOptions(key, query)), on_remark=on_remark,
             report=lambda now: advance(now.read), drain=workers.drain,
         )  # fmt: skip
         record(", ".join(f"{name} {number:,}" for name, number in done._asdict().items()))
@@ -95,12 +95,12 @@ def import_(
         shown = [said._asdict() for said in first]
         answer(done._asdict() | {"said": rules, "first": shown}, as_json=True)
     else:
-        _tell(done, rules, first, whole=report is not None)
+        _report(done, rules, first, whole=report is not None)
     raise typer.Exit(0 if done.sent or done.skipped else 1)
 
 
-def _tell(
-    done: ImportProgress, rules: list[dict[str, object]], first: list[Said], *, whole: bool
+def _report(
+    done: ImportProgress, rules: list[dict[str, object]], first: list[Remark], *, whole: bool
 ) -> None:
     answer(done._asdict() | {"said": rules}, as_json=False)
     for said in first:

@@ -15,7 +15,7 @@ from shared.admin.outcomes import counted
 from shared.clock import now_ms
 from shared.errors import ConfigError, Fault
 from shared.sitemap import w3c_dates
-from shared.store.notify.notification_queue import Fate, NotificationQueue
+from shared.store.notify.notification_queue import NotificationQueue, RequestRecord
 
 if TYPE_CHECKING:
     from worker.notify.dispatcher import Dispatcher
@@ -45,20 +45,20 @@ def try_out(
     from worker.notify import dry_run
 
     place = find(home, site)
-    telling, page = _telling(place), place.site.base.url("")
+    dispatcher, page = _dispatcher(place), place.site.base.url("")
     rows = [
         {
             "engine": name,
             "sends": [
                 f"{draft.method} {draft.shown}  {excerpt(draft.body)}".strip()
-                for draft in dry_run.drafts(teller, page)
+                for draft in dry_run.drafts(api, page)
             ],
         }
-        for name, teller in telling.tellers.items()
+        for name, api in dispatcher.engine_apis.items()
     ]
     failed = False
     for row in rows if send else []:
-        outcomes = dry_run.send(telling, str(row["engine"]), page, now_ms())
+        outcomes = dry_run.send(dispatcher, str(row["engine"]), page, now_ms())
         row["answers"] = [_said(outcome) for outcome in outcomes]
         failed |= not all(outcome.told for outcome in outcomes)
     answer(rows, as_json=as_json)
@@ -83,14 +83,14 @@ def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOptio
     place = find(home, site)
     notices, now = NotificationQueue(place.client(), place.name), now_ms()
     engines = [_engine(place, notices, name, now) for name in place.site.notify.engines]
-    fates = [_fate(fate) for fate in notices.fates(SHOWN)]
+    records = [_record_of(record) for record in notices.records(SHOWN)]
     if as_json:
-        answer({"site": place.name, "engines": engines, "fates": fates}, as_json=True)
+        answer({"site": place.name, "engines": engines, "fates": records}, as_json=True)
         return
     answer(engines, as_json=False)
-    for fate in fates:
-        words = " ".join(str(fate[name]) for name in ("at", "engine", "outcome", "status"))
-        line(f"{words}  {fate['pages']} pages  {fate['ms']} ms  {fate['detail']}".rstrip())
+    for record in records:
+        words = " ".join(str(record[name]) for name in ("at", "engine", "outcome", "status"))
+        line(f"{words}  {record['pages']} pages  {record['ms']} ms  {record['detail']}".rstrip())
 
 
 @app.command()
@@ -136,7 +136,7 @@ def replay(
     answer({"replayed": count}, as_json=as_json)
 
 
-def _telling(place: CommandTarget) -> Dispatcher:
+def _dispatcher(place: CommandTarget) -> Dispatcher:
     from worker.http.client import ask
     from worker.notify.dispatcher import Dispatcher
 
@@ -174,6 +174,6 @@ def _engine(
     }
 
 
-def _fate(fate: Fate) -> dict[str, Any]:
-    again = w3c_dates.from_epoch_s(fate.next // 1000) if fate.next else None
-    return fate._asdict() | {"at": w3c_dates.from_epoch_s(fate.at // 1000), "next": again}
+def _record_of(record: RequestRecord) -> dict[str, Any]:
+    again = w3c_dates.from_epoch_s(record.next // 1000) if record.next else None
+    return record._asdict() | {"at": w3c_dates.from_epoch_s(record.at // 1000), "next": again}

@@ -65,7 +65,7 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
     engines = {name: tuple(sites[name].notify.engines) for name in names}
     rows = [row for name in names for row in QueueActions(client, name, engines[name]).rows()]
     if as_json:
-        answer([_told(row) for row in rows], as_json=True)
+        answer([_as_dict(row) for row in rows], as_json=True)
         return
     columns([_HEAD, *map(_shown, rows)])
     for row in rows:
@@ -81,7 +81,7 @@ def _shown(row: QueueRow) -> tuple[str, ...]:
     return row.site, row.queue, *waits, "-" if row.rate is None else f"{row.rate:g}", paused
 
 
-def _told(row: QueueRow) -> dict[str, object]:
+def _as_dict(row: QueueRow) -> dict[str, object]:
     paused = row.paused._asdict() if row.paused else None
     return row._asdict() | {"paused": paused, "means": row.means}
 

@@ -30,7 +30,7 @@ from shared.store.inbox.inbox import Inbox
 from shared.store.operations.checks import CheckStore
 from shared.store.operations.resync_requests import ResyncRequests
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, summary
-from worker.reconcile.event_mapping import Said
+from worker.reconcile.event_mapping import Remark
 from worker.reconcile.reconciler import Reconciler, Repairs
 from worker.reconcile.source_diff import DiffOutcome, SourceDiff
 from worker.sources import Item, SourceOptions, estimate, public, read
@@ -119,9 +119,9 @@ class ReconcileReport:
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.first: list[Said] = []
+        self.first: list[Remark] = []
 
-    def __call__(self, said: Said) -> None:
+    def __call__(self, said: Remark) -> None:
         """Add one message."""
         self.counts[said.kind, said.rule] += said.times
         if len(self.first) < SHOWN:
@@ -153,7 +153,7 @@ def verify_against(
         began = ResyncRequests(client, place.name).begin_ms()
         comparison = SourceDiff(client, place.name, place.site, scope, findings, began, into)
         with progress("comparing", estimate(source.address), quiet=as_json) as seen:
-            outcome = comparison.run(source.items(), say=report, seen=seen)
+            outcome = comparison.run(source.items(), on_remark=report, seen=seen)
         if scope.whole:
             compared = summary(findings, began, outcome.incomplete)
             CheckStore(client, place.name).set_compared(compared)
@@ -229,7 +229,7 @@ def reconcile(
         progress("reconciling", estimate(source.address), quiet=as_json) as seen,
     ):
         done = reconciler.run(
-            source.items(), scope, say=report, drain=workers.drain, seen=seen, into=into,
+            source.items(), scope, on_remark=report, drain=workers.drain, seen=seen, into=into,
             insist=yes,
         )  # fmt: skip
         said(", ".join(f"{name} {what}" for name, what in done.figures().items()))
@@ -238,11 +238,11 @@ def reconcile(
     if as_json:
         answer(about | {"complete": done.complete, "said": report.rows()}, as_json=True)
     else:
-        _tell(about, done, report)
+        _report(about, done, report)
     raise typer.Exit(0 if done.complete else 1)
 
 
-def _tell(about: dict[str, object], done: Repairs, report: ReconcileReport) -> None:
+def _report(about: dict[str, object], done: Repairs, report: ReconcileReport) -> None:
     answer({name: value for name, value in about.items() if value != ""}, as_json=False)
     report.show()
     if done.incomplete:

@@ -141,7 +141,7 @@ def publish(
     as_json: JsonOption = False,
 ) -> None:
     """Publish what waits now, regardless of the publish interval."""
-    from deploy.commands.verify import audit_of, tell_touched
+    from deploy.commands.verify import audit_of, report_touched
 
     place = find(home, site)
     publisher = audit_of(place).publisher
@@ -151,7 +151,7 @@ def publish(
             said("existing files adopted")
         touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
-    tell_touched(touched, {}, as_json=as_json)
+    report_touched(touched, {}, as_json=as_json)
 
 
 def _publish(publisher: Publisher) -> list[str]:

@@ -47,7 +47,7 @@ def audit_of(place: CommandTarget) -> Verification:
     return Verification(place.client(), place.name, place.site, f"cli-{os.getpid()}")
 
 
-def tell_touched(touched: list[str], more: Mapping[str, Any], *, as_json: bool) -> None:
+def report_touched(touched: list[str], more: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the files that were written or removed, and `more`."""
     if as_json or touched:
         answer({"touched": touched} | dict(more), as_json=as_json)
@@ -96,7 +96,7 @@ def verify(
         for difference in differences:
             line(f"{difference.what:10} {difference.name}")
         for flaw in flaws:
-            _tell_of(flaw)
+            _report_flaw(flaw)
     else:
         line(f"equal: {counted(total, 'file')}; the state is consistent")
     raise typer.Exit(1 if differences or flaws else 0)
@@ -116,7 +116,7 @@ def _disagreements(place: CommandTarget, seen: Callable[[int], None]) -> list[di
     ]  # fmt: skip
 
 
-def _tell_of(flaw: Mapping[str, Any]) -> None:
+def _report_flaw(flaw: Mapping[str, Any]) -> None:
     samples = flaw["samples"]
     for sample in samples:
         said = f"{flaw['check']:10} {sample['where']}  {sample['detail']}"
@@ -153,9 +153,9 @@ def rebuild(
             said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))
     held = [str(shard) for shard in ShrinkHolds(place.client(), place.name).held()]
     more = {"still_held": held} if held else {}
-    tell_touched(touched, more | _repaired(repaired), as_json=as_json)
+    report_touched(touched, more | _repaired(repaired), as_json=as_json)
     if not as_json:
-        _tell_missing(repaired, place.name)
+        _report_lost(repaired, place.name)
     raise typer.Exit(0 if repaired.complete else 1)
 
 
@@ -168,7 +168,7 @@ def _repaired(repaired: Repaired) -> dict[str, Any]:
     return about
 
 
-def _tell_missing(repaired: Repaired, name: str) -> None:
+def _report_lost(repaired: Repaired, name: str) -> None:
     """Print what the stored data cannot repair, and the remedy."""
     again = f"sitemapd reconcile --site {name}, or send them again"
     if repaired.lost:

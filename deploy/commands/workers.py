@@ -117,10 +117,10 @@ def listed(found: list[RegisteredWorker]) -> Grid:
         "worker", "state", "version", "busy with", "memory", "heartbeat", "started", "events",
         "files", "clock",
     )  # fmt: skip
-    return table(head, ((worker.name, _wished(worker), *_told(worker)) for worker in found))
+    return table(head, ((worker.name, _wished(worker), *_details(worker)) for worker in found))
 
 
-def _told(worker: RegisteredWorker) -> list[str]:
+def _details(worker: RegisteredWorker) -> list[str]:
     seen, beat = f"{worker.seen:.0f} s ago", worker.beat
     if beat is None:
         older = "older" if worker.alive else ""

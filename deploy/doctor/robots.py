@@ -27,11 +27,11 @@ def _robots(case: Case) -> DoctorFinding:
     site = case.site
     if site.base.path != "/":
         line = f"Sitemap: {site.base.url(shards.index_name(0))}"
-        said = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
+        detail = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
         if site.robots == "off":
-            return skip(f"{said}: add the line {line} there")
+            return skip(f"{detail}: add the line {line} there")
         return warn(
-            f"{said}: sitemapd does not write it",
+            f"{detail}: sitemapd does not write it",
             f'add the line {line} there, and set robots = "off"',
         )
     with closing(opened(case)) as root:
@@ -59,9 +59,9 @@ def _robots(case: Case) -> DoctorFinding:
         pages = [*_pages(case, root)]
     blocked |= {url: barrier.barred(url) for url in barrier.suspects(pages, len(site.base.origin))}
     if hidden := [url for url, agents in blocked.items() if agents]:
-        said = f"{', '.join(blocked[hidden[0]])} may not fetch {hidden[0]}, one of {len(hidden)}"
+        detail = f"{', '.join(blocked[hidden[0]])} may not fetch {hidden[0]}, one of {len(hidden)}"
         todo = "allow them in robots.txt, or delete them by events of type delete"
-        return warn(f"{said} of {len(ours) + len(pages)} files and sampled pages", todo)
+        return warn(f"{detail} of {len(ours) + len(pages)} files and sampled pages", todo)
     if missing:
         todo = 'add it to robots.txt (robots = "edit"), or submit it to each search engine'
         return warn(f"robots.txt does not name {missing[0]}", todo)

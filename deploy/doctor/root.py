@@ -52,9 +52,9 @@ def _web_root(case: Case) -> DoctorFinding:
         found = path.stat()
     except OSError as error:
         return fail(f"{path}: {error.strerror}", "create it, owned by the user of the worker")
-    said = f"{path} of {_owner(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):04o}"
+    detail = f"{path} of {_owner(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):04o}"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
-        return fail(f"{said}: other users can replace files", f"run: chmod go-w {path}")
+        return fail(f"{detail}: other users can replace files", f"run: chmod go-w {path}")
     name = f"{TEMP}doctor-{secrets.token_hex(8)}"
     with closing(opened(case)) as root:
         try:
@@ -63,7 +63,7 @@ def _web_root(case: Case) -> DoctorFinding:
         finally:
             with suppress(PublishError):
                 root.remove(name)
-    return ok(f"{said}, writable by {_owner(os.geteuid())}")
+    return ok(f"{detail}, writable by {_owner(os.geteuid())}")
 
 
 def _owner(uid: int) -> str:
@@ -76,14 +76,14 @@ def _owner(uid: int) -> str:
 def _space(case: Case) -> DoctorFinding:
     found = os.statvfs(case.site.web_root)
     free, inodes = found.f_bavail * found.f_frsize, found.f_favail
-    said = f"{free / 2**20:.0f} MB free"
+    detail = f"{free / 2**20:.0f} MB free"
     if found.f_files:  # some file systems create inodes on demand, and report none
-        said += f", {inodes} inodes"
+        detail += f", {inodes} inodes"
     todo = "free some space: on a full disk the old files stay, and events wait"
     few = found.f_files > 0 and inodes < INODES_WARN
     if free < BYTES_FAIL or (few and inodes < INODES_FAIL):
-        return fail(said, todo)
-    return warn(said, todo) if free < BYTES_WARN or few else ok(said)
+        return fail(detail, todo)
+    return warn(detail, todo) if free < BYTES_WARN or few else ok(detail)
 
 
 def _leftovers(case: Case) -> DoctorFinding:
@@ -127,11 +127,11 @@ def _settings(case: Case) -> DoctorFinding:
         return ok("nothing has been published yet")
     differs = [name for name, value in shape_of(case.site).items() if recorded.get(name) != value]
     if differs:
-        said = f"the files were written with other settings: {', '.join(differs)}"
+        detail = f"the files were written with other settings: {', '.join(differs)}"
         todo = (
             f"restart the worker, which rewrites them; or run: sitemapd rebuild --site {case.name}"
         )
-        return fail(said, todo)
+        return fail(detail, todo)
     state, prefix = PublishState(case.client, case.name), case.site.base.prefix
     files = state.files(state.sections())
     sections, limits = {shard.section for shard in files}, case.site.limits

@@ -46,17 +46,17 @@ def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
 
     def look(_case: Case) -> DoctorFinding:
         mode = stat.S_IMODE(path.stat().st_mode)
-        said = f"{path} has mode {mode:04o}"
+        detail = f"{path} has mode {mode:04o}"
         if mode & stat.S_IROTH:
             return warn(
-                f"{said}: every user of this machine can read its secrets",
+                f"{detail}: every user of this machine can read its secrets",
                 f"run: chmod o-rwx {path}",
             )
         if mode & stat.S_IWOTH:
             return fail(
-                f"{said}: every user of this machine can change it", f"run: chmod o-rwx {path}"
+                f"{detail}: every user of this machine can change it", f"run: chmod o-rwx {path}"
             )
-        return ok(said)
+        return ok(detail)
 
     return look
 
@@ -67,11 +67,11 @@ def _answers(case: Case) -> DoctorFinding:
     name = "valkey" if "valkey_version" in info else "redis"
     version = info.get("valkey_version") or info["redis_version"]
     used, most = int(info["used_memory"]), int(info["maxmemory"])
-    said = f"{name} {version}, {used / 2**20:.1f} MB of "
-    said += f"{most / 2**20:.0f} MB" if most else "no limit"
+    detail = f"{name} {version}, {used / 2**20:.1f} MB of "
+    detail += f"{most / 2**20:.0f} MB" if most else "no limit"
     if most and used > FULL * most:
-        return warn(said, "raise maxmemory: once it is reached, events are refused with 503")
-    return ok(said)
+        return warn(detail, "raise maxmemory: once it is reached, events are refused with 503")
+    return ok(detail)
 
 
 def _settings(case: Case) -> DoctorFinding:
@@ -112,10 +112,10 @@ def _latency(case: Case) -> DoctorFinding:
             case.client.ping()
             took.append(time.perf_counter() - begun)
     median = statistics.median(took)
-    said = f"{PINGS} PINGs: median {median * 1e3:.2f} ms, slowest {max(took) * 1e3:.1f} ms"
+    detail = f"{PINGS} PINGs: median {median * 1e3:.2f} ms, slowest {max(took) * 1e3:.1f} ms"
     if median > SLOW_S:
-        return warn(said, "run Redis on this machine, or reduce its load")
-    return ok(said)
+        return warn(detail, "run Redis on this machine, or reduce its load")
+    return ok(detail)
 
 
 def _rights(case: Case) -> DoctorFinding:
@@ -141,11 +141,11 @@ def _clock(case: Case) -> DoctorFinding:
         found: Any = case.client.time()
         middle = (before + case.now()) / 2
     offset = found[0] + found[1] / 1e6 - middle
-    said = f"the clock of Redis is {abs(offset):.1f} s {'ahead' if offset > 0 else 'behind'}"
+    detail = f"the clock of Redis is {abs(offset):.1f} s {'ahead' if offset > 0 else 'behind'}"
     todo = "synchronize both clocks by NTP: signatures older than 5 minutes are refused"
     if abs(offset) > SKEW_FAIL_S:
-        return fail(said, todo)
-    return warn(said, todo) if abs(offset) > SKEW_WARN_S else ok(said)
+        return fail(detail, todo)
+    return warn(detail, todo) if abs(offset) > SKEW_WARN_S else ok(detail)
 
 
 def checks(config: Path) -> tuple[DoctorCheck, ...]:

@@ -23,61 +23,63 @@ WAIT_TOO = "their new pages and edits wait, too"
 _START = "start one: sitemapd up, or sitemapd run worker"
 
 
-def _living(case: Case) -> list[RegisteredWorker]:
+def _live_workers(case: Case) -> list[RegisteredWorker]:
     found = WorkerRegistry(case.client, case.settings.sites).list()
     return [worker for worker in found if worker.alive]
 
 
 def _at_work(case: Case) -> bool:
     """Return True if a live worker works on the site."""
-    return any(worker.works_on(case.name) for worker in _living(case))
+    return any(worker.works_on(case.name) for worker in _live_workers(case))
 
 
 def _workers(case: Case) -> DoctorFinding:
-    living = _living(case)
-    if not living:
+    live = _live_workers(case)
+    if not live:
         return fail("no worker is alive: events are accepted, and wait", _START)
-    own, names = own_version(), ", ".join(worker.name for worker in living)
-    if not any(each.beat is None or each.beat.state == "working" for each in living):
-        first = living[0].name
+    own, names = own_version(), ", ".join(worker.name for worker in live)
+    if not any(each.beat is None or each.beat.state == "working" for each in live):
+        first = live[0].name
         return warn(
             f"every worker is quiet or stopping: {names}", f"run: sitemapd workers resume {first}"
         )
-    if other := [each for each in living if each.beat is None or each.beat.version != own]:
-        said = ", ".join(f"{e.name} {e.beat.version if e.beat else '(older)'}" for e in other)
+    if other := [each for each in live if each.beat is None or each.beat.version != own]:
+        detail = ", ".join(f"{e.name} {e.beat.version if e.beat else '(older)'}" for e in other)
         return warn(
-            f"not of version {own}: {said}", "install this version everywhere, then restart them"
+            f"not of version {own}: {detail}", "install this version everywhere, then restart them"
         )
     sites = set(case.settings.sites)
-    if unknown := [each.name for each in living if each.beat and sites - set(each.beat.sites)]:
-        said = f"workers without all configured sites: {', '.join(unknown)}"
-        return warn(said, "restart them: they read the configuration at start")
+    if unknown := [each.name for each in live if each.beat and sites - set(each.beat.sites)]:
+        detail = f"workers without all configured sites: {', '.join(unknown)}"
+        return warn(detail, "restart them: they read the configuration at start")
     return ok(f"{names}, of version {own}")
 
 
 def _inbox(case: Case) -> DoctorFinding:
     status = Inspector(case.client, case.name, case.site).status()
     waiting, oldest = status["waiting_events"], status["oldest_s"] or 0.0
-    said = f"{waiting} events wait, the oldest for {oldest:.0f} s" if waiting else "no event waits"
+    detail = (
+        f"{waiting} events wait, the oldest for {oldest:.0f} s" if waiting else "no event waits"
+    )
     if oldest > STUCK_S and _at_work(case):
-        return fail(said, "see the log of the worker for the cause")
+        return fail(detail, "see the log of the worker for the cause")
     if oldest > STUCK_S:
-        return warn(said, f"no worker works on this site: {_START}")
+        return warn(detail, f"no worker works on this site: {_START}")
     if case.settings.inbox_limit and waiting > FULL * case.settings.inbox_limit:
-        said += f"; more than {case.settings.inbox_limit} are refused"
-        return warn(said, "start more workers, or raise inbox_limit")
-    return ok(said)
+        detail += f"; more than {case.settings.inbox_limit} are refused"
+        return warn(detail, "start more workers, or raise inbox_limit")
+    return ok(detail)
 
 
 def _files_behind(case: Case) -> DoctorFinding:
     status = Inspector(case.client, case.name, case.site).status()
     dirty, since = status["dirty_files"], status["dirty_for_s"]
-    said = f"{dirty} files are behind, for {since:.0f} s" if dirty else "no file is behind"
+    detail = f"{dirty} files are behind, for {since:.0f} s" if dirty else "no file is behind"
     if dirty and since > STUCK_S + 2 * case.site.publish_interval:
         if _at_work(case):
-            return fail(said, "see the log of the worker for the cause")
-        return warn(said, f"no worker works on this site: {_START}")
-    return ok(said)
+            return fail(detail, "see the log of the worker for the cause")
+        return warn(detail, f"no worker works on this site: {_START}")
+    return ok(detail)
 
 
 def _dead_letters(case: Case) -> DoctorFinding:
@@ -107,12 +109,12 @@ def _held(case: Case) -> DoctorFinding:
 def _loops(case: Case) -> DoctorFinding:
     found = LoopHealth(case.client).of_site(case.name)
     if found:
-        said = "; ".join(map(str, found[:MOST_NAMED]))
-        said += f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        detail = "; ".join(map(str, found[:MOST_NAMED]))
+        detail += f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         todo = (
             "fix the named cause: the loop retries by itself. If a loop hangs, restart its worker"
         )
-        return fail(said, todo)
+        return fail(detail, todo)
     return ok("no background loop fails or hangs")
 
 
@@ -129,9 +131,9 @@ def _quarantined(case: Case) -> DoctorFinding:
 def _paused(case: Case) -> DoctorFinding:
     paused = Queues(case.client, case.name).paused()
     if paused:
-        said = ", ".join(f"{queue} by {pause.by}" for queue, pause in paused.items())
+        detail = ", ".join(f"{queue} by {pause.by}" for queue, pause in paused.items())
         lines = "; ".join(command("queue", "resume", queue, site=case.name) for queue in paused)
-        return warn(f"paused: {said}", f"to resume: {lines}")
+        return warn(f"paused: {detail}", f"to resume: {lines}")
     return ok("no queue is paused")
 
 
@@ -140,11 +142,11 @@ def _consistency(case: Case) -> DoctorFinding:
     run = command("check", site=case.name)
     if report is None:
         return skip(f"never checked; run: {run}")
-    said = f"as of {w3c_dates.from_epoch_s(report.began_ms // 1000)}"
+    detail = f"as of {w3c_dates.from_epoch_s(report.began_ms // 1000)}"
     if found := report.disagreeing():
         named = ", ".join(f"{kind} {times}" for kind, times in found.items())
-        return fail(f"{named}, {said}", f"run: {command('rebuild', site=case.name)}; then: {run}")
-    return ok(f"consistent, {said}")
+        return fail(f"{named}, {detail}", f"run: {command('rebuild', site=case.name)}; then: {run}")
+    return ok(f"consistent, {detail}")
 
 
 CHECKS = (

@@ -198,7 +198,7 @@ class Timelines:
         engines = tuple(self._site.notify.engines)
         paused = self._queues.paused().get(NOTIFY) if engines else None
         for engine in engines:
-            queue, told = self._keys.notify(engine), self._keys.told(engine)
+            queue, told = self._keys.notify(engine), self._keys.notified(engine)
             with answering():
                 pipe = self._client.pipeline(transaction=False)
                 for key in (queue, self._keys.sending(engine)):

@@ -97,26 +97,25 @@ class Scripts:
         with answering():
             return self._script(name)(keys=keys, args=args)
 
-    def run(self, script: PipelinedScript) -> Any:
-        """Run `script` in a round trip of its own and return its reply."""
-        script.reply, script.done = self(script.name, script.keys, *script.args), True
-        return script.reply
+    def run(self, follow_up: PipelinedScript) -> Any:
+        """Run `follow_up` in a round trip of its own and return its reply."""
+        follow_up.reply = self(follow_up.name, follow_up.keys, *follow_up.args)
+        follow_up.done = True
+        return follow_up.reply
 
-    def along(self, follows: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
-        """Run script `name`, then `follows` even if the first failed; return the reply of the
-        first.
+    def along(self, follow_up: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
+        """Run script `name`, then `follow_up` even if `name` failed; return the reply of `name`.
 
-        After a server has lost its script cache, `follows` is not done.
+        After a server has lost its script cache, `follow_up` is not done.
         """
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.evalsha(self._script(name).sha, len(keys), *keys, *args)
-            pipe.evalsha(
-                self._script(follows.name).sha, len(follows.keys), *follows.keys, *follows.args
-            )
+            sha, keys_of, args_of = self._script(follow_up.name).sha, follow_up.keys, follow_up.args
+            pipe.evalsha(sha, len(keys_of), *keys_of, *args_of)
             first, second = pipe.execute(raise_on_error=False)
             if not isinstance(second, Exception):
-                follows.reply, follows.done = second, True
+                follow_up.reply, follow_up.done = second, True
             if isinstance(first, exceptions.NoScriptError):
                 return self(name, keys, *args)
             if isinstance(first, Exception):

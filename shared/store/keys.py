@@ -143,7 +143,7 @@ class Keys:
         self.breakers = self.prefix + "notices:breakers"
         self.crawl = self.prefix + "crawl"
         self.checks = self.prefix + "checks"
-        self.checks_asked = self.prefix + "checks:asked"
+        self.check_requests = self.prefix + "checks:asked"
         self.checking = self.prefix + "checking"
         self.checking_progress = self.prefix + "checking:progress"
         self.websub = self.prefix + "websub"
@@ -172,7 +172,7 @@ class Keys:
         """Failed attempts to notify `engine`, by loc."""
         return f"{self.notify(engine)}:tries"
 
-    def told(self, engine: str) -> str:
+    def notified(self, engine: str) -> str:
         """Locs of which `engine` was notified recently."""
         return f"{self.prefix}told:{engine}"
 
@@ -180,7 +180,7 @@ class Keys:
         """Part of the budget of `engine` spent on `day` (UTC, YYYYMMDD)."""
         return f"{self.prefix}spent:{engine}:{day}"
 
-    def telling(self, engine: str) -> str:
+    def notify_lease(self, engine: str) -> str:
         """Delivery lease: the right to notify `engine`."""
         return f"{self.prefix}telling:{engine}"
 

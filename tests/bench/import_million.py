@@ -53,7 +53,7 @@ def measure(client: redis.Redis, source: str, root: Path) -> dict[str, float]:
     importer = Importer(client, "bench", settings.sites["bench"], None)
     before, start = peak_mib(), time.perf_counter()
     done = importer.run(
-        source, read(source), say=print, report=lambda _: None, drain=pump.run
+        source, read(source), on_remark=print, report=lambda _: None, drain=pump.run
     )  # fmt: skip
     pump.run()
     seconds = time.perf_counter() - start

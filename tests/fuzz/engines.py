@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.config.site import Site
 from worker.http.exchange import LONGEST_WAIT_S, AllowedHosts, OutboundAnswer, OutboundRequest
 from worker.notify.engine import AnswerVerdict, NotifiedPage
-from worker.notify.engines.registry import tellers
+from worker.notify.engines.registry import engine_apis
 
 BASE = "https://www.example.com/"
 SECRET = "canary-of-the-engine"
@@ -48,11 +48,11 @@ def answers(data: bytes) -> None:
         assert request.url.split("/")[2] in allowed.hosts
         return given
 
-    for name, teller in tellers(_SITE, outbound, lambda: [BASE + "sitemap.xml"]).items():
+    for name, api in engine_apis(_SITE, outbound, lambda: [BASE + "sitemap.xml"]).items():
         if name == "search_console":  # to sign for a token takes 30 ms
-            outcome = teller.heard(lambda teller=teller: teller.judge(given))
+            outcome = api.heard(lambda api=api: api.judge(given))
         else:
-            outcome = teller.tell(PAGES, teller.endpoints[0])
+            outcome = api.submit(PAGES, api.endpoints[0])
         if name in SECRETIVE and whole:
             assert SECRET[:12] not in outcome.detail
         assert len(outcome.detail) < 400

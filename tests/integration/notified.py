@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from shared.config.notify.engines import EngineSettings as Config
-from shared.store.notify.notification_queue import Breaker, Fate, NotificationQueue
+from shared.store.notify.notification_queue import Breaker, NotificationQueue, RequestRecord
 from tests.integration.engines import reply
 from tests.integration.rig import Rig
 from worker.http.client import ask
@@ -92,22 +92,22 @@ class Desk:
         )  # fmt: skip
 
     def enqueue(self, *locs: str) -> None:
-        self.notices.enqueue(list(self.telling.tellers), locs, self.now)
+        self.notices.enqueue(list(self.telling.engine_apis), locs, self.now)
 
     def look(self, telling: Dispatcher | None = None) -> None:
         """Like the worker: until nothing is due."""
         telling = telling or self.telling
         for _ in range(50):
-            told = [telling.tell(engine) for engine in telling.due()]
+            told = [telling.notify(engine) for engine in telling.due()]
             if not any(told):
                 return
         raise AssertionError("there is no end of it")
 
-    def tell(self, *locs: str) -> Fate:
+    def tell(self, *locs: str) -> RequestRecord:
         """What became of the request about `locs`."""
         self.enqueue(*locs)
         self.look()
-        return self.notices.fates(1)[0]
+        return self.notices.records(1)[0]
 
     def config(self, engine: str) -> Config:
         return self.rig.site.notify.engines[engine]
@@ -124,7 +124,7 @@ class Desk:
 
     def breaker(self, engine: str) -> Breaker | None:
         """Of its first endpoint."""
-        endpoint = self.telling.tellers[engine].endpoints[0]
+        endpoint = self.telling.engine_apis[engine].endpoints[0]
         return self.notices.breakers().get((engine, endpoint))
 
     def publish(self, section: str = "pages") -> None:
@@ -136,7 +136,7 @@ class Desk:
     def change(self, *events: dict[str, Any]) -> None:
         """Publish these; engines are told only of what a test enqueues itself."""
         self.rig.do(*events)
-        self.rig.client.delete(*map(self.rig.keys.notify, self.telling.tellers))
+        self.rig.client.delete(*map(self.rig.keys.notify, self.telling.engine_apis))
 
     def forget(self) -> None:
         """As if nothing had ever been told."""

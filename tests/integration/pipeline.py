@@ -17,7 +17,7 @@ from shared.store.inbox.inbox import Inbox
 from shared.store.publishing.publish_state import PublishState
 from tests.integration.logs import silence
 from worker.ingest.inbox_consumer import InboxConsumer
-from worker.reconcile.importer import Importer, ImportProgress, Said
+from worker.reconcile.importer import Importer, ImportProgress, Remark
 from worker.sources import read
 
 NAME = "site"
@@ -51,11 +51,13 @@ class Pipeline:
         section: str | None = None,
         *,
         report: Callable[[ImportProgress], None] = lambda _: None,
-    ) -> tuple[ImportProgress, list[Said]]:
+    ) -> tuple[ImportProgress, list[Remark]]:
         """Import `source` and publish it: how far it came and everything that was said."""
-        said: list[Said] = []
+        said: list[Remark] = []
         importer = Importer(self._client, NAME, self._site, section, self.now_ms)
-        done = importer.run(source, read(source), say=said.append, report=report, drain=self.drain)
+        done = importer.run(
+            source, read(source), on_remark=said.append, report=report, drain=self.drain
+        )
         self.drain()
         return done, said
 

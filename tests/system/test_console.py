@@ -349,7 +349,7 @@ def test_what_became_of_a_request_is_seen(enter: Enter, console: System) -> None
     page = enter()
     page.goto(f"{console.address}/admin/notifications?site=demo")
 
-    row = page.locator("#fates tbody tr").first
+    row = page.locator("#requests tbody tr").first
     expect(row).to_contain_text("crawler")
     expect(row).to_contain_text("failed")
     expect(page.locator("#engines .concern").first).to_contain_text("127.0.0.1")

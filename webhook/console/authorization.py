@@ -40,9 +40,9 @@ _POLICY = {
 class Authorization:
     """Authorizes each request, and adds the security headers to each response."""
 
-    def __init__(self, frame: PageRegistry) -> None:
-        self._frame = frame
-        self._console = frame.services.settings.console
+    def __init__(self, registry: PageRegistry) -> None:
+        self._registry = registry
+        self._console = registry.services.settings.console
 
     def install(self, blueprint: Blueprint) -> None:
         """Register for all of /admin, unknown addresses included."""
@@ -85,8 +85,8 @@ class Authorization:
         cookie = request.cookies.get(self.cookie(), "")
         if not cookie:
             return None
-        with self._frame.services.gate.passing():
-            session = self._frame.services.logins.find(cookie)
+        with self._registry.services.gate.passing():
+            session = self._registry.services.logins.find(cookie)
         user = self._console.users.get(session.user) if session else None
         if session is None or user is None or user.stamp != session.stamp:
             return None
@@ -108,7 +108,7 @@ class Authorization:
         if not hmac.compare_digest(given, session.csrf.encode()):
             g.facts["reason"] = "csrf"
             raise Forbidden("This form is of another session: open the page again.")
-        if request.endpoint in self._frame.operators and g.role != "operator":
+        if request.endpoint in self._registry.operators and g.role != "operator":
             g.facts["reason"] = "role"
             raise Forbidden(f"{g.user} has read access only: actions need the role operator.")
 

@@ -24,10 +24,10 @@ def install(app: Flask, services: Services) -> None:
     if not services.settings.console.users:
         return
     blueprint = Blueprint("console", "webhook.console", template_folder="templates")
-    frame, assets = PageRegistry(services, blueprint), Assets()
-    guard = Authorization(frame)
+    registry, assets = PageRegistry(services, blueprint), Assets()
+    guard = Authorization(registry)
     guard.install(blueprint)
-    login = Login(frame, guard)
+    login = Login(registry, guard)
     add = blueprint.add_url_rule
     add("/static/<name>", "asset", assets.serve, methods=["GET"])
     add("/login", "login", login.form, methods=["GET"])
@@ -35,9 +35,9 @@ def install(app: Flask, services: Services) -> None:
     add("/login/once", "once", login.once, methods=["POST"])
     add("/logout", "logout", login.leave, methods=["POST"])
     for view in VIEWS:
-        view.install(frame)
+        view.install(registry)
     add("/<path:_anything>", "nothing", _nothing, methods=["GET"])
-    blueprint.register_error_handler(Exception, lambda error: _refuse(frame, error))
+    blueprint.register_error_handler(Exception, lambda error: _refuse(registry, error))
     app.register_blueprint(blueprint, url_prefix="/admin")
     app.jinja_env.filters.update(template_filters.FILTERS)
     app.jinja_env.globals.update(asset=assets.name, charts=charts)
@@ -47,7 +47,7 @@ def _nothing(_anything: str) -> Response:
     raise NotFound("There is no page at this address.")
 
 
-def _refuse(frame: PageRegistry, error: Exception) -> Response:
+def _refuse(registry: PageRegistry, error: Exception) -> Response:
     """Return the error page for any exception; an unexpected one is logged with its trace."""
     if isinstance(error, StoreError):
         g.facts["reason"] = f"{type(error).__name__}: {error}"
@@ -57,17 +57,17 @@ def _refuse(frame: PageRegistry, error: Exception) -> Response:
                 "The console needs Redis. Nothing is lost: events are refused with 503 until "
                 "Redis answers, and senders retry.",
         }  # fmt: skip
-        answer = frame.render("problem.html", values, 503)
+        answer = registry.render("problem.html", values, 503)
         answer.headers["Retry-After"] = str(RETRY_AFTER_S)
         return answer
     if isinstance(error, InvalidError):
         values = {"title": "This page cannot be shown", "detail": f"{error}."}
-        return frame.render("problem.html", values, 422)
+        return registry.render("problem.html", values, 422)
     if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
         if 300 <= error.code < 400:
             return error.get_response()  # type: ignore[return-value]
         values = {"title": error.name, "detail": error.description or ""}
-        answer = frame.render("problem.html", values, error.code)
+        answer = registry.render("problem.html", values, error.code)
         for name, value in error.get_headers():
             if name in {"Allow", "Retry-After"}:
                 answer.headers[name] = value
@@ -77,4 +77,4 @@ def _refuse(frame: PageRegistry, error: Exception) -> Response:
         "title": "Internal error",
         "detail": "See the log of the web process.",
     }
-    return frame.render("problem.html", values, 500)
+    return registry.render("problem.html", values, 500)

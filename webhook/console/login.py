@@ -13,7 +13,7 @@ from shared.config.console import Console
 from shared.store.operations.sessions import TRIES_S
 from webhook.console.authorization import Authorization
 from webhook.console.csrf import HOME, inside
-from webhook.console.page_registry import ActionDone, PageRegistry, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, query_arg
 
 TRIES = 10
 """Login attempts allowed for one user name within TRIES_S (seconds)."""
@@ -25,15 +25,15 @@ _STRANGER = secrets.token_bytes(32)
 class Login:
     """The pages that need no session."""
 
-    def __init__(self, frame: PageRegistry, guard: Authorization) -> None:
-        self._frame, self._guard = frame, guard
-        self._console: Console = frame.services.settings.console
-        self._logins = frame.services.logins
+    def __init__(self, registry: PageRegistry, guard: Authorization) -> None:
+        self._registry, self._guard = registry, guard
+        self._console: Console = registry.services.settings.console
+        self._logins = registry.services.logins
 
     def form(self) -> Response:
         """Show the login form, or the button of a one-time link: a GET does not redeem it."""
-        values = {"next": inside(asked_for("next")), "once": asked_for("once"), "problem": ""}
-        return self._frame.render("login.html", values)
+        values = {"next": inside(query_arg("next")), "once": query_arg("once"), "problem": ""}
+        return self._registry.render("login.html", values)
 
     def enter(self) -> Response:
         """Begin a session for the holder of a user's token. Raises TooManyRequests after TRIES
@@ -41,7 +41,7 @@ class Login:
         """
         name, token = request.form.get("user", "").strip(), request.form.get("token", "").strip()
         user = self._console.users.get(name)
-        with self._frame.services.gate.passing():
+        with self._registry.services.gate.passing():
             self._limit(name, known=user is not None)
             given = hashlib.sha256(token.encode(errors="replace")).digest()
             # The same comparison for a user who does not exist (RELIABILITY T5).
@@ -52,13 +52,13 @@ class Login:
                     "next": inside(request.form.get("next", "")), "once": "",
                     "problem": "No user has this name and token.",
                 }  # fmt: skip
-                return self._frame.render("login.html", values, 401)
+                return self._registry.render("login.html", values, 401)
             self._logins.forgive(name)
             return self._begin(name, "with a token", request.form.get("next", ""))
 
     def once(self) -> Response:
         """Begin a session for the holder of a one-time link. Raises StoreError."""
-        with self._frame.services.gate.passing():
+        with self._registry.services.gate.passing():
             name = self._logins.redeem(request.form.get("once", ""))
             if name is None or name not in self._console.users:
                 g.facts["reason"] = "link-wrong"
@@ -66,13 +66,13 @@ class Login:
                     "This link was used or has expired. For a new one, run: sitemapd console link"
                 )
                 values = {"next": HOME, "once": "", "problem": problem}
-                return self._frame.render("login.html", values, 401)
+                return self._registry.render("login.html", values, 401)
             return self._begin(name, "with a one-time link", "")
 
     def leave(self) -> Response:
         """End the session. Raises StoreError."""
-        with self._frame.services.gate.passing():
-            self._frame.told("logout", ActionDone("logged out"))
+        with self._registry.services.gate.passing():
+            self._registry.record("logout", ActionDone("logged out"))
             self._logins.end(request.cookies.get(self._guard.cookie(), ""))
         answer = make_response(redirect(url_for("console.login"), 303))
         answer.delete_cookie(
@@ -94,7 +94,7 @@ class Login:
         if tries == TRIES + 1 and (known or self._logins.tries(_NOBODY) == 1):
             said = f"more than {TRIES} tries within {TRIES_S} s: refused temporarily"
             who = name if known else _NOBODY
-            self._frame.services.audit.write(who, "login", said, way="console", done=False)
+            self._registry.services.audit.write(who, "login", said, way="console", done=False)
         raise TooManyRequests(
             f"Too many tries: wait {TRIES_S} s, or use the command sitemapd console link.",
             retry_after=TRIES_S,
@@ -105,7 +105,7 @@ class Login:
         seconds = int(self._console.session_hours * 3600)
         g.user, g.role = name, user.role
         g.facts["user"] = name
-        self._frame.told("login", ActionDone(f"logged in {how}"))
+        self._registry.record("login", ActionDone(f"logged in {how}"))
         cookie = self._logins.begin(name, user.stamp, seconds)
         answer = make_response(redirect(inside(there), 303))
         answer.set_cookie(

@@ -163,11 +163,11 @@ class PageRegistry:
                 except SitemapdError as error:
                     site = request.form.get("site", "")
                     done = ActionDone(str(error), site, request.form.get("subject", ""), done=False)
-                return self.told(name, done)
+                return self.record(name, done)
 
         self._blueprint.add_url_rule(rule, endpoint, answer, methods=["POST"])
 
-    def told(self, action: str, done: ActionDone) -> Response:
+    def record(self, action: str, done: ActionDone) -> Response:
         """Record the outcome in the audit log, and redirect to the page that shows it. Raises
         StoreError.
         """
@@ -188,7 +188,7 @@ class PageRegistry:
     def site(self) -> str:
         """Return the requested site, by default the first; 404 for one that is not configured."""
         sites = self.services.sites
-        asked = asked_for("site")
+        asked = query_arg("site")
         if asked and asked not in sites:
             abort(404, f"There is no site {asked[:80]!r}: it is not in the configuration.")
         if not sites:
@@ -205,13 +205,13 @@ class PageRegistry:
             "role": getattr(g, "role", ""), "csrf": g.session.csrf if user else "",
             "outcome": self._outcome() if status == 200 else None,
             "switch": self.services.sites if switch else (),
-            "site": asked if (asked := asked_for("site")) in self.services.sites else "",
+            "site": asked if (asked := query_arg("site")) in self.services.sites else "",
         }  # fmt: skip
         return make_response(render_template(template, **(around | dict(values))), status)
 
     def _outcome(self) -> object:
         """Return the outcome of the user's own action, if the page is shown because of it."""
-        ident = asked_for(OUTCOME)
+        ident = query_arg(OUTCOME)
         found = self.services.audit.find(ident) if ident and getattr(g, "user", "") else None
         if found and found.who == g.user and time.time() - found.at < OUTCOME_S:
             return found
@@ -234,6 +234,6 @@ def _came_from() -> str:
     return inside(f"{parts.path}?{query}" if query else parts.path)
 
 
-def asked_for(name: str) -> str:
+def query_arg(name: str) -> str:
     """Return the query parameter `name`, empty if there is none."""
     return request.args.get(name, "").strip()[:_LONGEST]

@@ -23,7 +23,7 @@ from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
 from worker.checks.examination import Examination
 from worker.loops import Loop
 
-LOOK_S = 2.0
+POLL_S = 2.0
 FIRST_S = 600.0
 """Seconds after the start of a worker at which its periodic checks begin."""
 
@@ -60,7 +60,7 @@ class Examiner:
 
     def start(self) -> None:
         """Start the loop."""
-        self.loop.start(self.look, LOOK_S, first_s=LOOK_S)
+        self.loop.start(self.look, POLL_S, first_s=POLL_S)
 
     def stop(self) -> None:
         """Start no further check, and abort the running one."""

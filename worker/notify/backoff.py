@@ -19,12 +19,12 @@ HELD_S = 600.0
 
 
 class Backoff(NamedTuple):
-    """The `breaker` of the endpoint, None if it works; `bury` discards the pages as dead
+    """The `breaker` of the endpoint, None if it works; `give_up` discards the pages as dead
     notifications, else they are retried `at` (ms since 1970).
     """
 
     breaker: Breaker | None
-    bury: bool = False
+    give_up: bool = False
     at: int = 0
 
 
@@ -40,7 +40,7 @@ def rest_after(
     why, jitter = outcome.detail, 1 + jitter / 2
     if outcome.verdict is AnswerVerdict.REFUSED:
         paused = refusals + 1 >= MOST_REFUSALS
-        return Backoff(Breaker(failures, 0, why, paused, refusals + 1), bury=True)
+        return Backoff(Breaker(failures, 0, why, paused, refusals + 1), give_up=True)
     if outcome.verdict is AnswerVerdict.HELD:
         until = now + int(HELD_S * jitter * 1000)
         return Backoff(Breaker(failures, until, why, refusals=refusals), at=until)
@@ -48,5 +48,5 @@ def rest_after(
     # Never sooner than the engine asked for.
     until = now + int(max(own, outcome.wait or 0.0) * jitter * 1000)
     if outcome.verdict is AnswerVerdict.FORBIDDEN:
-        return Backoff(Breaker(failures + 1, until, why, paused=True), bury=True)
+        return Backoff(Breaker(failures + 1, until, why, paused=True), give_up=True)
     return Backoff(Breaker(failures + 1, until, why), at=until)

@@ -12,7 +12,7 @@ from shared.domain.page_record import PageRecord
 from shared.errors import PublishError, StoreDownError
 from shared.logs import logger
 from shared.store.notify.delivery_lease import DeliveryLease, delivery_lease
-from shared.store.notify.notification_queue import CHUNK, Fate, NotificationQueue
+from shared.store.notify.notification_queue import CHUNK, NotificationQueue, RequestRecord
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.sections import Sections
@@ -21,7 +21,7 @@ from worker.notify import indexnow_key
 from worker.notify.backoff import MOST_TRIES, rest_after
 from worker.notify.engine import AnswerVerdict, Engine, NotificationOutcome, NotifiedPage
 from worker.notify.engines.indexnow import IndexNow
-from worker.notify.engines.registry import tellers
+from worker.notify.engines.registry import engine_apis
 from worker.publishing.indexes import named
 
 SAMPLE = 5
@@ -52,35 +52,35 @@ class Dispatcher:
         self._sections = Sections(client, name, site.limits)
         self._lookup = PageLookup(client, name, self._sections)
         state = PublishState(client, name)
-        self.tellers = tellers(site, outbound, lambda: named(state, site))
+        self.engine_apis = engine_apis(site, outbound, lambda: named(state, site))
 
     def due(self) -> list[str]:
         """Return the engines with due notifications. Raises StoreError."""
-        return self.notices.due(list(self.tellers), self._clock())
+        return self.notices.due(list(self.engine_apis), self._clock())
 
-    def tell(self, engine: str, progress: Callable[[], None] = lambda: None) -> bool:
+    def notify(self, engine: str, progress: Callable[[], None] = lambda: None) -> bool:
         """Notify `engine` of one batch of due pages; return True if there may be more.
 
         A page with a damaged record becomes a dead notification, and the others are sent.
         `progress` is called before each request. Raises StoreError.
         """
-        teller, now = self.tellers[engine], self._clock()
-        endpoint = self._endpoint(engine, teller, now)
+        api, now = self.engine_apis[engine], self._clock()
+        endpoint = self._endpoint(engine, api, now)
         left = self._site.notify.engines[engine].daily - self.notices.spent(engine, now)
         if endpoint is None or left <= 0:
             return False
         with delivery_lease(self._client, self.name, engine, self._owner) as mine:
             if mine is None:
                 return False
-            most = teller.most if teller.whole else min(teller.most, left)
-            locs = mine.take(now, most, self._debounce(engine), whole=teller.whole)
+            most = api.most if api.whole else min(api.most, left)
+            locs = mine.take(now, most, self._debounce(engine), whole=api.whole)
             pages, damaged = self._pages(locs)
             for why, some in damaged.items():
                 _log.error(
                     "notification failed", site=self.name, engine=engine, pages=some, reason=why
                 )
-                mine.bury(some, now, why)
-            wanted = [page for page in pages if teller.wants(page)]
+                mine.give_up(some, now, why)
+            wanted = [page for page in pages if api.wants(page)]
             mine.drop({page.loc for page in pages} - {page.loc for page in wanted})
             if wanted:
                 self._send(mine, engine, endpoint, wanted, now, progress)
@@ -112,20 +112,20 @@ class Dispatcher:
     def _debounce(self, engine: str) -> int:
         return int(self._site.notify.engines[engine].debounce_minutes * 60_000)
 
-    def _endpoint(self, engine: str, teller: Engine, now: int) -> str | None:
+    def _endpoint(self, engine: str, api: Engine, now: int) -> str | None:
         """Return the first endpoint without an open breaker; a pause ends once its cause is
         gone.
         """
         breakers = self.notices.breakers()
-        for endpoint in teller.endpoints:
+        for endpoint in api.endpoints:
             breaker = breakers.get((engine, endpoint))
             if breaker is None or not breaker.open(now):
                 return endpoint
-        for endpoint in teller.endpoints:
+        for endpoint in api.endpoints:
             breaker = breakers[engine, endpoint]
             forbidden = breaker.paused and not breaker.refusals  # which concerns the key
-            if isinstance(teller, IndexNow) and forbidden and now >= breaker.until:
-                seen = self.prepared(teller) or teller.check()
+            if isinstance(api, IndexNow) and forbidden and now >= breaker.until:
+                seen = self.prepared(api) or api.check()
                 if seen.told:
                     self.notices.set_breaker(engine, endpoint, breaker._replace(paused=False))
                     return endpoint
@@ -133,10 +133,10 @@ class Dispatcher:
                 self.notices.set_breaker(engine, endpoint, rest.breaker)
         return None
 
-    def prepared(self, teller: Engine) -> NotificationOutcome | None:
+    def prepared(self, api: Engine) -> NotificationOutcome | None:
         """Return None if the files that the engine looks for are in place, after writing ours."""
         try:
-            if isinstance(teller, IndexNow):
+            if isinstance(api, IndexNow):
                 indexnow_key.ensure(self._site)
         except PublishError as error:
             return NotificationOutcome(AnswerVerdict.HELD, str(error))
@@ -151,30 +151,30 @@ class Dispatcher:
         now: int,
         progress: Callable[[], None],
     ) -> None:
-        teller, locs = self.tellers[engine], [page.loc for page in pages]
+        api, locs = self.engine_apis[engine], [page.loc for page in pages]
 
         def before() -> None:
             progress()
             mine.keep()
-            if teller.whole:
+            if api.whole:
                 self.notices.spend(engine, now, 1)
 
-        started, outcome = time.monotonic(), self.prepared(teller)
+        started, outcome = time.monotonic(), self.prepared(api)
         if outcome is None:
-            if not teller.whole:
+            if not api.whole:
                 self.notices.spend(engine, now, len(locs))
-            outcome = teller.tell(pages, endpoint, before)
+            outcome = api.submit(pages, endpoint, before)
         took = int((time.monotonic() - started) * 1000)
         following = self._conclude(mine, engine, endpoint, locs, outcome, now)
-        fate = Fate(
+        record = RequestRecord(
             now, engine, endpoint, len(locs), tuple(locs[:SAMPLE]), outcome.status,
             outcome.verdict, took, outcome.detail, following,
         )  # fmt: skip
-        self._record(fate)
-        if outcome.verdict is AnswerVerdict.PENDING and (seen := teller.check()) and not seen.told:
+        self._record(record)
+        if outcome.verdict is AnswerVerdict.PENDING and (seen := api.check()) and not seen.told:
             # 202 is not final: without its file the key turns out invalid.
             self._record(
-                fate._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail)
+                record._replace(status=seen.status, outcome=seen.verdict, detail=seen.detail)
             )
 
     def _conclude(
@@ -188,40 +188,41 @@ class Dispatcher:
     ) -> int:
         """Record the outcome for `locs`; return when they are retried (ms since 1970), 0 if not."""
         before = self.notices.breakers().get((engine, endpoint))
-        teller = self.tellers[engine]
+        api = self.engine_apis[engine]
         if outcome.told:
             rejected = [loc for loc in locs if loc in set(outcome.rejected)]
             if rejected:
-                mine.bury(rejected, now, "the engine does not want these")
+                mine.give_up(rejected, now, "the engine does not want these")
             told = [loc for loc in locs if loc not in set(outcome.rejected)]
-            mine.settle(told, now, self._debounce(engine), whole=teller.whole)
+            mine.complete(told, now, self._debounce(engine), whole=api.whole)
             if before is not None:
                 self.notices.set_breaker(engine, endpoint, None)
             return 0
         rest = rest_after(outcome, before, now, self._jitter())
         self.notices.set_breaker(engine, endpoint, rest.breaker)
-        if rest.bury:
-            mine.bury(locs, now, outcome.detail)
+        if rest.give_up:
+            mine.give_up(locs, now, outcome.detail)
             return 0
         held = outcome.verdict is AnswerVerdict.HELD
         tries = [0] * len(locs) if held else mine.tried(locs)
         worn = [loc for loc, n in zip(locs, tries, strict=True) if n >= MOST_TRIES]
         if worn:
-            mine.bury(worn, now, f"{outcome.detail} (tried {MOST_TRIES} times)")
+            mine.give_up(worn, now, f"{outcome.detail} (tried {MOST_TRIES} times)")
         again = [loc for loc, n in zip(locs, tries, strict=True) if n < MOST_TRIES]
         breakers = self.notices.breakers()
-        others = (breakers.get((engine, other)) for other in teller.endpoints)
+        others = (breakers.get((engine, other)) for other in api.endpoints)
         at = now if any(not (other and other.open(now)) for other in others) else rest.at
         mine.postpone(again, at)
         return at if again else 0
 
-    def _record(self, fate: Fate) -> None:
-        self.notices.record(fate)
+    def _record(self, record: RequestRecord) -> None:
+        self.notices.record(record)
         said = {
-            "site": self.name, "engine": fate.engine, "endpoint": fate.endpoint,
-            "pages": fate.pages, "status": fate.status, "outcome": fate.outcome, "ms": fate.ms,
+            "site": self.name, "engine": record.engine, "endpoint": record.endpoint,
+            "pages": record.pages, "status": record.status, "outcome": record.outcome,
+            "ms": record.ms,
         }  # fmt: skip
-        if fate.outcome in {AnswerVerdict.DONE, AnswerVerdict.PENDING}:
+        if record.outcome in {AnswerVerdict.DONE, AnswerVerdict.PENDING}:
             _log.info("notified", **said)
         else:
-            _log.warning("notification failed", **said, reason=fate.detail)
+            _log.warning("notification failed", **said, reason=record.detail)

@@ -117,7 +117,7 @@ class Engine(ABC):
         """Return the state of what the engine needs of this site; None if it cannot be checked."""
         return None
 
-    def tell(
+    def submit(
         self, pages: Sequence[NotifiedPage], endpoint: str, before: Callable[[], None] = _at_once
     ) -> NotificationOutcome:
         """Notify the engine of `pages`; `before` is called before each request.

@@ -22,7 +22,7 @@ from worker.http.exchange import Outbound
 from worker.loops import Loop
 from worker.notify.dispatcher import Dispatcher
 
-LOOK_S = 10.0
+POLL_S = 10.0
 AT_ONCE = 4
 """Engines notified at once: one that hangs blocks one thread for five seconds, then backs off."""
 
@@ -64,7 +64,7 @@ class Notifier:
     def start(self) -> None:
         """Start the loop."""
         if self._sites:
-            self.loop.start(self.look, LOOK_S)
+            self.loop.start(self.look, POLL_S)
 
     def stop(self) -> None:
         """Start no further notification; a request in progress ends by its deadline."""
@@ -93,12 +93,12 @@ class Notifier:
     def _begin(self, site: Dispatcher, engine: str) -> None:
         if (site.name, engine) not in self._under_way and not self._stopping.is_set():
             with suppress(RuntimeError):  # the pool was shut down meanwhile
-                telling = self._pool.submit(self._tell, site, engine)
+                telling = self._pool.submit(self._notify, site, engine)
                 self._under_way[site.name, engine] = telling
 
-    def _tell(self, site: Dispatcher, engine: str) -> bool:
+    def _notify(self, site: Dispatcher, engine: str) -> bool:
         more = False
         if not self._stopping.is_set():
             with self.loop.at(site.name, engine):
-                more = site.tell(engine, self.loop.progress)
+                more = site.notify(engine, self.loop.progress)
         return more

@@ -30,7 +30,7 @@ from worker.loops import Loop
 from worker.notify.engine import AnswerVerdict, NotificationOutcome, by_status
 
 NAME = "websub"
-LOOK_S = 10.0
+POLL_S = 10.0
 REFUSED_MS = 24 * 3600_000
 """Milliseconds until a hub is asked again that refused the request, or may not be asked."""
 
@@ -215,7 +215,7 @@ class WebSubSubscriber:
     def start(self) -> None:
         """Start the loop."""
         if self._sites:
-            self.loop.start(self.look, LOOK_S)
+            self.loop.start(self.look, POLL_S)
 
     def stop(self) -> None:
         """Start no further request; one in progress ends by its deadline."""

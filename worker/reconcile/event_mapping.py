@@ -25,7 +25,7 @@ _TOLD_BY_THE_CLOCK = "M5"
 """Rule that `_timely` notes by the mapper's own clock."""
 
 
-class Said(NamedTuple):
+class Remark(NamedTuple):
     """One line of the report: a page `refused`, or something `noted` about one that was kept.
 
     `rule` is the id of a rule of PROTOCOL (`L5`) or a short code.
@@ -39,6 +39,9 @@ class Said(NamedTuple):
     times: int = 1
 
 
+OnRemark = Callable[[Remark], None]
+
+
 class EventMapper:
     """Maps records to events for a site of these rules; `section` is for pages that name none."""
 
@@ -49,19 +52,22 @@ class EventMapper:
         self._rules, self._section, self._now_ms = rules, section, now_ms
         self._plain_sections = rules.sections - rules.news
 
-    def event(self, item: Item, version: int | None, say: Callable[[Said], None]) -> Event | None:
+    def event(self, item: Item, version: int | None, on_remark: OnRemark) -> Event | None:
         """Return the event of one item; a bad date, hint or extension is left out of it.
 
-        It has `version` unless the item states one. None for a refusal or a note; `say` gets each.
+        It has `version` unless the item states one. None for a refusal or a note: `on_remark` gets
+        each.
         """
         if isinstance(item, RecordRefusal):
-            say(Said("refused", item.where, item.rule, item.detail, item.loc))
+            on_remark(Remark("refused", item.where, item.rule, item.detail, item.loc))
             return None
         if isinstance(item, Note):
-            say(Said("noted", item.where, item.rule, item.detail, times=item.count))
+            on_remark(Remark("noted", item.where, item.rule, item.detail, times=item.count))
             return None
         long: list[Fault] = []
-        members = shortened(self._members(item, version, say), lambda _, fault: long.append(fault))
+        members = shortened(
+            self._members(item, version, on_remark), lambda _, fault: long.append(fault)
+        )
         warnings: list[Fault] = []
 
         def take(given: Mapping[str, Any]) -> Event:
@@ -73,17 +79,17 @@ class EventMapper:
         except InvalidError as error:
             fault = error.faults[0]
             detail = f"{fault.field}: {fault.detail}"
-            say(Said("refused", item.where, _rule(fault), detail, item.loc))
+            on_remark(Remark("refused", item.where, _rule(fault), detail, item.loc))
             return None
         told = [(fault, f"{name} left out: {_within(name, fault)}") for name, fault in gone.items()]
         told += [(fault, f"{fault.field}: {fault.detail}") for fault in long + warnings]
         for fault, detail in told:
             if _rule(fault) not in {*_TOLD_BY_READERS, _TOLD_BY_THE_CLOCK}:
-                say(Said("noted", item.where, _rule(fault), detail, item.loc))
-        return _timely(event, item, say, self._now_ms())
+                on_remark(Remark("noted", item.where, _rule(fault), detail, item.loc))
+        return _timely(event, item, on_remark, self._now_ms())
 
     def _members(
-        self, record: SourceRecord, version: int | None, say: Callable[[Said], None]
+        self, record: SourceRecord, version: int | None, on_remark: OnRemark
     ) -> dict[str, object]:
         members: dict[str, object] = {
             "type": "upsert", "version": version, "section": self._section,
@@ -94,7 +100,7 @@ class EventMapper:
         if "news" in members and not self._rules.news:
             del members["news"]
             detail = "news left out: no section of this site is for news (news = true)"
-            say(Said("noted", record.where, "W11", detail, record.loc))
+            on_remark(Remark("noted", record.where, "W11", detail, record.loc))
         members |= record.extra or {}
         stated = members["version"]
         if isinstance(stated, str) and stated.isascii() and stated.isdigit():
@@ -104,14 +110,14 @@ class EventMapper:
         return members
 
 
-def _timely(event: Event, record: SourceRecord, say: Callable[[Said], None], now_ms: int) -> Event:
+def _timely(event: Event, record: SourceRecord, on_remark: OnRemark, now_ms: int) -> Event:
     """Return `event` without parts that would later be dropped by time (PROTOCOL M5, V6, W4)."""
     gone: dict[str, tuple[object, str, str]] = {}
     if event.lastmod is not None and w3c_dates.in_future(event.lastmod, now_ms):
         gone["lastmod"] = None, "M5", f"{event.lastmod} lies in the future"
     if event.news and now_ms < appears_ms(event.news):
         detail = f"news is listed from {event.news['publication_date']} on"
-        say(Said("noted", record.where, "W4", detail, record.loc))
+        on_remark(Remark("noted", record.where, "W4", detail, record.loc))
     elif event.news and not is_current(event.news, now_ms):
         detail = f"{event.news['publication_date']} does not lie in the last 48 hours"
         gone["news"] = None, "W4", detail
@@ -119,7 +125,7 @@ def _timely(event: Event, record: SourceRecord, say: Callable[[Said], None], now
     if over := len(event.videos) - len(shown):
         gone["videos"] = shown, "V6", f"{over} expired"
     for name, (_, rule, detail) in gone.items():
-        say(Said("noted", record.where, rule, f"{name} left out: {detail}", record.loc))
+        on_remark(Remark("noted", record.where, rule, f"{name} left out: {detail}", record.loc))
     kept: dict[str, Any] = {name: value for name, (value, _, _) in gone.items()}
     return replace(event, **kept) if kept else event
 

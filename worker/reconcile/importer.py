@@ -25,7 +25,7 @@ from shared.store.client import answering
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import Keys
 from worker.reconcile.deduplication import Statement
-from worker.reconcile.event_mapping import EventMapper, Said
+from worker.reconcile.event_mapping import EventMapper, Remark
 from worker.reconcile.statement_spool import StatementSpool
 from worker.sources import Item, Note, SourceRecord
 
@@ -81,11 +81,11 @@ class Importer:
         source: str,
         items: Iterable[Item],
         *,
-        say: Callable[[Said], None],
+        on_remark: Callable[[Remark], None],
         report: Callable[[ImportProgress], None],
         drain: Callable[[], None],
     ) -> ImportProgress:
-        """Send every page of `items` as an event; `say` gets each refusal and note.
+        """Send every page of `items` as an event; `on_remark` gets each refusal and note.
 
         `report` is called with the progress after each batch, read or sent; `drain` is called while
         too many events wait. Raises StoreError, SourceError from `items`, and ReconcileError if
@@ -95,11 +95,11 @@ class Importer:
         done = ImportProgress()
         with StatementSpool(mark.began, self._most_bytes) as spool:
             for batch in batches(items, BATCH):
-                taken = sum(self._read(item, spool, say) for item in batch)
+                taken = sum(self._read(item, spool, on_remark) for item in batch)
                 pages = sum(not isinstance(item, Note) for item in batch)
                 done = done._replace(read=done.read + pages, refused=done.refused + pages - taken)
                 report(done)
-            for statements in batches(spool.pages(say), BATCH):
+            for statements in batches(spool.pages(on_remark), BATCH):
                 skip = mark.passes([each.event for each, _ in statements])
                 if not skip:
                     self._send([each.event for each, _ in statements], mark)
@@ -115,8 +115,8 @@ class Importer:
         mark.remove()
         return done
 
-    def _read(self, item: Item, spool: StatementSpool, say: Callable[[Said], None]) -> bool:
-        event = self._translator.event(item, None, say)
+    def _read(self, item: Item, spool: StatementSpool, on_remark: Callable[[Remark], None]) -> bool:
+        event = self._translator.event(item, None, on_remark)
         if event is None or not isinstance(item, SourceRecord):
             return False
         spool.add(Statement(event, item.where, item.silent))

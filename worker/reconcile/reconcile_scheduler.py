@@ -24,7 +24,7 @@ from worker.loops import Loop
 from worker.reconcile.reconciler import Reconciler, Repairs
 from worker.sources import SourceOptions, public, read
 
-LOOK_S = 60.0
+POLL_S = 60.0
 PAUSE_S = 60.0
 UNREAD_S = 900.0
 REFUSED_S = 3600.0
@@ -67,7 +67,7 @@ class ReconcileScheduler:
 
     def start(self) -> None:
         """Start the loop."""
-        self.loop.start(self.look, LOOK_S)
+        self.loop.start(self.look, POLL_S)
 
     def stop(self) -> None:
         """Start no further run, and abort the current one: it loses nothing."""
@@ -115,7 +115,7 @@ class ReconcileScheduler:
         _log.info("reconcile", site=name, scope=str(scope), source=public(source))
         try:
             done = reconciler.run(
-                items, scope, say=lambda _: None, drain=lambda: self._drain(name),
+                items, scope, on_remark=lambda _: None, drain=lambda: self._drain(name),
                 seen=lambda _: self._go_on(),
             )  # fmt: skip
         finally:

@@ -22,7 +22,7 @@ from shared.store.inbox.inbox import Inbox
 from shared.store.operations.checks import CheckStore
 from shared.store.operations.resync_requests import ReconcileLock, ResyncRequests
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, summary
-from worker.reconcile.event_mapping import Said
+from worker.reconcile.event_mapping import Remark
 from worker.reconcile.importer import BACKLOG
 from worker.reconcile.source_diff import BATCH, DiffOutcome, SourceDiff
 from worker.sources import Item
@@ -65,14 +65,14 @@ class Reconciler:
 
     def run(
         self, items: Iterable[Item], scope: Scope = WHOLE, *,
-        say: Callable[[Said], None], drain: Callable[[], None],
+        on_remark: Callable[[Remark], None], drain: Callable[[], None],
         seen: Callable[[int], None] = lambda _: None, into: str | None = None, insist: bool = False,
     ) -> Repairs:  # fmt: skip
         """Make the pages in `scope` those of `items`, and close the resync requests this answers.
 
-        `say`, `seen` and `into` are those of SourceDiff; `drain` is called while too many events
-        wait. Raises ReconcileError if another run holds the lock, or if the source has so few pages
-        that it can hardly be the right one, unless you `insist` (RELIABILITY T32). Raises
+        `on_remark`, `seen` and `into` are those of SourceDiff; `drain` is called while too many
+        events wait. Raises ReconcileError if another run holds the lock, or if the source has so
+        few pages that it can hardly be the right one, unless you `insist` (RELIABILITY T32). Raises
         SourceError from `items` before anything is sent, and StoreError.
         """
         with self._resyncs.lock(self._owner) as lock, DiffSpool() as findings:
@@ -81,7 +81,7 @@ class Reconciler:
             comparison = SourceDiff(
                 self._client, self._name, self._site, scope, findings, began, into
             )
-            outcome = comparison.run(items, say=say, seen=seen)
+            outcome = comparison.run(items, on_remark=on_remark, seen=seen)
             if scope.whole:
                 self._checks.set_compared(summary(findings, began, outcome.incomplete))
             if not insist and not outcome.incomplete:

@@ -30,7 +30,7 @@ from shared.store.pages.page_repository import PageRepository
 from shared.store.pages.page_scan import PageScan
 from worker.reconcile.deduplication import Statement
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, SourceDifference
-from worker.reconcile.event_mapping import EventMapper, Said
+from worker.reconcile.event_mapping import EventMapper, Remark
 from worker.reconcile.statement_spool import StatementSpool
 from worker.sources import Item, RecordRefusal, SourceRecord
 from worker.sources.records import STATED
@@ -96,23 +96,23 @@ class SourceDiff:
         self._incomplete = ""
 
     def run(
-        self, items: Iterable[Item], *, say: Callable[[Said], None],
+        self, items: Iterable[Item], *, on_remark: Callable[[Remark], None],
         seen: Callable[[int], None] = lambda _: None,
     ) -> DiffOutcome:  # fmt: skip
-        """Compare; `say` gets what the source could not give, `seen` the number of items read.
+        """Compare; `on_remark` gets what the source lacks, `seen` the number of items read.
 
         Raises SourceError from `items`, StoreError, and ReconcileError if there is no room on disk.
         """
         with StatementSpool(self._began, self._most_bytes) as spool:
             for batch in batches(items, BATCH):
                 for item in batch:
-                    event = self._translator.event(item, None, say)
+                    event = self._translator.event(item, None, on_remark)
                     if event is None or event.loc is None or not isinstance(item, SourceRecord):
                         self._left_out(item)
                     else:
                         spool.add(Statement(event, item.where, item.silent))
                 seen(len(batch))
-            for pages in batches(spool.pages(say), BATCH):
+            for pages in batches(spool.pages(on_remark), BATCH):
                 said = [statement for statement, _ in pages]
                 events = [replace(each.event, version=self._began) for each in said]
                 self._source(

@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 from shared.events.event import Event
 from worker.reconcile.deduplication import Deduplication, Statement
-from worker.reconcile.event_mapping import Said
+from worker.reconcile.event_mapping import Remark
 from worker.reconcile.scratch_database import ScratchDatabase, page_key
 
 _CHUNK = 500
@@ -50,8 +50,8 @@ class StatementSpool(ScratchDatabase):
         if len(self._rows) == _CHUNK:
             self._flush()
 
-    def pages(self, say: Callable[[Said], None]) -> Iterator[tuple[Statement, int]]:
-        """Yield each page and the number of its statements; `say` gets what was left out.
+    def pages(self, on_remark: Callable[[Remark], None]) -> Iterator[tuple[Statement, int]]:
+        """Yield each page and the number of its statements; `on_remark` gets what was left out.
 
         In the order of the source; pages stated several times come last.
         """
@@ -68,7 +68,7 @@ class StatementSpool(ScratchDatabase):
                 self._hold(number, rows, first)
             yield from ((self._statement(row), 1) for row in rows if row[0] not in first)
         if repeated:
-            yield from self._united(say)
+            yield from self._united(on_remark)
 
     def _flush(self) -> None:
         rows = self._rows
@@ -101,7 +101,7 @@ class StatementSpool(ScratchDatabase):
         if held:
             self._write("INSERT INTO held VALUES (?, ?, ?)", *held)
 
-    def _united(self, say: Callable[[Said], None]) -> Iterator[tuple[Statement, int]]:
+    def _united(self, on_remark: Callable[[Remark], None]) -> Iterator[tuple[Statement, int]]:
         found = self._read("SELECT first, row FROM held ORDER BY first, place")
         for _, group in groupby(found, key=lambda each: each[0]):
             pages: dict[str | None, Deduplication] = {}  # two if their digests are equal
@@ -114,7 +114,7 @@ class StatementSpool(ScratchDatabase):
             for page in pages.values():
                 whole, dropped = page.result()
                 for each in dropped:
-                    say(Said("noted", whole.where, each.rule, each.detail, whole.event.loc))
+                    on_remark(Remark("noted", whole.where, each.rule, each.detail, whole.event.loc))
                 yield whole, page.count
 
     def _statement(self, row: _Row) -> Statement:

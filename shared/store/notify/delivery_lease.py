@@ -42,8 +42,8 @@ class DeliveryLease:
     def __init__(self, client: redis.Redis, site: str, engine: str, token: str) -> None:
         self._client, self._keys, self._token = client, Keys(site), token
         self._scripts = Scripts(client)
-        self._queue, self._told = self._keys.notify(engine), self._keys.told(engine)
-        self._lease = self._keys.telling(engine)
+        self._queue, self._notified = self._keys.notify(engine), self._keys.notified(engine)
+        self._lease = self._keys.notify_lease(engine)
         self._sending, self._tries = self._keys.sending(engine), self._keys.tries(engine)
         self._engine = engine
 
@@ -70,7 +70,7 @@ class DeliveryLease:
         locs = [loc for loc, _ in due]
         with answering():
             asked = [_WHOLE] if whole else locs
-            scores: Any = self._client.zmscore(self._told, asked)
+            scores: Any = self._client.zmscore(self._notified, asked)
         again = [0 if told is None else int(told) + debounce for told in scores]
         again = again * len(locs) if whole else again
         later = {loc: at for loc, at in zip(locs, again, strict=True) if at > now}
@@ -86,17 +86,17 @@ class DeliveryLease:
         self._write(write)
         return [loc.decode() for loc in taken]
 
-    def settle(self, locs: Iterable[str], now: int, debounce: int, *, whole: bool) -> None:
+    def complete(self, locs: Iterable[str], now: int, debounce: int, *, whole: bool) -> None:
         """Complete `locs` at `now` (ms); remember them (`whole`: the site) for `debounce` ms."""
         locs = list(locs)
         told = [_WHOLE] if whole else locs
 
         def write(pipe: Pipeline) -> None:
             self._forget(pipe, locs)
-            pipe.zremrangebyscore(self._told, "-inf", now - debounce)
+            pipe.zremrangebyscore(self._notified, "-inf", now - debounce)
             if debounce and told:
-                pipe.zadd(self._told, dict.fromkeys(told, now))
-                pipe.pexpire(self._told, debounce)
+                pipe.zadd(self._notified, dict.fromkeys(told, now))
+                pipe.pexpire(self._notified, debounce)
 
         self._write(write)
 
@@ -118,7 +118,7 @@ class DeliveryLease:
                 pipe.hincrby(self._tries, loc, 1)
             return [int(tries) for tries in pipe.execute()]
 
-    def bury(self, locs: Iterable[str], now: int, why: str) -> None:
+    def give_up(self, locs: Iterable[str], now: int, why: str) -> None:
         """Make `locs` dead notifications at `now` (ms since 1970), with the reason `why`."""
         locs = list(locs)
 
@@ -192,7 +192,7 @@ def delivery_lease(
     client: redis.Redis, site: str, engine: str, owner: str
 ) -> Iterator[DeliveryLease | None]:
     """Hold the delivery lease of `engine` for the block; None if another worker holds it."""
-    lease, token = Keys(site).telling(engine), f"{owner}:{secrets.token_hex(8)}"
+    lease, token = Keys(site).notify_lease(engine), f"{owner}:{secrets.token_hex(8)}"
     with answering():
         free = client.set(lease, token, nx=True, px=LEASE_MS)
     if not free:

@@ -19,7 +19,7 @@ from shared.store.keys import Keys
 from shared.store.streams import forwards
 
 CHUNK = 1_000
-FATES = 1_000
+MOST_RECORDS = 1_000
 """Number of outcomes kept for display."""
 
 MOST_DEAD = 1_000
@@ -28,7 +28,7 @@ MOST_DEAD = 1_000
 BUDGET_S = 2 * 24 * 3600
 
 
-class Fate(NamedTuple):
+class RequestRecord(NamedTuple):
     """Outcome of one request to an engine, or the reason why none was sent.
 
     `at` and `next` are ms since 1970, the latter 0 if it is not retried; `pages` is the number of
@@ -115,7 +115,7 @@ class NotificationQueue:
                 pipe.zcount(self._keys.notify(engine), "-inf", now)
                 # Left by a dead worker; only relevant while no worker holds the delivery lease.
                 pipe.exists(self._sending(engine))
-                pipe.exists(self._keys.telling(engine))
+                pipe.exists(self._keys.notify_lease(engine))
             paused, *found = pipe.execute()
         if paused:
             return []
@@ -159,22 +159,25 @@ class NotificationQueue:
             else:
                 self._client.hset(self._keys.breakers, name, json.dumps(breaker))
 
-    def record(self, fate: Fate) -> None:
+    def record(self, record: RequestRecord) -> None:
         """Store the outcome of a request and count it."""
-        counted = f"notified:{fate.engine}:{fate.outcome}"
+        counted = f"notified:{record.engine}:{record.outcome}"
         with answering():
             pipe = self._client.pipeline()
             pipe.xadd(
-                self._keys.notices, {"fate": json.dumps(fate)}, maxlen=FATES, approximate=True
+                self._keys.notices,
+                {"fate": json.dumps(record)},
+                maxlen=MOST_RECORDS,
+                approximate=True,
             )
             pipe.hincrby(self._keys.stats, counted, 1)
             pipe.execute()
 
-    def fates(self, most: int = FATES) -> list[Fate]:
+    def records(self, most: int = MOST_RECORDS) -> list[RequestRecord]:
         """Return the outcomes of the latest requests, newest first."""
         with answering():
             found: Any = self._client.xrevrange(self._keys.notices, count=most)
-        return [fate for _, fields in found if (fate := _fate(fields)) is not None]
+        return [record for _, fields in found if (record := _record_of(fields)) is not None]
 
     def dead(self) -> Iterator[DeadNotification]:
         """Yield the dead notifications, oldest first."""
@@ -224,10 +227,10 @@ class NotificationQueue:
         return self._keys.sending(engine)
 
 
-def _fate(fields: dict[bytes, bytes]) -> Fate | None:
+def _record_of(fields: dict[bytes, bytes]) -> RequestRecord | None:
     """Return the outcome that an entry of the stream holds; None if it is damaged."""
     try:
-        read = Fate(*json.loads(fields[b"fate"]))
+        read = RequestRecord(*json.loads(fields[b"fate"]))
         return read._replace(sample=tuple(map(str, read.sample)))
     except (KeyError, ValueError, TypeError):
         return None

@@ -153,7 +153,7 @@ class CheckRun:
             self._client.hset(self._keys.checks, mapping=kept)
         pairs = [part for who, when in self._asked.items() for part in (who, when)]
         if pairs:
-            self._scripts("operations/close_resyncs", [self._keys.checks_asked], *pairs)
+            self._scripts("operations/close_resyncs", [self._keys.check_requests], *pairs)
 
     def end(self) -> None:
         """Release the lock."""
@@ -171,12 +171,12 @@ class CheckStore:
     def ask(self, by: str) -> None:
         """Request a check for `by`: a worker begins one within seconds."""
         with answering():
-            self._client.zadd(self._keys.checks_asked, {by: now_ms()})
+            self._client.zadd(self._keys.check_requests, {by: now_ms()})
 
     def asked(self) -> dict[str, int]:
         """Return the requesters and their request times (ms since 1970), oldest first."""
         with answering():
-            found: Any = self._client.zrange(self._keys.checks_asked, 0, -1, withscores=True)
+            found: Any = self._client.zrange(self._keys.check_requests, 0, -1, withscores=True)
         return {who.decode(errors="replace"): int(when) for who, when in found}
 
     def begin(self, owner: str, by: str = "") -> CheckRun:

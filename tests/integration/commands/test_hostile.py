@@ -25,7 +25,7 @@ from deploy import cli
 from deploy.cli_output import find
 from shared import logs
 from shared.store.keys import Keys
-from shared.store.notify.notification_queue import Fate, NotificationQueue
+from shared.store.notify.notification_queue import NotificationQueue, RequestRecord
 from shared.store.notify.subscriptions import Subscriptions
 from shared.store.operations.queues import Queues
 from shared.store.operations.worker_registry import HEARTBEAT, WorkerRegistry
@@ -241,7 +241,9 @@ def stained(rig: Rig, home: Path) -> Path:
     client.xadd(keys.recent, {"ignored": json.dumps(refused)})
     Queues(client, "demo").pause("notify", text)
     client.hset(keys.held, "pages/1", "1 1 4")
-    NotificationQueue(client, "demo").record(Fate(1, "bing", text, 3, (text,), 500, text, 7, text))
+    NotificationQueue(client, "demo").record(
+        RequestRecord(1, "bing", text, 3, (text,), 500, text, 7, text)
+    )
     subscriptions = Subscriptions(client, "demo")
     subscriptions.add(["https://other.example.com/feed"], 1)
     subscriptions.change("https://other.example.com/feed", lambda one: one.failed(text, 1))

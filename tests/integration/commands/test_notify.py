@@ -72,7 +72,7 @@ def run(redis_server: RedisServer, store: redis.Redis, server: Engine, tmp_path:
 def bury(store: redis.Redis, *locs: str) -> None:
     with delivery_lease(store, "demo", "indexnow", "w1") as mine:
         assert mine is not None
-        mine.bury(locs, NOON, "it does not take the key")
+        mine.give_up(locs, NOON, "it does not take the key")
 
 
 def test_a_test_shows_what_would_be_sent_and_sends_nothing(run: Run, server: Engine) -> None:
@@ -101,7 +101,7 @@ def test_a_test_that_sends_looks_at_the_key_and_tells_of_the_home_page(
     assert (tmp_path / "public" / f"{KEY}.txt").read_text() == KEY
     assert [len(row["answers"]) for row in json.loads(found.stdout)] == [2, 1]
     assert notices.breakers() == {}
-    assert [fate.engine for fate in notices.fates()] == ["bing", "indexnow"]
+    assert [fate.engine for fate in notices.records()] == ["bing", "indexnow"]
 
 
 def test_a_test_that_an_engine_does_not_take_fails(run: Run, server: Engine) -> None:

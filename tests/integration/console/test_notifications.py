@@ -15,7 +15,7 @@ from lxml import html
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from shared.store.notify.notification_queue import Breaker, Fate
+from shared.store.notify.notification_queue import Breaker, RequestRecord
 from shared.store.operations import crawl_report
 from shared.store.operations.queues import Queues
 from tests.integration.conftest import RedisServer
@@ -85,12 +85,12 @@ def act(browser: Browser, what: str, **form: str) -> str:
     return browser.get(answer.location or "").text
 
 
-def tell(desk: Desk, server: Engine, engine_: str, status: int, *locs: str) -> Fate:
+def tell(desk: Desk, server: Engine, engine_: str, status: int, *locs: str) -> RequestRecord:
     """Have one engine told, which answers so."""
     server.script = [reply(status, {"d": None} if status == 200 else b"because of that")]
     desk.notices.enqueue([engine_], locs, desk.now)
     desk.look()
-    return desk.notices.fates(1)[0]
+    return desk.notices.records(1)[0]
 
 
 def test_the_fate_of_each_request_is_shown(ann: Browser, desk: Desk, server: Engine) -> None:
@@ -98,7 +98,7 @@ def test_the_fate_of_each_request_is_shown(ann: Browser, desk: Desk, server: Eng
     again = tell(desk, server, "bing", 503, BASE + "c")
     assert again.next > desk.now
 
-    shown = text(ann, "fates")
+    shown = text(ann, "requests")
 
     host = server.url.removeprefix("http://")
     assert re.search(rf"indexnow {host} done 200 2 pages {BASE}a {BASE}b", shown)
@@ -136,7 +136,7 @@ def test_an_engine_that_is_left_alone_is_shown_with_the_reason_and_told_again(
 
     assert "queued again, and all pauses ended" in act(ann, "replay", subject="bing")
     desk.look()
-    fate = desk.notices.fates(1)[0]
+    fate = desk.notices.records(1)[0]
     assert (fate.outcome, fate.sample) == ("done", (BASE + "b",))
     assert outcomes(desk.rig.client)[-1][:2] == ("ann", "notify replay")
 
@@ -209,7 +209,9 @@ def test_when_crawlers_came_is_shown_as_it_was_counted(
 def test_many_requests_come_in_parts(ann: Browser, desk: Desk) -> None:
     for n in range(120):
         desk.notices.record(
-            Fate(desk.now, "bing", "https://ssl.bing.com/", 1, (), 200, "done", n, f"number {n}.")
+            RequestRecord(
+                desk.now, "bing", "https://ssl.bing.com/", 1, (), 200, "done", n, f"number {n}."
+            )
         )
 
     seen = [
@@ -247,8 +249,12 @@ def test_t28_what_engines_and_logs_say_is_text(
     ann: Browser, desk: Desk, store: redis.Redis
 ) -> None:
     url = f"https://{CANARY}/{CANARY}"
-    desk.notices.record(Fate(1, CANARY, url, 1, (CANARY,), 1, CANARY, 1, CANARY, desk.now + 60_000))
-    desk.notices.record(Fate(1, "bing", "https://[broken", 1, (CANARY,), 200, "done", 1, CANARY))
+    desk.notices.record(
+        RequestRecord(1, CANARY, url, 1, (CANARY,), 1, CANARY, 1, CANARY, desk.now + 60_000)
+    )
+    desk.notices.record(
+        RequestRecord(1, "bing", "https://[broken", 1, (CANARY,), 200, "done", 1, CANARY)
+    )
     desk.notices.set_breaker("bing", url, Breaker(1, desk.now + 60_000, CANARY))
     store.xadd(
         "{demo}:notices:dead",
@@ -277,8 +283,9 @@ def test_t28_what_engines_and_logs_say_is_text(
 def test_t30_no_secret_of_an_engine_is_shown(ann: Browser, desk: Desk, server: Engine) -> None:
     for name in ("indexnow", "bing"):
         tell(desk, server, name, 403, BASE + "a")
-    desk.notices.record(Fate(1, "crawler", f"https://u:{SECRET}@c.example/?k={SECRET}", 1, (), 0,
-                             "failed", 1, ""))  # fmt: skip
+    desk.notices.record(RequestRecord(
+        1, "crawler", f"https://u:{SECRET}@c.example/?k={SECRET}", 1, (), 0, "failed", 1, "",
+    ))  # fmt: skip
 
     page = ann.get(PAGE).text
     assert "c.example" in page

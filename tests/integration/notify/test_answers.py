@@ -171,21 +171,21 @@ def holds(opened: Open, verdict: AnswerVerdict, wait: int) -> None:
     """What follows from a verdict, whichever engine it is from."""
     name, _, desk = opened
     # After 202 the key is looked at, and www.example.com may not be asked here.
-    fate = desk.notices.fates(2)[-1 if verdict is AnswerVerdict.PENDING else 0]
+    record = desk.notices.records(2)[-1 if verdict is AnswerVerdict.PENDING else 0]
     breaker = desk.breaker(name)
-    assert fate.outcome == verdict, fate
-    assert SECRET not in str((desk.notices.fates(), [*desk.notices.dead()], breaker))
+    assert record.outcome == verdict, record
+    assert SECRET not in str((desk.notices.records(), [*desk.notices.dead()], breaker))
     if verdict in {AnswerVerdict.DONE, AnswerVerdict.PENDING}:
         assert (desk.waiting(name), desk.dead(), breaker) == (0, {}, None)
         return
     assert breaker is not None
     assert breaker.paused is (verdict is AnswerVerdict.FORBIDDEN)
     if verdict in {AnswerVerdict.REFUSED, AnswerVerdict.FORBIDDEN}:
-        assert (desk.waiting(name), desk.dead(), fate.next) == (0, {name: [A]}, 0)
-        assert fate.detail
+        assert (desk.waiting(name), desk.dead(), record.next) == (0, {name: [A]}, 0)
+        assert record.detail
     else:
         assert (desk.waiting(name), desk.dead()) == (1, {})
-        assert (fate.next, breaker.until) == (desk.now + wait,) * 2
+        assert (record.next, breaker.until) == (desk.now + wait,) * 2
 
 
 @rows(ANSWERS)

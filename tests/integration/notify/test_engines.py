@@ -55,7 +55,7 @@ def test_indexnow_gets_host_key_and_all_urls_changed_or_removed(opened: Open) ->
     desk = opened("indexnow", reply(200))
     desk.publish()
 
-    fate = desk.tell(A, GONE)
+    record = desk.tell(A, GONE)
 
     (asked,) = server_of(opened).asked
     told = asked.json()
@@ -63,7 +63,7 @@ def test_indexnow_gets_host_key_and_all_urls_changed_or_removed(opened: Open) ->
     assert asked.headers["content-type"] == "application/json; charset=utf-8"
     assert sorted(told.pop("urlList")) == [A, GONE]
     assert told == {"host": "www.example.com", "key": KEY, "keyLocation": f"{BASE}{KEY}.txt"}
-    assert fate.pages == 2
+    assert record.pages == 2
     assert (desk.rig.root / f"{KEY}.txt").read_text() == KEY
 
 
@@ -207,9 +207,9 @@ def test_credentials_that_are_none_hold_everything_back(
     desk.publish()
     (tmp_path / "account.json").write_text(content)
 
-    fate = desk.tell(A)
+    record = desk.tell(A)
 
-    assert (fate.outcome, desk.waiting("search_console")) == (AnswerVerdict.HELD, 1)
+    assert (record.outcome, desk.waiting("search_console")) == (AnswerVerdict.HELD, 1)
     assert server_of(opened).asked == []
     (tmp_path / "account.json").write_text(account.json)
     desk.now += 10 * MINUTE
@@ -221,9 +221,9 @@ def test_what_an_engine_says_of_our_key_is_kept_from_the_logs(opened: Open) -> N
     """RELIABILITY T30."""
     desk = opened("bing", reply(400, {"ErrorCode": 3, "Message": f"no such key {SECRET}"}))
 
-    fate = desk.tell(A)
+    record = desk.tell(A)
 
-    assert fate.detail == "no such key ***"
+    assert record.detail == "no such key ***"
 
 
 def test_the_address_of_the_token_in_the_credentials_is_not_asked(

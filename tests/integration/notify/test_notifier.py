@@ -109,11 +109,11 @@ def test_f24_a_publish_is_over_while_an_engine_still_hangs(
             plant.notify()
             wait_until(server.connected.is_set, "the engine is told", 30)
             server.connected.clear()
-            before = len(notices.fates())
+            before = len(notices.records())
             rig.send({"type": "upsert", "loc": f"p{n}"})
             plant.wake(rig.name)
             assert rig.quiet()
-            if len(notices.fates()) == before:
+            if len(notices.records()) == before:
                 return
         pytest.fail("each publish took longer than the engine is waited for")
     finally:
@@ -129,7 +129,7 @@ def test_a_worker_that_was_just_started_tells_what_was_left(
     plant = Runtime(configured(indexnow=server.url), "w1")
     plant.start()
     try:
-        until(lambda: NotificationQueue(rig.client, rig.name).fates(), "the engine is told")
+        until(lambda: NotificationQueue(rig.client, rig.name).records(), "the engine is told")
     finally:
         plant.stop()
 
@@ -146,7 +146,7 @@ def test_after_a_wake_up_its_site_is_looked_at(
         until(lambda: threading.active_count() > 1, "it runs")
         for n in range(3):
             enqueue(rig, "indexnow")
-            rig.client.delete(rig.keys.told("indexnow"))
+            rig.client.delete(rig.keys.notified("indexnow"))
             plant.wake(rig.name)
             until(lambda n=n: len(server.asked) > n, "the engine is told")
             until(lambda: waiting(rig) == 0, "that is written down")
@@ -211,7 +211,7 @@ def test_trouble_with_one_engine_is_not_that_of_the_next(
     server.script = [reply(200, {"d": None})]
     notifier = Notifier(configured(indexnow=server.url, bing=server.url), rig.client, "w1")
     enqueue(rig, "indexnow", "bing")
-    rig.client.set(rig.keys.told("indexnow"), "no zset")
+    rig.client.set(rig.keys.notified("indexnow"), "no zset")
     try:
         while notifier.look():
             pass
@@ -280,7 +280,7 @@ def test_a_worker_killed_between_request_and_answer_loses_no_notice(
     notifier = Notifier(configured(indexnow=server.url), rig.client, "w2")
     try:
         assert not notifier.look(), "its turn has not run out"
-        rig.client.delete(rig.keys.telling("indexnow"))
+        rig.client.delete(rig.keys.notify_lease("indexnow"))
         while notifier.look():
             pass
     finally:

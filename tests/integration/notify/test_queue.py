@@ -13,7 +13,7 @@ from werkzeug.test import Client
 
 from deploy.web.static_files import StaticFiles
 from shared.store.notify.delivery_lease import DeliveryLeaseLostError, delivery_lease
-from shared.store.notify.notification_queue import FATES, MOST_DEAD, Fate
+from shared.store.notify.notification_queue import MOST_DEAD, MOST_RECORDS, RequestRecord
 from tests.integration.conftest import Wait
 from tests.integration.engines import Behaviour, Engine, engine, hang, reply
 from tests.integration.notified import KEY, MINUTE, TABLES, Desk
@@ -154,13 +154,13 @@ def test_a_worker_that_dies_after_the_request_sends_it_again(opened: Open, serve
     dying = desk.another("w1")
 
     def die(request: OutboundRequest, allowed: AllowedHosts) -> OutboundAnswer:
-        desk.telling.tellers["indexnow"]._outbound(request, allowed)
+        desk.telling.engine_apis["indexnow"]._outbound(request, allowed)
         raise KilledError
 
-    dying.tellers["indexnow"]._outbound = die
+    dying.engine_apis["indexnow"]._outbound = die
     desk.enqueue(A)
     with pytest.raises(KilledError):
-        dying.tell("indexnow")
+        dying.notify("indexnow")
     assert desk.waiting("indexnow") == 1
 
     desk.look()
@@ -181,13 +181,13 @@ def test_two_workers_do_not_tell_the_same_engine_at_once(
 
     server.script = [slow, ok]
     desk.enqueue(A)
-    first = threading.Thread(target=desk.another("w1", seconds=30).tell, args=("indexnow",))
+    first = threading.Thread(target=desk.another("w1", seconds=30).notify, args=("indexnow",))
     first.start()
     try:
         until(lambda: server.asked, "the first request")
         desk.enqueue(A, B)
         other = desk.another("w2")
-        assert other.tell("indexnow") is False
+        assert other.notify("indexnow") is False
         assert len(server.asked) == 1
     finally:
         go_on.set()
@@ -206,20 +206,20 @@ def test_who_lost_its_turn_writes_nothing(opened: Open) -> None:
     with delivery_lease(client, "demo", "indexnow", "w1") as late:
         assert late is not None
         assert late.take(desk.now, 10, 0, whole=False) == [A]
-        client.delete(keys.telling("indexnow"))
+        client.delete(keys.notify_lease("indexnow"))
         with delivery_lease(client, "demo", "indexnow", "w2") as mine:
             assert mine is not None
             assert mine.take(desk.now, 10, 0, whole=False) == [A]
             for write in (
                 late.keep,
-                lambda: late.settle([A], desk.now, 0, whole=False),
+                lambda: late.complete([A], desk.now, 0, whole=False),
                 lambda: late.postpone([A], desk.now),
-                lambda: late.bury([A], desk.now, "why"),
+                lambda: late.give_up([A], desk.now, "why"),
             ):
                 with pytest.raises(DeliveryLeaseLostError):
                     write()
             assert desk.waiting("indexnow") == 1
-            mine.settle([A], desk.now, 0, whole=False)
+            mine.complete([A], desk.now, 0, whole=False)
 
     assert (desk.waiting("indexnow"), desk.dead()) == (0, {})
 
@@ -227,7 +227,7 @@ def test_who_lost_its_turn_writes_nothing(opened: Open) -> None:
 def test_a_turn_that_nobody_ended_runs_out(opened: Open) -> None:
     desk = opened()
     with delivery_lease(desk.rig.client, "demo", "indexnow", "w1"):
-        assert 0 < desk.rig.client.pttl(desk.rig.keys.telling("indexnow")) <= 60_000  # type: ignore[operator]
+        assert 0 < desk.rig.client.pttl(desk.rig.keys.notify_lease("indexnow")) <= 60_000  # type: ignore[operator]
 
 
 def test_an_engine_that_fails_is_asked_ever_more_rarely_and_then_given_up(
@@ -331,16 +331,16 @@ def test_who_lost_its_turn_sends_nothing_more(
     ok = reply(204)
 
     def taken_over(*at: Any) -> None:
-        store.set(desk.rig.keys.telling("websub"), "w2:token")
+        store.set(desk.rig.keys.notify_lease("websub"), "w2:token")
         ok(*at)
 
     server.script = [taken_over, ok]
     desk.enqueue(A)
     with pytest.raises(DeliveryLeaseLostError):
-        desk.telling.tell("websub")
+        desk.telling.notify("websub")
 
     assert len(server.asked) == desk.notices.spent("websub", desk.now) == 1
-    assert store.get(desk.rig.keys.telling("websub")) == b"w2:token"
+    assert store.get(desk.rig.keys.notify_lease("websub")) == b"w2:token"
     assert desk.waiting("websub") == 1
 
 
@@ -372,10 +372,10 @@ def test_many_dead_letters_are_kept_in_order_and_bounded(opened: Open) -> None:
     client, locs = desk.rig.client, [f"{BASE}{n}" for n in range(2_500)]
     with delivery_lease(client, "demo", "indexnow", "w1") as mine:
         assert mine is not None
-        mine.bury(locs, desk.now, "why")
+        mine.give_up(locs, desk.now, "why")
         assert desk.dead() == {"indexnow": locs}
         for n in range(MOST_DEAD):
-            mine.bury([str(n)], desk.now, "why")
+            mine.give_up([str(n)], desk.now, "why")
 
     assert client.xlen(desk.rig.keys.notice_dead) == MOST_DEAD
     assert desk.dead() == {"indexnow": [str(n) for n in range(MOST_DEAD)]}
@@ -432,7 +432,7 @@ def test_a_key_that_is_not_served_is_said_though_the_engine_took_all(opened: Ope
         desk = opened(reply(202), more={"base_url": web.url})
         desk.tell(A)
 
-    seen, taken = desk.notices.fates(2)
+    seen, taken = desk.notices.records(2)
     assert (taken.outcome, seen.outcome) == (AnswerVerdict.PENDING, AnswerVerdict.FORBIDDEN)
     assert f"{KEY}.txt answers 404" in seen.detail
     assert desk.waiting("indexnow") == 0
@@ -443,10 +443,10 @@ def test_a_file_of_somebody_else_is_no_key_and_stays(opened: Open, server: Engin
     path = desk.rig.root / f"{KEY}.txt"
     path.write_text("mine")
 
-    fate = desk.tell(A)
+    record = desk.tell(A)
 
-    assert (fate.outcome, path.read_text(), server.asked) == (AnswerVerdict.HELD, "mine", [])
-    assert "is not ours" in fate.detail
+    assert (record.outcome, path.read_text(), server.asked) == (AnswerVerdict.HELD, "mine", [])
+    assert "is not ours" in record.detail
     path.unlink()
     desk.now += 10 * MINUTE
     desk.look()
@@ -477,15 +477,15 @@ def test_a_key_that_is_served_elsewhere_is_not_written(opened: Open, server: Eng
     assert not (desk.rig.root / f"{KEY}.txt").exists()
 
 
-def test_fates_are_bounded_and_the_newest_come_first(opened: Open) -> None:
+def test_records_are_bounded_and_the_newest_come_first(opened: Open) -> None:
     desk = opened()
-    fate = Fate(1, "indexnow", "https://x.example", 1, (A,), 200, "done", 5, "")
-    for n in range(FATES + 300):
-        desk.notices.record(fate._replace(at=n))
+    record = RequestRecord(1, "indexnow", "https://x.example", 1, (A,), 200, "done", 5, "")
+    for n in range(MOST_RECORDS + 300):
+        desk.notices.record(record._replace(at=n))
 
-    fates = desk.notices.fates()
-    assert fates[0] == fate._replace(at=FATES + 299)
-    assert desk.rig.client.xlen(desk.rig.keys.notices) <= FATES + 100  # type: ignore[operator]
+    records = desk.notices.records()
+    assert records[0] == record._replace(at=MOST_RECORDS + 299)
+    assert desk.rig.client.xlen(desk.rig.keys.notices) <= MOST_RECORDS + 100  # type: ignore[operator]
 
 
 def test_every_key_is_permanent_or_runs_out(opened: Open) -> None:

@@ -26,7 +26,7 @@ from tests.integration import independent_extensions as extensions
 from tests.integration.independent import Expected, Published
 from tests.integration.independent_extensions import Extras
 from tests.integration.pipeline import Pipeline
-from worker.reconcile.importer import Said
+from worker.reconcile.importer import Remark
 
 CORPUS = Path(
     os.environ.get("SITEMAPD_CORPUS")
@@ -171,7 +171,7 @@ def news_day(stated: extensions.Stated) -> datetime | None:
     return first.replace(tzinfo=UTC) + timedelta(hours=36)
 
 
-def counted(said: list[Said], kind: str) -> Counter[tuple[str, str]]:
+def counted(said: list[Remark], kind: str) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for each in said:
         if each.kind == kind:
@@ -187,7 +187,7 @@ def whole_files(noted: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
     return found
 
 
-def by_rule(said: list[Said]) -> str:
+def by_rule(said: list[Remark]) -> str:
     rules = Counter[tuple[str, str]]()
     for each in said:
         rules[each.kind, each.rule] += each.times

@@ -9,7 +9,7 @@ from shared.events.resync_scope import WHOLE, Scope
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
 from worker.reconcile.diff_spool import DiffSpool
-from worker.reconcile.event_mapping import Said
+from worker.reconcile.event_mapping import Remark
 from worker.reconcile.reconciler import Reconciler, Repairs
 from worker.reconcile.source_diff import SourceDiff
 from worker.sources import Item, SourceRecord
@@ -26,7 +26,7 @@ def differences(rig: Rig, items: Iterable[Item], scope: Scope = WHOLE) -> set[tu
         comparison = SourceDiff(
             rig.client, rig.name, rig.site, scope, findings, rig.resyncs.begin_ms()
         )
-        comparison.run(items, say=lambda _: None)
+        comparison.run(items, on_remark=lambda _: None)
         return {(found.what, found.loc.removeprefix(BASE)) for found in findings}
 
 
@@ -36,11 +36,11 @@ def reconcile(
     scope: Scope = WHOLE,
     *,
     insist: bool = False,
-    say: Callable[[Said], None] = lambda _: None,
+    say: Callable[[Remark], None] = lambda _: None,
 ) -> Repairs:
     """Make `items` the truth, and publish it."""
     reconciler = Reconciler(rig.client, rig.name, rig.site, "test")
-    done = reconciler.run(items, scope, say=say, drain=rig.settle, insist=insist)
+    done = reconciler.run(items, scope, on_remark=say, drain=rig.settle, insist=insist)
     with silence():
         rig.settle()
     return done

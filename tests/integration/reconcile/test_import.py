@@ -17,7 +17,7 @@ from shared.events.event import Event
 from tests.integration.conftest import RedisServer
 from tests.integration.independent import Page, Published
 from tests.integration.pipeline import NAME, Pipeline
-from worker.reconcile.importer import Importer, ImportProgress, Said
+from worker.reconcile.importer import Importer, ImportProgress, Remark
 from worker.sources import read
 
 ORIGIN = "https://www.example.com"
@@ -57,7 +57,7 @@ def expected_report() -> set[tuple[str, str, str]]:
     return refused | {("noted", f"pages.ndjson#{n + 1}", "M1") for n in range(3, PAGES, 50)}
 
 
-def reported(said: list[Said]) -> set[tuple[str, str, str]]:
+def reported(said: list[Remark]) -> set[tuple[str, str, str]]:
     found = {(each.kind, each.where, each.rule) for each in said}
     assert len(found) == len(said)
     return found
@@ -222,11 +222,11 @@ def test_extensions_come_with_their_pages_and_what_cannot_is_said(
     path.write_text(EXTENDED)
     options = {"sections": {"news": {"news": True}}} if news else {}
     settings = Pipeline(store, tmp_path / "public", ORIGIN, **options).settings
-    said: list[Said] = []
+    said: list[Remark] = []
     site = settings.sites[NAME]
 
     Importer(store, NAME, site, None).run(
-        str(path), read(str(path)), say=said.append, report=lambda _: None, drain=lambda: None
+        str(path), read(str(path)), on_remark=said.append, report=lambda _: None, drain=lambda: None
     )
 
     ((_, fields),) = store.xrange(f"{{{NAME}}}:inbox")

@@ -13,7 +13,7 @@ import redis
 from tests.integration import independent_extensions as extensions
 from tests.integration.independent import Published
 from tests.integration.pipeline import Pipeline
-from worker.reconcile.importer import Said
+from worker.reconcile.importer import Remark
 
 ORIGIN = "https://www.example.com"
 
@@ -24,7 +24,7 @@ def site(store: redis.Redis, tmp_path: Path) -> Pipeline:
     return Pipeline(store, tmp_path / "public", ORIGIN, sections=sections)
 
 
-def reported(said: list[Said]) -> set[tuple[str, str, str]]:
+def reported(said: list[Remark]) -> set[tuple[str, str, str]]:
     return {(each.kind, each.where, each.rule) for each in said}
 
 

@@ -46,14 +46,14 @@ def told(rig: Rig) -> set[str]:
 def import_(rig: Rig, source: str, *, notify: bool) -> None:
     importer = Importer(rig.client, rig.name, rig.site, None, notify=notify)
     importer.run(
-        source, read(source), say=lambda _: None, report=lambda _: None, drain=lambda: None
+        source, read(source), on_remark=lambda _: None, report=lambda _: None, drain=lambda: None
     )
     rig.settle()
 
 
 def reconcile(rig: Rig, source: str) -> None:
     reconciler = Reconciler(rig.client, rig.name, rig.site, "test")
-    reconciler.run(read(source), WHOLE, say=lambda _: None, drain=lambda: None, insist=True)
+    reconciler.run(read(source), WHOLE, on_remark=lambda _: None, drain=lambda: None, insist=True)
     rig.settle()
 
 

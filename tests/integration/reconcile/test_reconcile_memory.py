@@ -27,10 +27,10 @@ with redis.Redis.from_url(url) as client, silence():
     pump = rig.pump()
     def pages(numbers):
         return (record(f"p/{n}", "2026-01-01") for n in numbers)
-    reconciler.run(pages(first), say=print, drain=pump.apply_all)
+    reconciler.run(pages(first), on_remark=print, drain=pump.apply_all)
     pump.apply_all()
     tracemalloc.start()
-    done = reconciler.run(pages(second), say=print, drain=pump.apply_all)
+    done = reconciler.run(pages(second), on_remark=print, drain=pump.apply_all)
     print(tracemalloc.get_traced_memory()[1])
     assert done.added == done.deleted == size // 4, done
 """

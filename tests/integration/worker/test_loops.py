@@ -196,7 +196,7 @@ def test_f30_what_is_mended_is_shown_no_longer(
         NotificationQueue(store, "bad").enqueue(["indexnow"], [A], 0)
         until(lambda: "notify" not in found(store), "it works again")
 
-        until(lambda: NotificationQueue(store, "bad").fates(), "the engine is told")
+        until(lambda: NotificationQueue(store, "bad").records(), "the engine is told")
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -213,13 +213,13 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
         over.wait(60)
 
     # This one begins at once, and what an engine refuses is not asked again for a while.
-    monkeypatch.setattr(Dispatcher, "tell", hang if loop == "notify" else Dispatcher.tell)
+    monkeypatch.setattr(Dispatcher, "notify", hang if loop == "notify" else Dispatcher.notify)
     with running(config) as plant:
         own = next(each for each in plant.loops if each.name == loop)
         hangs = {
             "heartbeat": (plant._heart, "_work"), "sweep": (plant, "_adopt"),
             "monitor": (plant._checkers["bad"], "tick"),
-            "tidy": (plant._pumps["bad"].pages, "purge_tombstones"),
+            "tidy": (plant._consumers["bad"].pages, "purge_tombstones"),
             "refresh": (plant._states["bad"], "shards"),
             "checks": (plant._companions[0], "_wanted"),
             "reconcile": (plant._answerer, "_look_at"),
@@ -264,7 +264,7 @@ def test_damaged_notices_are_given_up_and_the_others_are_told(
     store.hset(bad.keys.breakers, "indexnow of-nowhere", "no breaker")
 
     with running(config):
-        until(notices.fates, "the engine is told")
+        until(notices.records, "the engine is told")
         until(lambda: len(list(notices.dead())) == 2, "the others are given up")
 
     assert sorted(server.asked[0].json()["urlList"]) == [A, BASE + "c"]

@@ -51,12 +51,12 @@ class FindingRow(NamedTuple):
     href: str
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Checks, and the action `check`."""
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
-        name = frame.site()
+        name = registry.site()
         site, checks = services.sites[name], CheckStore(services.client, name)
         report, compared = checks.last()
         findings, running, asked = check_results.of_check(report), checks.progress(), checks.asked()
@@ -64,7 +64,7 @@ def install(frame: PageRegistry) -> None:
             "name": name, "report": report, "hours": services.settings.checks_hours,
             "summary": check_results.summary(findings),
             "grade": check_results.GRADES[findings[0].severity] if findings else "",
-            "cards": [_card(frame, name, each) for each in findings if each.severity != OK],
+            "cards": [_card(registry, name, each) for each in findings if each.severity != OK],
             "right": check_results.wrong(findings, OK), "running": running,
             "doing": _DOING.get(running.what, running.what) if running else "",
             "asked": [
@@ -72,7 +72,7 @@ def install(frame: PageRegistry) -> None:
                 if running is None or at > running.began_ms
             ],
             "idle": bool(asked) and not running and services.idle(name),
-            "compared": compared, "differing": _differing(frame, name, compared),
+            "compared": compared, "differing": _differing(registry, name, compared),
             "commands": _commands(name, site),
         }  # fmt: skip
         return Shown("checks.html", values)
@@ -82,20 +82,20 @@ def install(frame: PageRegistry) -> None:
         CheckStore(services.client, name).ask(g.user)
         said = "no worker is alive" if services.idle(name) else "a worker starts it within seconds"
         return ActionDone(
-            f"requested a check: {said}", name, back=frame.address("Checks", site=name)
+            f"requested a check: {said}", name, back=registry.address("Checks", site=name)
         )
 
-    frame.page("Checks", "/checks", show, per_site=True, live=True)
-    frame.action("check", "/checks/now", ask)
+    registry.page("Checks", "/checks", show, per_site=True, live=True)
+    registry.action("check", "/checks/now", ask)
 
 
-def _card(frame: PageRegistry, name: str, finding: CheckFinding) -> dict[str, Any]:
+def _card(registry: PageRegistry, name: str, finding: CheckFinding) -> dict[str, Any]:
     """Return the values of one finding."""
     ours = finding.check != "extra-file"  # no page of the console shows foreign files
     samples = [
-        _found(frame, name, each) if ours else FindingRow(*each, "") for each in finding.samples
+        _found(registry, name, each) if ours else FindingRow(*each, "") for each in finding.samples
     ]
-    commands = [_filled(line, frame, name, finding.samples) for line in finding.commands]
+    commands = [_filled(line, registry, name, finding.samples) for line in finding.commands]
     return {
         "check": finding.check, "title": finding.check.replace("-", " ").capitalize(),
         "grade": check_results.GRADES[finding.severity], "severity": finding.severity,
@@ -107,10 +107,10 @@ def _card(frame: PageRegistry, name: str, finding: CheckFinding) -> dict[str, An
 
 
 def _filled(
-    line: str, frame: PageRegistry, name: str, samples: Sequence[FindingSample]
+    line: str, registry: PageRegistry, name: str, samples: Sequence[FindingSample]
 ) -> tuple[str, ...]:
     """Return a command of a finding, filled in for this site and its first sample."""
-    sourced = bool(frame.services.sites[name].source.get_secret_value())
+    sourced = bool(registry.services.sites[name].source.get_secret_value())
     words = {"SOURCE": "configured"} if sourced else {}
     if samples and "://" in samples[0].where:
         words["URL"] = samples[0].where
@@ -118,26 +118,26 @@ def _filled(
     return filled if filled[0] != "sitemapd" else (*filled, "--site", name)
 
 
-def _found(frame: PageRegistry, name: str, sample: FindingSample) -> FindingRow:
+def _found(registry: PageRegistry, name: str, sample: FindingSample) -> FindingRow:
     """Return a sample with the address of the page that shows it, empty if there is none."""
-    site = frame.services.sites[name]
+    site = registry.services.sites[name]
     if file := check_results.file_of(site, sample.where):
-        return FindingRow(*sample, frame.address("Files", site=name, file=file))
+        return FindingRow(*sample, registry.address("Files", site=name, file=file))
     try:
         urls.canonical(sample.where, site.base)
     except UrlError:
         return FindingRow(*sample, "")
-    return FindingRow(*sample, frame.address("Page inspector", site=name, loc=sample.where))
+    return FindingRow(*sample, registry.address("Page inspector", site=name, loc=sample.where))
 
 
 def _differing(
-    frame: PageRegistry, name: str, compared: ComparisonSummary | None
+    registry: PageRegistry, name: str, compared: ComparisonSummary | None
 ) -> list[dict[str, Any]]:
     """Return the values of each kind of difference that a comparison found, with samples."""
     rows = []
     for what, count in check_results.differing(compared):
         named: Iterable[FindingSample] = compared.samples.get(what, ()) if compared else ()
-        samples = [_found(frame, name, each) for each in named]
+        samples = [_found(registry, name, each) for each in named]
         rows.append(
             {
                 "check": what, "title": what.capitalize(), "grade": check_results.GRADES[ERROR],

@@ -12,7 +12,7 @@ from shared.admin.timeline import Timeline
 from shared.errors import InvalidError
 from shared.events.event import Event, SchemaError
 from webhook.console import diff, form_fields
-from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 
 STATES: Mapping[str, tuple[str, str, str]] = {
     "waiting": ("busy", "Waiting", "Accepted and stored durably; not decided yet."),
@@ -41,18 +41,18 @@ STATES: Mapping[str, tuple[str, str, str]] = {
 _MAY_CHANGE = frozenset({"waiting", "in flight", "applied", "held"})
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page of an event, and the action `event replay`."""
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
-        name, asked = frame.site(), asked_for("id")
+        name, asked = registry.site(), query_arg("id")
         values: dict[str, Any] = {"name": name, "asked": asked, "still": True}
         try:
             found = services.timelines(name).show(asked)
         except InvalidError as error:
             return Shown("event.html", values | {"found": None, "problem": str(error)}, 404)
-        return Shown("event.html", values | _values(frame, name, found))
+        return Shown("event.html", values | _values(registry, name, found))
 
     def replay(form: MultiDict[str, str]) -> ActionDone:
         name, ident = form_fields.site_of(services, form), form.get("id", "")
@@ -60,15 +60,15 @@ def install(frame: PageRegistry) -> None:
         words = [ident, "--as-sent"] if as_sent else [ident]
         outcome = actions.replay(actions.stored([ident]), words, newest=not as_sent)
         services.waker.wake(name)
-        back = frame.address("Event", site=name, id=outcome.ids[0])
+        back = registry.address("Event", site=name, id=outcome.ids[0])
         return ActionDone(outcome.said, name, outcome.subject, back=back)
 
-    frame.part("Events", "event", "/events/one", show, live=True)
-    frame.action("event replay", "/events/replay", replay)
+    registry.part("Events", "event", "/events/one", show, live=True)
+    registry.action("event replay", "/events/replay", replay)
 
 
-def _values(frame: PageRegistry, name: str, found: Timeline) -> dict[str, Any]:
-    site, services = frame.services.sites[name], frame.services
+def _values(registry: PageRegistry, name: str, found: Timeline) -> dict[str, Any]:
+    site, services = registry.services.sites[name], registry.services
     waits, steps = found.state in {"waiting", "in flight"}, {step.step for step in found.steps}
     return {
         "found": found, "problem": "", "verdict": STATES[found.state],

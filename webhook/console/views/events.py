@@ -13,7 +13,7 @@ from shared.errors import InvalidError, UrlError
 from shared.sitemap import urls
 from shared.store.operations.queues import EVENTS
 from webhook.console import table_rows
-from webhook.console.page_registry import PageRegistry, Shown, asked_for
+from webhook.console.page_registry import PageRegistry, Shown, query_arg
 from webhook.console.table_rows import TableRow
 
 ROWS = 50
@@ -35,13 +35,13 @@ class EventSearch(NamedTuple):
     older: str
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Events."""
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
-        name, before = frame.site(), asked_for("before")
-        asked = filters(frame, name)
+        name, before = registry.site(), query_arg("before")
+        asked = filters(registry, name)
         queues = services.queues(name)
         waits, chosen = queues.waiting(), {key: value for key, value in asked.items() if value}
         values: dict[str, Any] = {
@@ -53,28 +53,28 @@ def install(frame: PageRegistry) -> None:
         look: Callable[..., EventSearch]
         look = {FAILED: _failed, WAITING: _waiting}.get(asked["kind"], _happened)
         try:
-            found = look(frame, name, asked, before)
+            found = look(registry, name, asked, before)
         except InvalidError as error:
             return Shown("events.html", values | {"problem": str(error)}, 422)
         values |= {
             "rows": found.rows,
-            "older": frame.address("Events", site=name, **chosen, before=found.older)
+            "older": registry.address("Events", site=name, **chosen, before=found.older)
             if found.older else "",
-            "newest": frame.address("Events", site=name, **chosen) if before else "",
+            "newest": registry.address("Events", site=name, **chosen) if before else "",
             "replay": chosen | {"site": name} if asked["kind"] in {"", *KINDS} else None,
         }  # fmt: skip
         return Shown("events.html", values)
 
-    frame.page("Events", "/events", show, per_site=True, live=True)
+    registry.page("Events", "/events", show, per_site=True, live=True)
 
 
-def filters(frame: PageRegistry, name: str) -> dict[str, str]:
+def filters(registry: PageRegistry, name: str) -> dict[str, str]:
     """Return the filters in the address: a URL as it is stored, or a pattern for a part of one."""
-    asked = {key: asked_for(key) for key in ASKED}
+    asked = {key: query_arg(key) for key in ASKED}
     url = asked["url"]
     if "://" in url and "*" not in url:
         with suppress(UrlError):  # another site's URL: it matches no event
-            url = urls.canonical(url, frame.services.sites[name].base)
+            url = urls.canonical(url, registry.services.sites[name].base)
     whole = not url or "*" in url or "://" in url or url.startswith("id ")
     return asked | {"url": url if whole else f"*{url}*"}
 
@@ -87,19 +87,25 @@ def _command(name: str, asked: Mapping[str, str]) -> tuple[str, ...]:
     return ("sitemapd", "event", "list", *words, "--site", name)
 
 
-def _happened(frame: PageRegistry, name: str, asked: Mapping[str, str], before: str) -> EventSearch:
-    found = frame.services.events(name).look(EventFilter.of(**asked), before, ROWS, LOOKED_AT)
+def _happened(
+    registry: PageRegistry, name: str, asked: Mapping[str, str], before: str
+) -> EventSearch:
+    found = registry.services.events(name).look(EventFilter.of(**asked), before, ROWS, LOOKED_AT)
     return EventSearch([table_rows.of_past(past) for past in found.found], found.older)
 
 
-def _failed(frame: PageRegistry, name: str, asked: Mapping[str, str], before: str) -> EventSearch:
-    letters = frame.services.dead(name).latest(before=before if is_id(before) else "")
+def _failed(
+    registry: PageRegistry, name: str, asked: Mapping[str, str], before: str
+) -> EventSearch:
+    letters = registry.services.dead(name).latest(before=before if is_id(before) else "")
     seen = ((letter.id, table_rows.of_letter(letter)) for letter in islice(letters, LOOKED_AT))
     return _some(seen, EventFilter.of(**{**asked, "kind": ""}))
 
 
-def _waiting(frame: PageRegistry, name: str, asked: Mapping[str, str], before: str) -> EventSearch:
-    queues = frame.services.queues(name)
+def _waiting(
+    registry: PageRegistry, name: str, asked: Mapping[str, str], before: str
+) -> EventSearch:
+    queues = registry.services.queues(name)
 
     def oldest(after: str) -> Iterator[tuple[str, TableRow]]:
         for _ in range(LOOKED_AT // _STEP):

@@ -12,7 +12,7 @@ from werkzeug.datastructures import MultiDict
 from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter, DeadLetterGroup
 from shared.admin.outcomes import is_id
 from webhook.console import form_fields, table_rows
-from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 
 GROUPED = 5_000
 """Newest dead letters that the page groups."""
@@ -22,24 +22,24 @@ MOST = 10_000
 VERBS = {"retry": "Retry", "discard": "Discard"}
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Failed with its actions, and the confirmation page for several dead
     letters.
     """
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
-        name = frame.site()
+        name = registry.site()
         dead = services.dead(name)
         values: dict[str, Any] = {"name": name, "total": len(dead), "grouped": GROUPED}
         if (error := request.args.get("error")) is not None:
-            return Shown("failed_group.html", values | _letters(frame, name, dead, error))
+            return Shown("failed_group.html", values | _letters(registry, name, dead, error))
         groups = [_group(name, group) for group in dead.groups(GROUPED)]
         return Shown("failed.html", values | {"groups": groups, "commands": _commands(name)})
 
     def ask() -> Shown:
-        name, choice = frame.site(), _choice(request.args)
-        verb = asked_for("do") if asked_for("do") in VERBS else next(iter(VERBS))
+        name, choice = registry.site(), _choice(request.args)
+        verb = query_arg("do") if query_arg("do") in VERBS else next(iter(VERBS))
         letters = services.dead(name).chosen(choice)
         values = {
             "name": name, "verb": verb, "label": VERBS[verb], "fields": _fields(name, choice),
@@ -55,9 +55,9 @@ def install(frame: PageRegistry) -> None:
         form_fields.expect(form, len(dead.chosen(choice)))
         outcome = dead.retry(choice)
         services.waker.wake(name)
-        back = frame.address("Failed", site=name)
+        back = registry.address("Failed", site=name)
         if choice.ids and outcome.ids:
-            back = frame.address("Event", site=name, id=outcome.ids[0])
+            back = registry.address("Event", site=name, id=outcome.ids[0])
         return ActionDone(outcome.said, name, outcome.subject, back=back)
 
     def discard(form: MultiDict[str, str]) -> ActionDone:
@@ -66,19 +66,19 @@ def install(frame: PageRegistry) -> None:
         form_fields.expect(form, len(dead.chosen(choice)), exactly=True)
         outcome = dead.discard(choice)
         return ActionDone(
-            outcome.said, name, outcome.subject, back=frame.address("Failed", site=name)
+            outcome.said, name, outcome.subject, back=registry.address("Failed", site=name)
         )
 
     def save() -> tuple[str, Iterable[bytes]]:
-        name = frame.site()
+        name = registry.site()
         letters = services.dead(name).chosen(_choice(request.args))
         return f"{name}-failed.ndjson", (letter.payload for letter in letters)
 
-    frame.page("Failed", "/failed", show, per_site=True, live=True)
-    frame.part("Failed", "failed_ask", "/failed/ask", ask)
-    frame.download("failed_save", "/failed/save", save)
-    frame.action("dead retry", "/failed/retry", retry)
-    frame.action("dead discard", "/failed/discard", discard)
+    registry.page("Failed", "/failed", show, per_site=True, live=True)
+    registry.part("Failed", "failed_ask", "/failed/ask", ask)
+    registry.download("failed_save", "/failed/save", save)
+    registry.action("dead retry", "/failed/retry", retry)
+    registry.action("dead discard", "/failed/discard", discard)
 
 
 def _group(name: str, group: DeadLetterGroup) -> dict[str, Any]:
@@ -90,9 +90,11 @@ def _group(name: str, group: DeadLetterGroup) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _letters(frame: PageRegistry, name: str, dead: DeadLetterActions, error: str) -> dict[str, Any]:
+def _letters(
+    registry: PageRegistry, name: str, dead: DeadLetterActions, error: str
+) -> dict[str, Any]:
     """Return the values of the page of one group."""
-    before = asked_for("before")
+    before = query_arg("before")
     found = dead.latest(error, before if is_id(before) else "")
     letters = list(islice(found, ROWS + 1))
     here = {"site": name, "error": error}
@@ -100,8 +102,8 @@ def _letters(frame: PageRegistry, name: str, dead: DeadLetterActions, error: str
     return {
         "error": error, "commands": _commands(name, DeadLetterFilter(error=error)),
         "letters": [(letter, table_rows.of_letter(letter)) for letter in letters[:ROWS]],
-        "older": frame.address("Failed", **here, before=older) if older else "",
-        "newest": frame.address("Failed", **here) if before else "",
+        "older": registry.address("Failed", **here, before=older) if older else "",
+        "newest": registry.address("Failed", **here) if before else "",
     }  # fmt: skip
 
 

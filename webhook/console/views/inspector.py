@@ -9,25 +9,25 @@ from flask import request
 
 from shared.errors import UrlError
 from shared.sitemap import urls
-from webhook.console.page_registry import PageRegistry, Shown, asked_for
+from webhook.console.page_registry import PageRegistry, Shown, query_arg
 
 _AS_LISTED = ("lastmod", "changefreq", "priority")
 _NESTED = ("images", "videos", "news", "alternates")
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Page inspector."""
 
     def show() -> Shown:
-        sites = frame.services.sites
-        loc, asked = asked_for("loc"), frame.site() if request.args.get("site") else ""
+        sites = registry.services.sites
+        loc, asked = query_arg("loc"), registry.site() if request.args.get("site") else ""
         values: dict[str, Any] = {"loc": loc, "asked": asked, "sites": sites, "found": None}
         if not loc:
             return Shown("inspector.html", values | {"refused": ""})
-        name, refused = _site_of(frame, loc, asked)
+        name, refused = _site_of(registry, loc, asked)
         if not name:
             return Shown("inspector.html", values | {"refused": refused}, 422)
-        found = frame.services.inspector(name).entry(loc)
+        found = registry.services.inspector(name).entry(loc)
         values |= {
             "found": found, "name": name, "refused": "", "verdict": verdict(found),
             "command": ("sitemapd", "entry", found["loc"], "--site", name),
@@ -36,15 +36,15 @@ def install(frame: PageRegistry) -> None:
         }  # fmt: skip
         return Shown("inspector.html", values)
 
-    frame.page("Page inspector", "/inspector", show)
+    registry.page("Page inspector", "/inspector", show)
 
 
-def _site_of(frame: PageRegistry, loc: str, asked: str) -> tuple[str, str]:
+def _site_of(registry: PageRegistry, loc: str, asked: str) -> tuple[str, str]:
     """Return the site that `loc` belongs to, or the reason why it belongs to none."""
     refused = ""
-    for name in [asked] if asked else frame.services.sites:
+    for name in [asked] if asked else registry.services.sites:
         try:
-            urls.canonical(loc, frame.services.sites[name].base)
+            urls.canonical(loc, registry.services.sites[name].base)
         except UrlError as error:
             refused = refused or f"{error.detail} (PROTOCOL {error.rule})."
         else:

@@ -11,11 +11,11 @@ from werkzeug.datastructures import MultiDict
 
 from shared.clock import now_ms
 from shared.errors import Fault, InvalidError
-from shared.store.notify.notification_queue import FATES, Breaker, NotificationQueue
+from shared.store.notify.notification_queue import MOST_RECORDS, Breaker, NotificationQueue
 from shared.store.operations import crawl_report
 from shared.store.operations.queues import NOTIFY, Queues
 from webhook.console import form_fields, template_filters
-from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 
 ROWS = 50
 LETTERS = 9
@@ -26,20 +26,21 @@ _GRADES = {"done": "good", "pending": "good", "too many": "warn", "held back": "
 """Grades of outcomes (worker/notify/engine.py); the others are failures."""
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Notifications, and the action `notify replay`."""
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
-        name = frame.site()
+        name = registry.site()
         notices, now = NotificationQueue(services.client, name), now_ms()
         configured = services.sites[name].notify.engines
         breakers = notices.breakers()
-        at = min(_number(asked_for("page")), FATES // ROWS)
-        fates = notices.fates((at + 1) * ROWS + 1)
+        at = min(_number(query_arg("page")), MOST_RECORDS // ROWS)
+        records = notices.records((at + 1) * ROWS + 1)
         dead = list(islice(notices.dead(), LETTERS + 1))
         values = {
-            "name": name, "now": now, "grades": _GRADES, "host": host, "crawl": crawl(frame, name),
+            "name": name, "now": now, "grades": _GRADES, "host": host,
+            "crawl": crawl(registry, name),
             "engines": [
                 _engine(notices, engine, config.daily, breakers, now)
                 for engine, config in configured.items()
@@ -47,10 +48,10 @@ def install(frame: PageRegistry) -> None:
             "given_up": {each.engine for each in dead},
             "dead": dead[:LETTERS], "more_dead": len(dead) > LETTERS,
             "paused": Queues(services.client, name).paused().get(NOTIFY), "some": SOME,
-            "fates": fates[at * ROWS : (at + 1) * ROWS],
-            "newer": frame.address("Notifications", site=name, page=str(at - 1)) if at else "",
-            "older": frame.address("Notifications", site=name, page=str(at + 1))
-            if len(fates) > (at + 1) * ROWS else "",
+            "records": records[at * ROWS : (at + 1) * ROWS],
+            "newer": registry.address("Notifications", site=name, page=str(at - 1)) if at else "",
+            "older": registry.address("Notifications", site=name, page=str(at + 1))
+            if len(records) > (at + 1) * ROWS else "",
         }  # fmt: skip
         return Shown("notifications.html", values)
 
@@ -60,10 +61,10 @@ def install(frame: PageRegistry) -> None:
             raise InvalidError(Fault(engine[:80], "config", f"is not configured for {name}"))
         count = NotificationQueue(services.client, name).replay([engine], now_ms())
         said = f"{template_filters.plural(count, 'page')} queued again, and all pauses ended"
-        return ActionDone(said, name, engine, back=frame.address("Notifications", site=name))
+        return ActionDone(said, name, engine, back=registry.address("Notifications", site=name))
 
-    frame.page("Notifications", "/notifications", show, per_site=True, live=True)
-    frame.action("notify replay", "/notifications/replay", replay)
+    registry.page("Notifications", "/notifications", show, per_site=True, live=True)
+    registry.action("notify replay", "/notifications/replay", replay)
 
 
 def _engine(
@@ -100,11 +101,11 @@ def host(endpoint: str) -> str:
         return "unknown"
 
 
-def crawl(frame: PageRegistry, name: str) -> dict[str, Any] | None:
+def crawl(registry: PageRegistry, name: str) -> dict[str, Any] | None:
     """Return the last result of `sitemapd crawl` as rows of an engine and a kind; None if none is
     kept.
     """
-    report = crawl_report.load(frame.services.client, name)
+    report = crawl_report.load(registry.services.client, name)
     if report is None:
         return None
     bounds = _classes(report["bounds_s"])

@@ -20,7 +20,7 @@ from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.operations.worker_registry import WorkerRegistry
 from shared.store.publishing.shrink_holds import ShrinkHolds
 from webhook.console import check_results, hourly_charts, template_filters
-from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 from webhook.console.views import workers
 
 SITES = 50
@@ -51,22 +51,22 @@ class Concern(NamedTuple):
     see: str = ""
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Overview, and the action `confirm`."""
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
         names = list(services.sites)
-        asked, last = asked_for("page"), max(len(names) - 1, 0) // SITES
+        asked, last = query_arg("page"), max(len(names) - 1, 0) // SITES
         at = min(int(asked), last) if asked.isascii() and asked.isdigit() else 0
         shown = names[at * SITES : (at + 1) * SITES]
         found = WorkerRegistry(services.client, shown).list()
         values = {
-            "cards": [_card(frame, name) for name in shown],
+            "cards": [_card(registry, name) for name in shown],
             "workers": [(worker.name, *workers.state(worker)) for worker in found],
             "alert": workers.alert([each for each in found if each.alive]) if shown else "",
-            "newer": frame.address("Overview", page=str(at - 1)) if at else "",
-            "older": frame.address("Overview", page=str(at + 1))
+            "newer": registry.address("Overview", page=str(at - 1)) if at else "",
+            "older": registry.address("Overview", page=str(at + 1))
             if len(names) > (at + 1) * SITES else "",
         }  # fmt: skip
         return Shown("overview.html", values)
@@ -88,14 +88,14 @@ def install(frame: PageRegistry) -> None:
         said = f"{shard} may shrink from {hold.reference:,} to {hold.urls:,} pages"
         return ActionDone(said, name, asked)
 
-    frame.page("Overview", "/", show, live=True)
-    frame.action("confirm", "/confirm", confirm)
+    registry.page("Overview", "/", show, live=True)
+    registry.action("confirm", "/confirm", confirm)
 
 
-def _card(frame: PageRegistry, name: str) -> Mapping[str, Any]:
+def _card(registry: PageRegistry, name: str) -> Mapping[str, Any]:
     """Return the values of one site."""
-    client, sourced = frame.services.client, bool(frame.services.sites[name].source)
-    status = _settled(frame.services.inspector(name))
+    client, sourced = registry.services.client, bool(registry.services.sites[name].source)
+    status = _consistent_status(registry.services.inspector(name))
     report, against = CheckStore(client, name).last()
     found = [*concerns(name, status, sourced=sourced), *doubts(report, against)]
     grade = min((concern.grade for concern in found), default="")  # bad before warn
@@ -116,7 +116,7 @@ def _card(frame: PageRegistry, name: str) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def _settled(inspector: Inspector) -> Mapping[str, Any]:
+def _consistent_status(inspector: Inspector) -> Mapping[str, Any]:
     """Return the status of a site, read again if a publish came between its counts, which are no
     snapshot, and made them differ.
     """

@@ -15,7 +15,7 @@ from shared.admin.queues import QueueRow, messages
 from shared.errors import Fault, InvalidError
 from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PAUSABLE, PUBLISH
 from webhook.console import charts, form_fields, table_rows, template_filters
-from webhook.console.page_registry import ActionDone, PageRegistry, Shown, asked_for
+from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 
 SAMPLE = 10
 MOST_BACK = 100_000
@@ -43,12 +43,12 @@ class Kept(NamedTuple):
     events: int
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Queues with its actions, and the confirmation page of a purge."""
-    services, told = frame.services, partial(_told, frame)
+    services, done = registry.services, partial(_done, registry)
 
     def show() -> Shown:
-        name = frame.site()
+        name = registry.site()
         queues = services.queues(name)
         kept = [Kept(each, int(each) / 1000, events) for each, events in queues.purges().items()]
         values: dict[str, Any] = {
@@ -61,32 +61,32 @@ def install(frame: PageRegistry) -> None:
     def pause(form: MultiDict[str, str]) -> ActionDone:
         name, queue = form_fields.site_of(services, form), form.get("queue", "")
         outcome = services.queues(name).pause(queue, g.user)
-        return told(name, outcome)
+        return done(name, outcome)
 
     def resume(form: MultiDict[str, str]) -> ActionDone:
         name, queue = form_fields.site_of(services, form), form.get("queue", "")
         outcome = services.queues(name).resume(queue)
         services.waker.wake(name)
-        return told(name, outcome)
+        return done(name, outcome)
 
     def drain(form: MultiDict[str, str]) -> ActionDone:
         name = form_fields.site_of(services, form)
         outcome = services.queues(name).drain(g.user)
         services.waker.wake(name)
-        return told(name, outcome)
+        return done(name, outcome)
 
-    frame.page("Queues", "/queues", show, per_site=True, live=True)
-    frame.action("queue pause", "/queues/pause", pause)
-    frame.action("queue resume", "/queues/resume", resume)
-    frame.action("queue drain", "/queues/drain", drain)
-    _purging(frame)
+    registry.page("Queues", "/queues", show, per_site=True, live=True)
+    registry.action("queue pause", "/queues/pause", pause)
+    registry.action("queue resume", "/queues/resume", resume)
+    registry.action("queue drain", "/queues/drain", drain)
+    _purging(registry)
 
 
-def _purging(frame: PageRegistry) -> None:
-    services, told = frame.services, partial(_told, frame)
+def _purging(registry: PageRegistry) -> None:
+    services, done = registry.services, partial(_done, registry)
 
     def ask() -> Shown:
-        name = frame.site()
+        name = registry.site()
         queues = services.queues(name)
         values = {
             "name": name, "events": queues.waiting().events,
@@ -100,7 +100,7 @@ def _purging(frame: PageRegistry) -> None:
         queues = services.queues(name)
         form_fields.expect(form, queues.waiting().events)
         outcome = queues.purge()
-        return told(name, outcome)
+        return done(name, outcome)
 
     def put_back(form: MultiDict[str, str]) -> ActionDone:
         name, purged = form_fields.site_of(services, form), form.get("purge", "")
@@ -112,20 +112,22 @@ def _purging(frame: PageRegistry) -> None:
         events = stored_lines(queues.kept(purged))
         outcome = services.events(name).replay(events, (f"purge {purged}",), newest=False)
         services.waker.wake(name)
-        return told(name, outcome)
+        return done(name, outcome)
 
     def save() -> tuple[str, Iterable[bytes]]:
-        name, purged = frame.site(), asked_for("purge")
+        name, purged = registry.site(), query_arg("purge")
         return f"{name}-purged-{purged}.ndjson", services.queues(name).kept(purged)
 
-    frame.part("Queues", "purge", "/queues/purge", ask)
-    frame.download("purged", "/queues/purged", save)
-    frame.action("queue purge", "/queues/purge/now", purge)
-    frame.action("queue put back", "/queues/put-back", put_back)
+    registry.part("Queues", "purge", "/queues/purge", ask)
+    registry.download("purged", "/queues/purged", save)
+    registry.action("queue purge", "/queues/purge/now", purge)
+    registry.action("queue put back", "/queues/put-back", put_back)
 
 
-def _told(frame: PageRegistry, name: str, outcome: ActionOutcome) -> ActionDone:
-    return ActionDone(outcome.said, name, outcome.subject, back=frame.address("Queues", site=name))
+def _done(registry: PageRegistry, name: str, outcome: ActionOutcome) -> ActionDone:
+    return ActionDone(
+        outcome.said, name, outcome.subject, back=registry.address("Queues", site=name)
+    )
 
 
 def _card(name: str, row: QueueRow) -> dict[str, Any]:

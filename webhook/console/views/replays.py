@@ -17,17 +17,17 @@ MOST = 10_000
 SAMPLE = 10
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the confirmation page of a replay, and the action `event replay matching`."""
-    services = frame.services
+    services = registry.services
 
     def chosen(name: str, asked: Mapping[str, str]) -> list[StoredEvent]:
         return services.events(name).matching(EventFilter.of(**asked), MOST + 1)
 
     def show() -> Shown:
-        name = frame.site()
-        asked = filters(frame, name)
-        back = frame.address("Events", site=name, **{k: v for k, v in asked.items() if v})
+        name = registry.site()
+        asked = filters(registry, name)
+        back = registry.address("Events", site=name, **{k: v for k, v in asked.items() if v})
         values: dict[str, Any] = {
             "title": "Replay events", "name": name, "asked": asked, "back": back, "most": MOST,
             "found": (), "sample": (), "problem": "", "command": _command(name, asked),
@@ -55,11 +55,11 @@ def install(frame: PageRegistry) -> None:
         said = [*_command(name, asked)[3:-2], *options]
         outcome = services.events(name).replay(found, said, newest=not as_sent, quiet=quiet)
         services.waker.wake(name)
-        back = frame.address("Events", site=name)
+        back = registry.address("Events", site=name)
         return ActionDone(outcome.said, name, outcome.subject, back=back)
 
-    frame.part("Events", "replay_all", "/events/replay-all", show)
-    frame.action("event replay matching", "/events/replay-all/now", replay)
+    registry.part("Events", "replay_all", "/events/replay-all", show)
+    registry.action("event replay matching", "/events/replay-all/now", replay)
 
 
 def _command(name: str, asked: Mapping[str, str]) -> tuple[str, ...]:

@@ -40,23 +40,23 @@ _HEX = re.compile("[0-9a-fA-F]{16,}")
 _MARKER = b"# BEGIN sitemapd"
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Sites."""
 
     def show() -> Shown:
-        name = frame.site()
-        site = frame.services.sites[name]
-        state = PublishState(frame.services.client, name)
+        name = registry.site()
+        site = registry.services.sites[name]
+        state = PublishState(registry.services.client, name)
         values = {
             "name": name, "settings": [(key, _said(getattr(site, key))) for key in SHOWN],
             "may": _may(site), "truth": _truth(site), "robots": robots(site),
             "site_robots": site.robots,
             "sections": _sections(site, state), "connections": _connections(site),
-            "feeds": _feeds(site, Subscriptions(frame.services.client, name).all()),
+            "feeds": _feeds(site, Subscriptions(registry.services.client, name).all()),
         }  # fmt: skip
         return Shown("sites.html", values)
 
-    frame.page("Sites", "/sites", show, per_site=True)
+    registry.page("Sites", "/sites", show, per_site=True)
 
 
 def _said(value: object) -> str:

@@ -29,9 +29,9 @@ _ASKED: Mapping[Wish, str] = {
 }
 
 
-def install(frame: PageRegistry) -> None:
+def install(registry: PageRegistry) -> None:
     """Register the page Workers and its actions `workers quiet`, `resume` and `stop`."""
-    services = frame.services
+    services = registry.services
 
     def show() -> Shown:
         found = WorkerRegistry(services.client, services.sites).list()
@@ -49,11 +49,11 @@ def install(frame: PageRegistry) -> None:
         def act(form: MultiDict[str, str]) -> ActionDone:
             worker = form.get("subject", "")
             WorkerRegistry(services.client, services.sites).ask(worker, wish)
-            return ActionDone(_ASKED[wish], subject=worker, back=frame.address("Workers"))
+            return ActionDone(_ASKED[wish], subject=worker, back=registry.address("Workers"))
 
-        frame.action(f"workers {name}", f"/workers/{name}", act)
+        registry.action(f"workers {name}", f"/workers/{name}", act)
 
-    frame.page("Workers", "/workers", show, live=True)
+    registry.page("Workers", "/workers", show, live=True)
     asking("quiet")
     asking("work")
     asking("stop")

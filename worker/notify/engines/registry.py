@@ -20,17 +20,16 @@ from worker.notify.engines.yandex import Yandex
 Sitemaps = Callable[[], Sequence[str]]
 
 
-def tellers(site: Site, outbound: Outbound, sitemaps: Sitemaps) -> dict[str, Engine]:
+def engine_apis(site: Site, outbound: Outbound, sitemaps: Sitemaps) -> dict[str, Engine]:
     """Return the engines of `site` by name; `sitemaps` returns the addresses that robots.txt
     names.
     """
     return {
-        name: _teller(site, config, outbound, sitemaps)
-        for name, config in site.notify.engines.items()
+        name: _api(site, config, outbound, sitemaps) for name, config in site.notify.engines.items()
     }
 
 
-def _teller(
+def _api(
     site: Site, config: engines.EngineSettings, outbound: Outbound, sitemaps: Sitemaps
 ) -> Engine:
     may = _allowed(site, config)
@@ -51,7 +50,7 @@ def _teller(
             return WebSub(site, may, outbound)
         case engines.CrawlerSettings():
             return Crawler(config, may, outbound, sitemaps)
-    raise AssertionError(f"no teller for {type(config).__name__}")
+    raise AssertionError(f"no API for {type(config).__name__}")
 
 
 def _allowed(site: Site, config: engines.EngineSettings) -> AllowedHosts:

@@ -41,8 +41,8 @@ digests = st.binary(min_size=8, max_size=8)
 shards = st.builds(Shard, names, st.integers(1, 99) | numbers)
 DRAWN: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "seen": (idents,), "pulse": (numbers,), "purged": (numbers.map(str),), "notify": (engines,),
-    "sending": (engines,), "tries": (engines,), "told": (engines,),
-    "spent": (engines, st.from_regex(r"2[0-9]{7}", fullmatch=True)), "telling": (engines,),
+    "sending": (engines,), "tries": (engines,), "notified": (engines,),
+    "spent": (engines, st.from_regex(r"2[0-9]{7}", fullmatch=True)), "notify_lease": (engines,),
     "loc": (digests,), "id": (digests,), "cluster": (digests,),
     "importing": (digests.map(bytes.hex),),
     "shards": (names,), "files": (names,), "pending": (shards,), "taking": (shards,),

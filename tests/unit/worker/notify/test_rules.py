@@ -93,7 +93,7 @@ def test_nobody_is_asked_sooner_than_it_said(
 ) -> None:
     rest = rest_after(outcome, before, now, jitter)
 
-    assert rest.bury is (outcome.verdict in {AnswerVerdict.REFUSED, AnswerVerdict.FORBIDDEN})
+    assert rest.give_up is (outcome.verdict in {AnswerVerdict.REFUSED, AnswerVerdict.FORBIDDEN})
     assert rest.breaker is not None
     if outcome.verdict in RETRIED:
         assert rest.at == rest.breaker.until >= now + int((outcome.wait or 0) * 1000)

@@ -15,7 +15,7 @@ from shared.sitemap.entry import Entry
 from shared.sitemap.urls import Base
 from tests.unit.extensions import LOC
 from worker.reconcile.deduplication import Deduplication, Dropped, Statement
-from worker.reconcile.event_mapping import Said
+from worker.reconcile.event_mapping import Remark
 from worker.reconcile.statement_spool import StatementSpool
 
 RULES = EventRules(
@@ -186,7 +186,7 @@ def test_what_one_source_has_a_place_for_is_no_longer_silent() -> None:
 
 
 def test_the_spool_gives_each_page_once_however_far_apart_it_is_stated() -> None:
-    dice, said = random.Random(7), list[Said]()
+    dice, said = random.Random(7), list[Remark]()
     events = [
         parse({"type": "upsert", "loc": f"https://www.example.com/{n}", **more}, RULES)
         for n in range(2_000)

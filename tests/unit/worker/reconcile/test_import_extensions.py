@@ -19,7 +19,7 @@ from shared.sitemap.extensions.languages import hreflang
 from shared.sitemap.urls import Base
 from tests.unit.extensions import LOC, NAMESPACES
 from tests.unit.worker.sources.reading import Put
-from worker.reconcile.event_mapping import EventMapper, Said
+from worker.reconcile.event_mapping import EventMapper, Remark
 from worker.reconcile.field_salvage import salvage
 from worker.sources import Note, SourceRecord, read
 
@@ -195,7 +195,7 @@ def test_the_least_part_that_is_wrong_is_left_out_and_the_page_comes(
 
 
 def told(record: SourceRecord, **sections: Any) -> tuple[Event | None, list[tuple[str, str]]]:
-    said: list[Said] = []
+    said: list[Remark] = []
     event = EventMapper(rules(LOC), **sections).event(record, None, said.append)
     return event, [(each.rule, each.detail) for each in said]
 
