@@ -22,11 +22,11 @@ from typing import Any
 
 import redis
 
-from shared import logs
 from shared.config.settings import Settings
 from shared.errors import StoreError
 from shared.store.client import answering, connect
 from shared.store.keys import REFUSED, Keys
+from shared.telemetry import logs
 
 MOST_NOTES = 10
 EVERY_S = 1.0

@@ -15,10 +15,10 @@ from queue import Empty, SimpleQueue
 import redis
 from flask import Flask, Response, g, request
 
-from shared import tracing
 from shared.errors import StoreError
 from shared.metrics.declarations import ANSWER_BOUNDS_MS
 from shared.store.counting.counter_buffer import CounterBuffer
+from shared.telemetry import tracing
 from webhook.request_body import headers
 from webhook.responses import DELIVERIES, AnsweredDelivery
 

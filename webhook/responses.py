@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
-from shared import logs
 from shared.admin.outcomes import counted
 from shared.errors import InvalidError, StoreError
 from shared.store.inbox.inbox import AcceptResult
+from shared.telemetry import logs
 from webhook.log_throttle import LogThrottle
 from webhook.problems import CLOSED_S, PROBLEMS, RETRY_AFTER_S, RefusedError, document
 

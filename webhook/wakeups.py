@@ -12,8 +12,8 @@ import threading
 
 from celery import Celery
 
-from shared import logs
 from shared.task_names import APP, QUEUE, WAKE, broker_options, broker_url
+from shared.telemetry import logs
 
 _LOG = logs.logger("waker")
 _MAX_WAITING = 1_000

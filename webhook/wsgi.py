@@ -10,10 +10,10 @@ from pathlib import Path
 
 from flask import Flask
 
-from shared import logs
 from shared.config import settings
 from shared.errors import StoreDownError
 from shared.store.client import check_settings, connect
+from shared.telemetry import logs
 from webhook import request_metrics
 from webhook.app import REDIS_TIMEOUT_S, create_app
 from webhook.rejection_log import RejectionLog

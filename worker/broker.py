@@ -19,7 +19,7 @@ from kombu import transport
 from kombu.transport import redis
 from redis import exceptions
 
-from shared.logs import logger
+from shared.telemetry.logs import logger
 
 MOST_BYTES = 16_384
 """Maximum size of a message body in bytes, far above that of any sitemapd message."""

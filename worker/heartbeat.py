@@ -15,7 +15,6 @@ from typing import NamedTuple
 import redis
 
 from shared.errors import StoreError
-from shared.logs import logger
 from shared.store.operations.worker_registry import (
     BusyThread,
     HeartbeatRecord,
@@ -25,6 +24,7 @@ from shared.store.operations.worker_registry import (
     own_version,
 )
 from shared.task_names import SWEEP_S
+from shared.telemetry.logs import logger
 from worker.loops import Loop
 
 REST_S = 2.0

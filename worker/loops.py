@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from shared.errors import SitemapdError, StoreDownError
-from shared.logs import logger
 from shared.store.operations.loop_health import LoopTrouble
+from shared.telemetry.logs import logger
 
 HANG_S = 45.0
 """Seconds without progress after which work counts as hanging: reported within 5 s, displayed

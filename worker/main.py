@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shared import tracing
 from shared.lean_imports import importing_less, leave_out
+from shared.telemetry import tracing
 
 THREADS = 4
 
@@ -25,8 +25,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
-    from shared import logs, task_names
+    from shared import task_names
     from shared.config.settings import load
+    from shared.telemetry import logs
 
     with importing_less("yaml"):  # kombu would load it for a serializer that is not used
         from worker.celery_app import create_worker_app
@@ -41,7 +42,7 @@ def main() -> None:
     # Imported late: the schedule does not need these, and starts in half the time.
     from celery.utils.nodenames import default_nodename, host_format
 
-    from worker.consumer import consumer_name
+    from shared.store.operations.worker_registry import consumer_name
     from worker.runtime import Runtime
     from worker.tasks import register, soon
 

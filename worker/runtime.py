@@ -14,7 +14,6 @@ from typing import Protocol
 
 from shared.config.settings import Settings
 from shared.errors import StoreError
-from shared.logs import logger
 from shared.sitemap.extensions import languages
 from shared.store.client import answering, connect
 from shared.store.counting import counter_buffer
@@ -22,6 +21,7 @@ from shared.store.operations.worker_registry import HEARTBEAT
 from shared.store.publishing.publish_state import PublishState
 from shared.store.retention import trim
 from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
+from shared.telemetry.logs import logger
 from worker.checks.examiner import Examiner
 from worker.checks.file_monitor import FileMonitor
 from worker.heartbeat import Heartbeat, WorkDone

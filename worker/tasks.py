@@ -9,7 +9,7 @@ from celery import Celery, signals
 
 from shared import task_names
 from shared.errors import StoreError
-from shared.logs import logger
+from shared.telemetry.logs import logger
 from worker import broker
 from worker.runtime import Runtime
 

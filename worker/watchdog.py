@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import redis
 
 from shared.errors import StoreError
-from shared.logs import logger
 from shared.store.operations.loop_health import LoopHealth, LoopReport
+from shared.telemetry.logs import logger
 from worker.loops import Loop
 
 WATCH_S = 5.0

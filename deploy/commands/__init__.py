@@ -1,1 +1,1 @@
-"""The commands of `sitemapd`, one module for each group; deploy/cli.py assembles them."""
+"""The commands of `sitemapd`, one module for each group; deploy/cli/program.py assembles them."""

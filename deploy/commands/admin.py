@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from deploy.cli_output import answer, line
+from deploy.cli.output import answer, line
 from shared.admin.outcomes import ActionOutcome, Actor
 from shared.errors import Fault, InvalidError
 from shared.store.operations.audit_log import AuditLog

@@ -13,7 +13,7 @@ import typer
 
 from deploy.backups.archive import ArchiveHead, Backup, write
 from deploy.backups.restore import Restore
-from deploy.cli_output import CommandTarget, HomeOption, JsonOption, answer, find, line, progress
+from deploy.cli.output import CommandTarget, HomeOption, JsonOption, answer, find, line, progress
 from deploy.commands.admin import recorded
 from deploy.local.embedded_redis import EmbeddedServer
 from deploy.local.processes import hold, mark, reap

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, raw
-from deploy.nginx_lines import lines
+from deploy.cli.output import HomeOption, JsonOption, SiteOption, answer, find, raw
+from deploy.web.nginx_lines import lines
 from shared.errors import StoreError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from deploy import login_link
-from deploy.cli_output import HomeOption, JsonOption, answer, find, raw, web_address
+from deploy.cli.output import HomeOption, JsonOption, answer, find, raw, web_address
 from deploy.commands.admin import actor
+from deploy.local import login_link
 from deploy.local.processes import served_at
 from shared.store.operations.audit_log import AuditLog
 

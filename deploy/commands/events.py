@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.cli_output import (
+from deploy.cli.output import (
     CommandTarget,
     HomeOption,
     JsonOption,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.cli_output import (
+from deploy.cli.output import (
     HomeOption,
     JsonOption,
     SiteOption,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.cli_output import CommandTarget, HomeOption, JsonOption, answer, block, find, line
+from deploy.cli.output import CommandTarget, HomeOption, JsonOption, answer, block, find, line
 from deploy.commands.admin import recorded
 from shared.admin.outcomes import counted
 from shared.clock import now_ms

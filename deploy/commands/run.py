@@ -13,15 +13,14 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli_output import HomeOption, find_home
+from deploy.cli.output import HomeOption, find_home
 from deploy.local.supervisor import Signals
 from deploy.local.up import parse_listen
 from shared.config.settings import FILE, Settings, load
 from shared.errors import ConfigError, Fault, StoreDownError, StoreError
-from shared.logs import configure, drain, logger
 from shared.store.client import answering, check_settings, connect
-from shared.store.operations.worker_registry import HEARTBEAT
-from worker.consumer import consumer_name
+from shared.store.operations.worker_registry import HEARTBEAT, consumer_name
+from shared.telemetry.logs import configure, drain, logger
 
 SOCKET = "unix:"
 

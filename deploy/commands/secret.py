@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.cli_output import raw
+from deploy.cli.output import raw
 from shared.config.standard_secret import new_secret
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deploy.cli_output import HomeOption, JsonOption, SiteOption, answer, find, line
+from deploy.cli.output import HomeOption, JsonOption, SiteOption, answer, find, line
 from deploy.commands.admin import AdoptOption, recorded
 from shared.admin.outcomes import counted
 from shared.admin.site_status import Inspector

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from deploy.entry import leave
-from shared import logs
+from deploy.cli.entry import leave
 from shared.config.settings import Settings
+from shared.telemetry import logs
 
 
 def up(

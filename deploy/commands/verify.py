@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from deploy.cli_output import (
+from deploy.cli.output import (
     CommandTarget,
     HomeOption,
     JsonOption,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from typing import Any, NamedTuple
 
-from deploy.cli_output import CommandTarget, print_json
-from deploy.cli_tables import Grid, out, redrawn, show, table
+from deploy.cli.output import CommandTarget, print_json
+from deploy.cli.tables import Grid, out, redrawn, show, table
 from deploy.commands.workers import described, listed
 from shared.admin.site_status import Inspector
 from shared.errors import StoreError

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.cli_output import CommandTarget, HomeOption, JsonOption, SiteOption, answer, find
+from deploy.cli.output import CommandTarget, HomeOption, JsonOption, SiteOption, answer, find
 from deploy.commands.admin import actor
 from shared.admin.outcomes import ActionOutcome, command
 from shared.clock import now_ms

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.cli_output import (
+from deploy.cli.output import (
     CommandTarget,
     HomeOption,
     JsonOption,
@@ -29,7 +29,7 @@ from shared.store.operations.worker_registry import (
 )
 
 if TYPE_CHECKING:
-    from deploy.cli_tables import Grid
+    from deploy.cli.tables import Grid
 
 WAIT_S = 2 * HEARTBEAT_S
 

@@ -24,9 +24,9 @@ from deploy.local.processes import STORE, Child, hold, replace
 from deploy.local.redis_binaries import candidates, choose
 from deploy.local.redis_socket import DATA, socket_path, socket_url
 from shared.errors import ServerStartError, StoreError
-from shared.logs import logger
 from shared.store.client import connect
 from shared.store.counting.counter_buffer import CounterBuffer
+from shared.telemetry.logs import logger
 
 SETTINGS = {
     "port": "0",

@@ -7,7 +7,7 @@ import time
 
 import redis
 
-from deploy.cli_output import CommandTarget
+from deploy.cli.output import CommandTarget
 from shared.store.client import answering
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations import worker_registry

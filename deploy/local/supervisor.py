@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from deploy.local.processes import replace
 from shared.errors import ServerStartError
-from shared.logs import logger
+from shared.telemetry.logs import logger
 
 BACKOFF_S = 0.1
 BACKOFF_MOST_S = 5.0

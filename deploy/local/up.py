@@ -14,16 +14,15 @@ from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
-from deploy import login_link
-from deploy.local import first_config
+from deploy.local import first_config, login_link
 from deploy.local.embedded_redis import EmbeddedServer
 from deploy.local.processes import SERVED, Child, hold, mark, reap, replace
 from deploy.local.supervisor import Signals, Supervisor
 from shared.config.settings import FILE, Settings, load
 from shared.errors import ConfigError, Fault, ServerStartError, StoreError
-from shared.logs import logger
 from shared.store.client import answering, check_settings, connect
 from shared.store.operations.worker_registry import HEARTBEAT
+from shared.telemetry.logs import logger
 
 CONSUMER = "local"
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import argparse
 
-from shared import tracing
 from shared.lean_imports import leave_out
+from shared.telemetry import tracing
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     options = parser.parse_args()
     leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
     from deploy.web.server import from_environment, serve
-    from shared.logs import configure
+    from shared.telemetry.logs import configure
 
     configure(json_lines=True, streams=True)
     serve(from_environment, (options.host, options.port))

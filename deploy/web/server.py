@@ -22,7 +22,7 @@ from deploy.web.buffered_wsgi import BufferedWsgi
 from deploy.web.static_files import StaticFiles
 from shared.config.settings import Settings, load
 from shared.errors import ServerStartError
-from shared.logs import configure
+from shared.telemetry.logs import configure
 from webhook import request_metrics
 from webhook.app import create_app
 from webhook.console.authorization import MAX_FORM

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from shared import logs
+from shared.telemetry import logs
 from tests.bench import http, latency, rates, start
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus

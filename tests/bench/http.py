@@ -46,7 +46,7 @@ class Service:
     def _start(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [
-                sys.executable, "-c", "from deploy.entry import main; main()",
+                sys.executable, "-c", "from deploy.cli.entry import main; main()",
                 "up", "--home", self._home, "--http", "127.0.0.1:0",
             ],
             stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL,

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import redis
 
-from shared import logs
 from shared.config.settings import Settings
+from shared.telemetry import logs
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.reconcile.importer import Importer
 from worker.sources import read

@@ -26,7 +26,7 @@ web_root = "public"
 tokens = ["0123456789abcdef"]
 """
 _PYTHON = [sys.executable, "-c", "pass"]
-_SITEMAPD = [sys.executable, "-c", "from deploy.entry import main; main()"]
+_SITEMAPD = [sys.executable, "-c", "from deploy.cli.entry import main; main()"]
 
 
 def start(report: Report, scale: Scale) -> None:

@@ -41,7 +41,13 @@ class Web:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-c", "from deploy.entry import main; main()", "run", "web"),
+                    *(
+                        sys.executable,
+                        "-c",
+                        "from deploy.cli.entry import main; main()",
+                        "run",
+                        "web",
+                    ),
                     *("--listen", f"127.0.0.1:{self.port}", "--home", home),
                 ],
                 env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -16,7 +16,7 @@ import pytest
 
 from tests.system.driver import System, wait_until
 
-BEGIN = "print('begun', flush=True); from deploy.entry import main; main()"
+BEGIN = "print('begun', flush=True); from deploy.cli.entry import main; main()"
 UP = [sys.executable, "-c", BEGIN, "up", "--http", "127.0.0.1:0", "--home"]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from flask import Blueprint, Flask, Response, g
 from werkzeug.exceptions import HTTPException, NotFound
 
-from shared import logs
 from shared.errors import InvalidError, StoreError
-from webhook.console import charts, template_filters
+from shared.telemetry import logs
 from webhook.console.assets import Assets
 from webhook.console.authorization import Authorization
 from webhook.console.login import Login
 from webhook.console.page_registry import PageRegistry
+from webhook.console.presentation import charts, template_filters
 from webhook.console.services import Services
 from webhook.console.views import VIEWS
 from webhook.problems import RETRY_AFTER_S

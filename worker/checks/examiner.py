@@ -18,8 +18,8 @@ from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.errors import CheckError
-from shared.logs import logger
 from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
+from shared.telemetry.logs import logger
 from worker.checks.examination import Examination
 from worker.loops import Loop
 

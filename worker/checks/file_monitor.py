@@ -15,11 +15,11 @@ from typing import NamedTuple
 from shared.config.site import Site
 from shared.domain.shrink_guard import Peak
 from shared.errors import ShardError
-from shared.logs import logger
 from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.publishing import feeds
 from worker.publishing.indexes import named, robots_fault
 from worker.publishing.ownership import check_marker, read_marker, sweep

@@ -12,12 +12,12 @@ import redis
 
 from shared.config.site import Site
 from shared.errors import PublishError
-from shared.logs import logger
 from shared.sitemap import fragments, shards
 from shared.sitemap.fragments import index_start
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PASS_SHARDS, PublishLease
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.checks.consistency.repair import Repair, Repaired
 from worker.publishing import feeds
 from worker.publishing.file_migration import FileMigration

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 
 import redis
 
-from shared import tracing
 from shared.config.site import Site
 from shared.domain.batch_state import Policy, UnknownSectionError
 from shared.domain.decide import ArrivedEvent, decide_all
@@ -19,13 +18,14 @@ from shared.errors import ContendedError, LostLineError, StoreDownError, StoreEr
 from shared.events.event import Event, NewerSchemaError, SchemaError
 from shared.events.event_fields import RESYNC
 from shared.events.resync_scope import Scope
-from shared.logs import logger
 from shared.sitemap import urls
 from shared.store.client import PipelinedScript
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.pages.changes import BatchTooLargeError
 from shared.store.pages.page_repository import PageRepository
-from shared.tracing import Trail
+from shared.telemetry import tracing
+from shared.telemetry.logs import logger
+from shared.telemetry.tracing import Trail
 from worker.ingest.group_relink import relink
 
 MAX_TRIES = 5

@@ -11,10 +11,10 @@ from shared.domain import expiry
 from shared.domain.batch_state import BatchState
 from shared.domain.decide import include
 from shared.errors import ContendedError, StoreDownError
-from shared.logs import logger
 from shared.store.pages.changes import ReadBatch, loc_of
 from shared.store.pages.expiry_schedule import ExpirySchedule
 from shared.store.pages.page_repository import PageRepository
+from shared.telemetry.logs import logger
 
 SET_ASIDE_MS = 3_600_000
 """Milliseconds until an entry whose expiry failed is tried again."""

@@ -14,16 +14,16 @@ from collections.abc import Callable, Container, Sequence
 
 import redis
 
-from shared import tracing
 from shared.config.settings import Settings
 from shared.errors import PublishError, StoreError
-from shared.logs import logger
 from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.operations.queues import EVENTS, PUBLISH, Queues
 from shared.store.publishing.publish_batch import PASS_SHARDS
-from shared.tracing import Trail
+from shared.telemetry import tracing
+from shared.telemetry.logs import logger
+from shared.telemetry.tracing import Trail
 from worker.ingest.event_processor import EventProcessor
 from worker.ingest.expiry_processor import ExpiryProcessor
 from worker.publishing.publisher import Publisher

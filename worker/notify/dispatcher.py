@@ -10,12 +10,12 @@ import redis
 from shared.config.site import Site
 from shared.domain.page_record import PageRecord
 from shared.errors import PublishError, StoreDownError
-from shared.logs import logger
 from shared.store.notify.delivery_lease import DeliveryLease, delivery_lease
 from shared.store.notify.notification_queue import CHUNK, NotificationQueue, RequestRecord
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.sections import Sections
+from shared.telemetry.logs import logger
 from worker.http.exchange import Outbound
 from worker.notify import indexnow_key
 from worker.notify.backoff import MOST_TRIES, rest_after

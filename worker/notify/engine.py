@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from shared.config.notify.engines import secret_of
 from shared.errors import BarredError, CredentialError, OutboundError, StoreError
-from shared.logs import logger
+from shared.telemetry.logs import logger
 from worker.http.exchange import (
     AllowedHosts,
     Outbound,

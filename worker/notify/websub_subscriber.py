@@ -21,9 +21,9 @@ from shared.config.notify import hubs
 from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.errors import BarredError, OutboundError
-from shared.logs import logger
 from shared.sitemap import feed_parser
 from shared.store.notify.subscriptions import Subscription, Subscriptions
+from shared.telemetry.logs import logger
 from worker.http.client import ask
 from worker.http.exchange import AllowedHosts, Outbound, OutboundRequest, excerpt
 from worker.loops import Loop

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from shared.config.site import Site
 from shared.errors import PublishError, UnwritableError
-from shared.logs import logger
 from shared.sitemap import feed_writer
 from shared.sitemap.feed_writer import FeedChannel
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.publishing.web_root import StagedFile, WebRoot
 
 NAMES = feed_writer.NAMES

@@ -16,11 +16,11 @@ import redis
 
 from shared.config.site import Site
 from shared.errors import PublishError
-from shared.logs import logger
 from shared.sitemap import shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.file_shape import FileShapes
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.web_root import WebRoot
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from shared.config.site import Site
 from shared.errors import PublishError, RobotsError, UnwritableError
-from shared.logs import logger
 from shared.sitemap import fragments, robots, shards
 from shared.store.publishing.publish_batch import PublishedShard
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.publishing.web_root import StagedFile, WebRoot
 
 _log = logger("publisher")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from shared.logs import logger
 from shared.store.counting.counter_buffer import CounterBuffer
 from shared.store.keys import LEASE_MS
 from shared.store.publishing.publish_batch import PublishLease
+from shared.telemetry.logs import logger
 
 _log = logger("publisher")
 

@@ -18,11 +18,11 @@ from shared.config import filenames
 from shared.config.filenames import MARKER, TEMP
 from shared.config.site import Site
 from shared.errors import ForeignStateError, PublishError, UnwritableError
-from shared.logs import logger
 from shared.sitemap import shards, w3c_dates
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PublishRun
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.web_root import WebRoot, marker_of

@@ -17,14 +17,14 @@ import redis
 
 from shared.config.site import Site
 from shared.errors import PublishError, ShardError, UnwritableError
-from shared.logs import logger
 from shared.sitemap.shards import Shard
 from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.keys import LEASE_MS
 from shared.store.publishing.publish_batch import PublishBatch, PublishedShard, PublishLease
 from shared.store.publishing.publish_state import PublishState
-from shared.tracing import traced
+from shared.telemetry.logs import logger
+from shared.telemetry.tracing import traced
 from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.indexes import IndexChange, Indexes, UnwritableIndexError

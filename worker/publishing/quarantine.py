@@ -15,12 +15,12 @@ from shared.errors import (
     StoreError,
     UnwritableError,
 )
-from shared.logs import logger
 from shared.metrics.declarations import OTHER
 from shared.sitemap.shards import Shard
 from shared.store.counting.counter_buffer import CounterBuffer
 from shared.store.publishing.publish_batch import PublishBatch
 from shared.store.publishing.quarantine import Quarantine
+from shared.telemetry.logs import logger
 
 FIRST_S, LONGEST_S = 1.0, 60.0
 """Seconds for which a shard is skipped after its first failure; doubled after each further one up

@@ -22,7 +22,7 @@ from shared.store.publishing.publish_batch import (
     PublishedShard,
     ShardWork,
 )
-from shared.tracing import traced
+from shared.telemetry.tracing import traced
 from worker.publishing.web_root import Piece, StagedFile, WebRoot
 
 _TAIL = blocks.deflate(fragments.URLSET_END)

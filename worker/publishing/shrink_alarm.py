@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from shared.logs import logger
 from shared.sitemap.shards import Shard
+from shared.telemetry.logs import logger
 from worker.publishing.shard_file import MergedShard
 
 ALARM_S = 300.0

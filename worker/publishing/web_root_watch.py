@@ -14,9 +14,9 @@ import redis
 
 from shared.config.site import Site
 from shared.errors import PublishError
-from shared.logs import logger
 from shared.store.publishing.publish_batch import PublishLease
 from shared.store.publishing.publish_state import PublishState
+from shared.telemetry.logs import logger
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.ownership import belongs
 from worker.publishing.quarantine import stop

@@ -17,8 +17,8 @@ from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.errors import ReconcileError, SourceError
 from shared.events.resync_scope import WHOLE, Scope
-from shared.logs import logger
 from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests
+from shared.telemetry.logs import logger
 from worker.http.exchange import SOURCE
 from worker.loops import Loop
 from worker.reconcile.reconciler import Reconciler, Repairs

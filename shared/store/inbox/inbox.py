@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import redis
 from redis.exceptions import ResponseError
 
-from shared import tracing
 from shared.errors import StoreError
 from shared.events.event import Event
 from shared.store.client import Scripts, answering
 from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
+from shared.telemetry import tracing
 
 
 class AcceptResult(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -34,6 +36,13 @@ _WANTED = EVERYWHERE + "wanted:"
 
 Wish = Literal["work", "quiet", "stop"]
 State = Literal["working", "quiet", "stopping"]
+
+
+def consumer_name() -> str:
+    """Return the name of this process as a worker and a consumer of inboxes: the same after a
+    restart, so that it finds the events it held before.
+    """
+    return os.environ.get("SITEMAPD_CONSUMER") or socket.gethostname()
 
 
 @cache

@@ -37,7 +37,7 @@ local SHARDS = 1048576
 -- include lua/count
 -- include lua/in_parts
 -- include lua/preconditions
--- include pages/apply_related
+-- include lua/apply_related
 -- include lua/told
 
 -- The bucket and the field of a page record (kind `loc:`) or a claim (kind `id:`).

@@ -15,7 +15,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.admin.site_status import Inspector
 from shared.store.operations.worker_registry import HEARTBEAT
 from tests.integration.conftest import RedisServer
@@ -111,7 +111,7 @@ def test_a_look_without_a_terminal_is_a_plain_block(rig: Rig, home: Path) -> Non
 
 def test_rates_are_differences_between_two_looks(rig: Rig, home: Path) -> None:
     command = [
-        sys.executable, "-c", "from deploy.entry import main; main()", "status", "--watch",
+        sys.executable, "-c", "from deploy.cli.entry import main; main()", "status", "--watch",
         "--json", "--interval", "0.2", "--home", str(home),
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -134,7 +134,13 @@ def test_the_view_on_a_terminal_is_drawn_in_place_and_ctrl_c_leaves_it_clean(
 ) -> None:
     rig.do(page("a"))
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", "from deploy.entry import main; main()", "status", "--watch"]
+    command = [
+        sys.executable,
+        "-c",
+        "from deploy.cli.entry import main; main()",
+        "status",
+        "--watch",
+    ]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"}
     process = subprocess.Popen(
         [*command, "--interval", "0.1", "--home", str(home)],

@@ -11,7 +11,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.config.settings import Settings
 from shared.errors import CheckError
 from shared.store.operations.checks import CheckBusyError, CheckStore

@@ -16,7 +16,7 @@ import redis
 import typer
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter
 from shared.admin.events import EventActions
 from shared.admin.queues import QueueActions

@@ -17,7 +17,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.store.operations.audit_log import AuditLog
 from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.conftest import RedisServer, Wait

@@ -10,7 +10,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.errors import BackupError, ConfigError, SitemapdError
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, Rig

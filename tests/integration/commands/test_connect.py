@@ -39,7 +39,7 @@ def home(redis_server: Any, store: Any, tmp_path: Path) -> Path:
 @pytest.fixture
 def waiting(home: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """The command, which has said how to connect a CMS, by default Ghost, and waits."""
-    command = [sys.executable, "-u", "-c", "from deploy.entry import main; main()", "connect"]
+    command = [sys.executable, "-u", "-c", "from deploy.cli.entry import main; main()", "connect"]
     process = subprocess.Popen(
         [*command, getattr(request, "param", "ghost"), "demo", "--wait", "--home", str(home)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -12,8 +12,8 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
-from deploy.cli_output import find
+from deploy.cli.output import find
+from deploy.cli.program import app
 from deploy.commands import crawl as cli_crawl
 from shared.crawls.dns import CrawlerVerifier, Resolver
 from shared.errors import InvalidError

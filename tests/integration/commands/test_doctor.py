@@ -19,7 +19,7 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from deploy.cli.program import app
 from deploy.doctor import public as doctor_reach
 from deploy.doctor import robots as doctor_robots
 from deploy.doctor import root as doctor_root

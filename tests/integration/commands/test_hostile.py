@@ -21,14 +21,14 @@ import redis
 import structlog
 from typer.main import get_command
 
-from deploy import cli
-from deploy.cli_output import find
-from shared import logs
+from deploy.cli import program
+from deploy.cli.output import find
 from shared.store.keys import Keys
 from shared.store.notify.notification_queue import NotificationQueue, RequestRecord
 from shared.store.notify.subscriptions import Subscriptions
 from shared.store.operations.queues import Queues
 from shared.store.operations.worker_registry import HEARTBEAT, WorkerRegistry
+from shared.telemetry import logs
 from tests.integration.conftest import RedisServer
 from tests.integration.rig import BASE, Rig
 from tests.integration.worked import beat
@@ -101,7 +101,7 @@ def _others(parameter: Any, needed: list[Any]) -> Iterator[str]:
             yield from (*_option(each), USUAL.get(each.name, "x"))
 
 
-BUILT = get_command(cli.app)
+BUILT = get_command(program.app)
 """Built once: that takes longer than most commands."""
 COMMANDS = {" ".join(each.words): each for each in commands(BUILT)}
 UP_HOME = ("up", ("--home",))
@@ -118,7 +118,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
     before, hook = structlog.get_config(), sys.excepthook
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(cli, "get_command", lambda _: BUILT)
+        monkeypatch.setattr(program, "get_command", lambda _: BUILT)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["sitemapd", *arguments])
         monkeypatch.setattr(sys, "stdin", io.StringIO(""))
@@ -128,7 +128,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
         capfd.readouterr()
         try:
             with pytest.raises(SystemExit) as ended:
-                cli.main()
+                program.main()
         finally:
             logs.drain()
             structlog.configure(**before)

@@ -12,7 +12,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.errors import ConfigError
 from shared.store.notify.delivery_lease import delivery_lease
 from shared.store.notify.notification_queue import Breaker, NotificationQueue

@@ -11,7 +11,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from deploy.commands.reconcile import KEY_VARIABLE
 from shared.errors import ConfigError, ReconcileError, SitemapdError, SourceError
 from shared.store.operations.checks import CheckStore

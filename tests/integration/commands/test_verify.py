@@ -10,7 +10,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.domain.page_record import digest_of
 from shared.store.keys import field
 from shared.store.operations.checks import CheckStore

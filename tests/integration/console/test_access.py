@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import redis
 
-from deploy import login_link
+from deploy.local import login_link
 from shared.store.operations.sessions import Sessions
 from tests.integration.console.browsing import (
     HERE,

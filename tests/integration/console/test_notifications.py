@@ -14,7 +14,7 @@ import redis
 from lxml import html
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.store.notify.notification_queue import Breaker, RequestRecord
 from shared.store.operations import crawl_report
 from shared.store.operations.queues import Queues

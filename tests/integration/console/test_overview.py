@@ -18,7 +18,7 @@ from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import Browser, Configure
 from tests.integration.rig import Rig
 from tests.integration.worked import beat
-from webhook.console import template_filters
+from webhook.console.presentation import template_filters
 
 UNIT = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 

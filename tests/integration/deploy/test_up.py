@@ -26,7 +26,7 @@ UP = """
 import sys
 from pathlib import Path
 from deploy.local.up import up
-from shared.logs import configure
+from shared.telemetry.logs import configure
 configure()
 sys.exit(up(Path(sys.argv[1]), "127.0.0.1:0"))
 """

@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from shared.domain.page_record import Arrival
 from shared.sitemap import w3c_dates
 from shared.store.inbox.inbox import InboxEntry
-from shared.tracing import Trail
+from shared.telemetry.tracing import Trail
 from tests import feeds as reader
 from tests.integration.clocked import Clock, Clocked
 from tests.integration.reconcile import wanted

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 from werkzeug.serving import make_server
 
-from deploy.cli import app as cli
+from deploy.cli.program import app as cli
 from shared.clock import now_ms
 from shared.config.notify import hubs
 from shared.config.notify.hubs import METHODS, UNSUBSCRIBE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from deploy import nginx_lines
+from deploy.web import nginx_lines
 from shared.config import filenames
 from tests.integration.rig import BASE, Rig
 from worker.notify import indexnow_key

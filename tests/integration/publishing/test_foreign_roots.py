@@ -15,8 +15,8 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from deploy.cli import app
-from deploy.cli_output import find
+from deploy.cli.output import find
+from deploy.cli.program import app
 from deploy.commands.events import EventWatch
 from shared.admin.site_status import Inspector
 from shared.config.filenames import MARKER

@@ -11,7 +11,7 @@ import redis
 from flask.testing import FlaskClient
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
 from shared.sitemap.shards import Shard

@@ -9,7 +9,7 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from deploy.cli.program import app
 from tests.integration import independent_extensions as extensions
 from tests.integration.conftest import RedisServer
 from tests.integration.independent import Published

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from shared.log_writer import MOST_LINES
+from shared.telemetry.log_writer import MOST_LINES
 
 ROOT = Path(__file__).resolve().parents[3]
 BURST = MOST_LINES + 2000
 PROGRAM = """
 import sys
-from shared import logs
+from shared.telemetry import logs
 logs.configure(json_lines=True)
 log = logs.logger("test")
 for number in range({burst}):
@@ -122,7 +122,7 @@ def test_a_process_works_on_when_its_reader_went(pipe: tuple[int, int]) -> None:
 
 FORKING = """
 import multiprocessing, os
-from shared import logs
+from shared.telemetry import logs
 logs.configure(json_lines=True, streams=True)
 log = logs.logger("test")
 log.info("said", by="parent", number=0)
@@ -156,7 +156,7 @@ def test_each_line_of_a_forked_process_is_written_once(tmp_path: Path) -> None:
 def test_texts_that_utf_8_cannot_hold_are_escaped(tmp_path: Path) -> None:
     log = tmp_path / "log"
     program = (
-        "from shared import logs; import sys; logs.configure(streams=True);"
+        "from shared.telemetry import logs; import sys; logs.configure(streams=True);"
         "sys.stderr.write('a\\udcffb\\n')"
     )
     with log.open("wb") as file:

@@ -18,7 +18,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.store.operations.worker_registry import (
     HEARTBEAT,
     HEARTBEAT_S,

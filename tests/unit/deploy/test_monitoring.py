@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.metrics.declarations import DECLARED, METRICS, OTHER
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"

@@ -24,7 +24,7 @@ REPORT = (
 )
 COMMAND = f"""
 import sys
-from deploy.entry import main
+from deploy.cli.entry import main
 try:
     main()
 finally:
@@ -56,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_list_of_commands_loads_no_command(arguments: list[str]) -> None:
     found = loaded(COMMAND, *arguments)
 
-    assert "deploy.cli" in found
+    assert "deploy.cli.program" in found
     assert [name for name in found if name.startswith("deploy.commands.")] == []
     assert found & (NEVER | STORE | SETTINGS) == set()
 
@@ -128,5 +128,5 @@ def test_a_service_loads_nothing_of_the_others(name: str) -> None:
 def test_a_service_loads_its_parts_after_it_has_left_out_what_it_does_not_need(module: str) -> None:
     found = loaded(f"import sys, {module}; {REPORT}")
 
-    assert "shared.tracing" in found
+    assert "shared.telemetry.tracing" in found
     assert found & (STORE | SETTINGS | FRAMEWORKS) == set()

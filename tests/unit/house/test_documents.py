@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from deploy.cli import app
+from deploy.cli.program import app
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = sorted(

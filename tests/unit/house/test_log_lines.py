@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from shared import logs
+from shared.telemetry import logs
 
 ROOT = Path(__file__).resolve().parents[3]
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}

@@ -21,8 +21,8 @@ from shared.store.operations.checks import (
     ComparisonSummary,
     FindingSample,
 )
-from webhook.console import check_results, form_fields
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown
+from webhook.console.presentation import check_results, form_fields
 
 SOME = 5
 """Samples that are shown at once; the others are folded."""

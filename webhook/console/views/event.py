@@ -11,8 +11,8 @@ from shared.admin.curl import curl
 from shared.admin.timeline import Timeline
 from shared.errors import InvalidError
 from shared.events.event import Event, SchemaError
-from webhook.console import diff, form_fields
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
+from webhook.console.presentation import diff, form_fields
 
 STATES: Mapping[str, tuple[str, str, str]] = {
     "waiting": ("busy", "Waiting", "Accepted and stored durably; not decided yet."),

@@ -12,9 +12,9 @@ from shared.admin.outcomes import is_id
 from shared.errors import InvalidError, UrlError
 from shared.sitemap import urls
 from shared.store.operations.queues import EVENTS
-from webhook.console import table_rows
 from webhook.console.page_registry import PageRegistry, Shown, query_arg
-from webhook.console.table_rows import TableRow
+from webhook.console.presentation import table_rows
+from webhook.console.presentation.table_rows import TableRow
 
 ROWS = 50
 LOOKED_AT = 5_000

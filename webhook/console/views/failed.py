@@ -11,8 +11,8 @@ from werkzeug.datastructures import MultiDict
 
 from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter, DeadLetterGroup
 from shared.admin.outcomes import is_id
-from webhook.console import form_fields, table_rows
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
+from webhook.console.presentation import form_fields, table_rows
 
 GROUPED = 5_000
 """Newest dead letters that the page groups."""

@@ -16,9 +16,9 @@ from shared.errors import Fault, InvalidError
 from shared.sitemap.shards import Shard
 from shared.store.operations.checks import CheckStore
 from shared.store.publishing.revisions import Revision, Revisions
-from webhook.console import check_results, form_fields
-from webhook.console.diff import marked
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
+from webhook.console.presentation import check_results, form_fields
+from webhook.console.presentation.diff import marked
 
 ROWS = 50
 REVISIONS = 20

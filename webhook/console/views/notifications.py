@@ -14,8 +14,8 @@ from shared.errors import Fault, InvalidError
 from shared.store.notify.notification_queue import MOST_RECORDS, Breaker, NotificationQueue
 from shared.store.operations import crawl_report
 from shared.store.operations.queues import NOTIFY, Queues
-from webhook.console import form_fields, template_filters
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
+from webhook.console.presentation import form_fields, template_filters
 
 ROWS = 50
 LETTERS = 9

@@ -19,8 +19,8 @@ from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PUBLISH
 from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.operations.worker_registry import WorkerRegistry
 from shared.store.publishing.shrink_holds import ShrinkHolds
-from webhook.console import check_results, hourly_charts, template_filters
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
+from webhook.console.presentation import check_results, hourly_charts, template_filters
 from webhook.console.views import workers
 
 SITES = 50

@@ -14,8 +14,8 @@ from shared.admin.outcomes import ActionOutcome
 from shared.admin.queues import QueueRow, messages
 from shared.errors import Fault, InvalidError
 from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PAUSABLE, PUBLISH
-from webhook.console import charts, form_fields, table_rows, template_filters
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
+from webhook.console.presentation import charts, form_fields, table_rows, template_filters
 
 SAMPLE = 10
 MOST_BACK = 100_000

@@ -9,8 +9,8 @@ from werkzeug.datastructures import MultiDict
 
 from shared.admin.events import EventFilter, StoredEvent
 from shared.errors import Fault, InvalidError
-from webhook.console import form_fields, table_rows, template_filters
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown
+from webhook.console.presentation import form_fields, table_rows, template_filters
 from webhook.console.views.events import ASKED, filters
 
 MOST = 10_000

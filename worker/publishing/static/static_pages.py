@@ -12,7 +12,7 @@ from typing import NamedTuple
 from shared.config.filenames import PAGE, STYLESHEET
 from shared.config.site import Site
 from shared.errors import PublishError
-from shared.logs import logger
+from shared.telemetry.logs import logger
 from worker.publishing.web_root import WebRoot
 
 NAMES = (STYLESHEET, PAGE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.config.settings import load
 from shared.errors import ConfigError, SitemapdError
 from tests.unit.webhook.sources.delivering import SECRET, STANDARD, WHSEC

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from deploy.cli import Commands
-from deploy.command_table import COMMANDS
+from deploy.cli.command_table import COMMANDS
+from deploy.cli.program import Commands
 
-BEGIN = "from deploy.entry import main; main()"
+BEGIN = "from deploy.cli.entry import main; main()"
 
 
 def run(*arguments: str, code: str = BEGIN) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,9 @@ from lxml import html
 
 from shared.config.console import Console, User
 from tests.unit.configured import SITE, Load, faults
-from webhook.console import charts, csrf, template_filters
-from webhook.console.charts import Point
+from webhook.console import csrf
+from webhook.console.presentation import charts, template_filters
+from webhook.console.presentation.charts import Point
 
 TOKEN = "canary-4f1d-tweet-tweet-tweet"
 ALICE = f'[console.users.alice]\ntoken = "{TOKEN}"\n'

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from webhook.console import template_filters
+from webhook.console.presentation import template_filters
 
 _WIDTH, _HEIGHT = 600, 120
 _NAMES = ("p50", "p95", "p99")

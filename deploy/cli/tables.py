@@ -1,7 +1,7 @@
 """Tables, progress and styled lines of the commands, drawn by rich.
 
 Only this module imports rich, which takes as long to import as the rest of a short command:
-`deploy.cli_output` loads it where a command needs it. Styles come from literals in the code only.
+`deploy.cli.output` loads it where a command needs it. Styles come from literals in the code only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from deploy.cli_output import Part
+from deploy.cli.output import Part
 from shared.visible_text import visible
 
 Grid = Table

@@ -1,6 +1,6 @@
 """Output of the commands, their common options, and the configuration they apply to.
 
-All output passes through this module and `deploy.cli_tables`, which is loaded for tables, progress
+All output passes through this module and `deploy.cli.tables`, which is loaded for tables, progress
 and styles only. A text is printed as text: brackets are no markup, and characters that a terminal
 obeys or hides are escaped (RELIABILITY T28, T36).
 
@@ -31,7 +31,7 @@ from shared.visible_text import visible
 if TYPE_CHECKING:
     import redis
 
-    from deploy.cli_tables import Grid
+    from deploy.cli.tables import Grid
     from shared.config.settings import Settings
     from shared.config.site import Site
 
@@ -133,9 +133,9 @@ def note(*parts: Part, style: str = "") -> None:
 
 def _print(stream: TextIO, parts: Sequence[Part], style: str) -> None:
     if _shows_styles(stream) and (style or not all(isinstance(part, str) for part in parts)):
-        from deploy import cli_tables
+        from deploy.cli import tables
 
-        cli_tables.line(parts, style, error=stream is sys.stderr)
+        tables.line(parts, style, error=stream is sys.stderr)
         return
     try:
         print("".join(map(_plain, parts)), file=stream, flush=True)
@@ -177,16 +177,16 @@ def json_text(value: Any) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Part]]) -> Grid:
     """Return a table for `show`; its cells are folded, never cut."""
-    from deploy import cli_tables
+    from deploy.cli import tables
 
-    return cli_tables.table(head, rows)
+    return tables.table(head, rows)
 
 
-def show(*tables: Grid | str) -> None:
+def show(*parts: Grid | str) -> None:
     """Print tables and lines; where no terminal limits the width, no line is folded."""
-    from deploy import cli_tables
+    from deploy.cli import tables
 
-    cli_tables.show(*tables)
+    tables.show(*parts)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
@@ -260,7 +260,7 @@ def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[
     if quiet or not _shows_styles(sys.stderr):
         yield lambda _more: None
         return
-    from deploy import cli_tables
+    from deploy.cli import tables
 
-    with cli_tables.progress(what, total) as advance:
+    with tables.progress(what, total) as advance:
         yield advance

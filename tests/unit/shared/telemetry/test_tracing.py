@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from shared import tracing
+from shared.telemetry import tracing
 
 ROOT = Path(__file__).resolve().parents[3]
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
 ASK = """
 import sys
-from shared import tracing
+from shared.telemetry import tracing
 said = tracing.configure("test")
 print(said, tracing.active, "opentelemetry" in sys.modules)
 """
@@ -57,7 +57,7 @@ def test_a_missing_package_is_named_with_its_remedy() -> None:
 def test_methods_are_wrapped_once_tracing_begins_and_not_before() -> None:
     methods = """
 import sys
-from shared import tracing
+from shared.telemetry import tracing
 class Early:
     @tracing.traced("early")
     def plain(self): return 1

@@ -18,7 +18,7 @@ from shared.store.operations.checks import (
     CheckReport,
     ComparisonSummary,
 )
-from webhook.console import template_filters
+from webhook.console.presentation import template_filters
 
 GRADES = {ERROR: "bad", WARNING: "warn", OK: "good"}
 

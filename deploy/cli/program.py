@@ -15,11 +15,11 @@ from typer import TyperException
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from deploy.cli_output import note, print_traceback, printable_streams
-from deploy.command_table import COMMANDS
-from deploy.entry import leaving
-from shared import logs
+from deploy.cli.command_table import COMMANDS
+from deploy.cli.entry import leaving
+from deploy.cli.output import note, print_traceback, printable_streams
 from shared.errors import ConfigError, InvalidError, SitemapdError
+from shared.telemetry import logs
 
 EXIT_FAILURE = 1
 EXIT_CONFIG = 78

@@ -22,11 +22,11 @@ def main() -> None:
     """Load the commands and run one."""
     gc.set_threshold(_COLLECTED_AFTER)
     with leaving():
-        from shared import tracing
         from shared.lean_imports import leave_out
+        from shared.telemetry import tracing
 
         leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
-        from deploy.cli import main as run
+        from deploy.cli.program import main as run
     try:
         run()
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from shared.events.event import NATIVE
 from shared.store.operations.dead_letters import DeadLetter
 from shared.store.operations.event_log import DECIDED, REFUSED, LoggedEvent
 from shared.store.operations.queues import QueuedEvent
-from webhook.console import template_filters
+from webhook.console.presentation import template_filters
 
 
 class TableRow(NamedTuple):

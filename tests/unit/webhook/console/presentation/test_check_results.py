@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from deploy.cli import app
+from deploy.cli.program import app
 from shared.config.site import Site
 from shared.store.operations.checks import (
     CheckFinding,
@@ -16,7 +16,7 @@ from shared.store.operations.checks import (
     ComparisonSummary,
     FindingSample,
 )
-from webhook.console import check_results
+from webhook.console.presentation import check_results
 from worker.checks import catalog
 from worker.checks.progress import CheckTally
 

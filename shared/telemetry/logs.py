@@ -8,9 +8,9 @@ from collections.abc import Mapping, MutableMapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from shared import tracing
 from shared.lean_imports import importing_less
-from shared.log_writer import LogWriter, have_streams
+from shared.telemetry import tracing
+from shared.telemetry.log_writer import LogWriter, have_streams
 from shared.visible_text import visible
 
 if TYPE_CHECKING:

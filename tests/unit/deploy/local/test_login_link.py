@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.login_link import where
+from deploy.local.login_link import where
 from shared.config.console import Console
 from shared.errors import ConfigError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.console.diff import LONGEST, MOST_WORDS, marked
+from webhook.console.presentation.diff import LONGEST, MOST_WORDS, marked
 
 _TAG = re.compile(r"</?(?:del|ins)>")
 WORDS = st.lists(

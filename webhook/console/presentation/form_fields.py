@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.errors import Fault, InvalidError
-from webhook.console import template_filters
+from webhook.console.presentation import template_filters
 from webhook.console.services import Services
 
 _FEW = 10

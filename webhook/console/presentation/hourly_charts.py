@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.store.counting.counters import MinuteCounts, together
-from webhook.console import charts
-from webhook.console.charts import Point
+from webhook.console.presentation import charts
+from webhook.console.presentation.charts import Point
 
 MINUTES = 60
 SHARES = (0.5, 0.95, 0.99)

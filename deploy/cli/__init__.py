@@ -1,0 +1,1 @@
+"""The program `sitemapd`: entry point, list of commands, output; not the commands themselves."""

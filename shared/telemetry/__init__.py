@@ -1,0 +1,1 @@
+"""Log lines and traces of every process; no metrics."""

@@ -1,0 +1,1 @@
+"""Values as templates show them: charts, differences, rows, fields; no request and no Redis."""
