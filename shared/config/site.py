@@ -120,7 +120,8 @@ class Site(ConfigModel):
         1.0,
         ge=0,
         le=3600,
-        description="seconds between publishes under load; below 1 files get times in the future",
+        description="seconds between publishes under load; below 1 files are dated up to 3 s"
+        " ahead of the clock",
     )
     # 500: two dozen sites that send too much at once are still drained as fast as they send (12,000
     # events a second on two cores), and saving 60,000 pages at once passes.

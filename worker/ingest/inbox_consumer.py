@@ -30,6 +30,8 @@ from worker.publishing.publisher import Publisher
 from worker.publishing.quarantine import cause_of
 
 BATCH = 500
+MOST_AHEAD_S = 2.0
+"""Seconds by which files may be dated ahead of the clock before publishing waits."""
 AWAKE_EVERY_S = 2.0
 NOBODY = "given-back"
 """Consumer that holds, in each inbox, the events that a quiet worker gave back. It has no
@@ -72,7 +74,7 @@ class InboxConsumer:
         self._stopping = threading.Event()
         self._queues, self._tally = Queues(client, name), counter_buffer.of(client)
         self._paused: Container[str] = ()
-        self._published_at = self._awake_at = float("-inf")
+        self._publish_at = self._awake_at = float("-inf")
         self._left = True
 
     def run(self, most_s: float = math.inf) -> bool:
@@ -214,7 +216,7 @@ class InboxConsumer:
         """Return the seconds until the next publish pass; infinity while publishing is paused."""
         if PUBLISH in self._paused:
             return math.inf
-        return self._published_at + self._site.publish_interval - time.monotonic()
+        return self._publish_at - time.monotonic()
 
     def _publish(self, begin: PipelinedScript | None) -> bool:
         with self._trail.publishing() if tracing.active else contextlib.nullcontext():
@@ -225,7 +227,10 @@ class InboxConsumer:
         if tracing.active and len(published.shards) < PASS_SHARDS:
             self._trail.end()
         if published.written or published.removed or published.held:
-            self._published_at = time.monotonic()
+            # Each publish of a file is dated a second later at least: more of them than that would
+            # let the dates run ahead of the clock. Bounded, because a clock may be set back.
+            ahead_s = min(published.dated - time.time() - MOST_AHEAD_S, MOST_AHEAD_S)
+            self._publish_at = time.monotonic() + max(self._site.publish_interval, ahead_s)
         return bool(published.shards or published.held)
 
     def _stay_awake(self) -> None:

@@ -44,7 +44,8 @@ _name_of = lru_cache(10_000)(str)
 class PublishResult(NamedTuple):
     """Outcome of one publish pass: shards brought up to date, files written and removed.
 
-    `held` are the shards of a shrink hold, `damaged` those not written, with the reason.
+    `held` are the shards of a shrink hold, `damaged` those not written, with the reason. `dated` is
+    the latest mtime of the written shards and indexes, in seconds since 1970, 0 without any.
     """
 
     shards: list[Shard]
@@ -52,6 +53,7 @@ class PublishResult(NamedTuple):
     removed: list[str]
     held: Sequence[Shard] = ()
     damaged: Mapping[Shard, str] = {}
+    dated: int = 0
 
 
 class _Pass(NamedTuple):
@@ -175,7 +177,8 @@ class Publisher:
         if feeding:
             removed += self._feeds.tidy(root, again=again)
         damaged = self._aside.reasons_of(now.begun) if self._aside.failed else {}
-        return self._commit(now, done, written, removed)._replace(damaged=damaged)
+        dated = max([file.mtime for file in (*now.shards.values(), *now.indexes)], default=0)
+        return self._commit(now, done, written, removed)._replace(damaged=damaged, dated=dated)
 
     def _stage(self, now: _Pass, merged: Sequence[MergedShard]) -> list[MergedShard]:
         """Stage the files of `merged`; return those that may be published."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
 from worker.ingest.event_processor import MAX_TRIES
+from worker.ingest.inbox_consumer import MOST_AHEAD_S
 
 NEVER_AGAIN = 3600
 
@@ -155,3 +157,20 @@ def test_a_server_without_memory_buries_no_event(
         assert rig.quiet()
         assert len(rig.listed()) == 21
         rig.check()
+
+
+def test_files_that_change_all_the_time_are_not_dated_ever_further_ahead_of_the_clock(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    """Without an interval each publish dates its files a second later than the one before."""
+    rig = Rig(store, tmp_path, publish_interval=0)
+    pump, ahead = rig.pump(), []
+    for number in range(12):
+        rig.send(page("a", title=str(number), lastmod=f"2026-01-{number + 1:02}"))
+        with silence():
+            pump.run()
+        latest = max((tmp_path / name).stat().st_mtime for name in ("pages-1.xml", "sitemap.xml"))
+        ahead.append(latest - time.time())
+
+    assert len(publishes(rig)) == 12
+    assert max(ahead) <= MOST_AHEAD_S + 1
