@@ -79,7 +79,7 @@ def _settings(case: Case) -> DoctorFinding:
         check_settings(case.client)
     except UnsafeStoreError as error:
         todo = "set them in the configuration of Redis, and by CONFIG SET until its next restart"
-        detail = str(error).partition(". Mend ")[0]
+        detail = str(error).partition(". Correct ")[0]
         return warn(f"{detail}; allow_loss is set", todo) if case.settings.allow_loss else (
             fail(detail, todo)
         )  # fmt: skip

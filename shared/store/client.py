@@ -50,10 +50,10 @@ def answering() -> Iterator[None]:
     except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
         raise StoreDownError(f"Redis does not answer: {error}") from error
     except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
-        raise StoreDownError(f"Redis takes no writes: {error}") from error
+        raise StoreDownError(f"Redis refuses writes: {error}") from error
     except redis.RedisError as error:
         if str(error).startswith(_UNWELL):
-            raise StoreDownError(f"Redis takes no writes: {error}") from error
+            raise StoreDownError(f"Redis refuses writes: {error}") from error
         raise StoreError(f"Redis refused: {error}") from error
 
 
@@ -146,5 +146,6 @@ def check_settings(client: redis.Redis) -> None:
         raise UnsafeStoreError(
             "Redis may lose acknowledged events: "
             + "; ".join(wrong)
-            + ". Mend the server's configuration, or accept the loss with allow_loss = true."
+            + ". Correct the configuration of the server, or accept the loss with "
+            "allow_loss = true."
         )

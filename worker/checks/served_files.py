@@ -70,7 +70,7 @@ class ServedFilesCheck:
         try:
             for file in self._wanted(root, pages, files):
                 if silent == GIVEN_UP or time.monotonic() > deadline:
-                    self._tally.add("served", file.name, "not asked for: the ones before took long")
+                    self._tally.add("served", file.name, "not fetched: earlier files took too long")
                     continue
                 answered = self._compare(root, file, step)
                 silent = 0 if answered else silent + 1
@@ -132,7 +132,7 @@ class ServedFilesCheck:
         elif status != 200:
             self._tally.add("served", url, f"answered {status}")
         elif answer.body != content:
-            self._tally.add("served", url, "other bytes than were published")
+            self._tally.add("served", url, "different content than published")
         else:
             self._headers(url, file, answer)
 
@@ -142,7 +142,7 @@ class ServedFilesCheck:
         if kind not in right:
             said = "".join(c for c in kind if c.isprintable())[:80]
             self._tally.add(
-                "served-type", url, f"{said or 'no Content-Type'}: {min(right)} is right"
+                "served-type", url, f"{said or 'no Content-Type'}: must be {min(right)}"
             )
         found = [
             answer.headers.get("etag", ""), answer.headers.get("last-modified", ""),
@@ -153,7 +153,7 @@ class ServedFilesCheck:
             self._tally.add("served-validators", url, "neither ETag nor Last-Modified")
         elif not _moved(self._before.get(file.name), found):
             self._tally.add(
-                "served-validators", url, "the bytes are others, ETag and Last-Modified the same"
+                "served-validators", url, "the content changed, but ETag and Last-Modified did not"
             )
 
 

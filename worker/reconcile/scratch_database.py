@@ -37,7 +37,8 @@ class ScratchDatabase:
         self._base.close()
         if isinstance(error, sqlite3.Error):
             raise ReconcileError(
-                f"no room for what was read ({error}): SQLITE_TMPDIR names where there is some"
+                f"no space for temporary data ({error}): set SQLITE_TMPDIR to a "
+                "directory with space"
             ) from error
 
 

@@ -46,7 +46,7 @@ from worker.sources.records import STATED
 BATCH = 500
 
 _ENTRY = STATED - {"news"}
-_IN_GROUP = "differs, and only its sender can say which translation group it is in"
+_IN_GROUP = "differs, but only its sender knows its translation group"
 
 
 class Stated(NamedTuple):
@@ -237,7 +237,7 @@ class SourceDiff:
         for event in events:
             assert event.loc is not None
             if decide(known, event, Arrival(self._began, 0), self._policy).changed:
-                why = "the source does not name it"
+                why = "not in the source"
                 self._findings.found(SourceDifference(EXTRA, event.loc, why, event))
 
 

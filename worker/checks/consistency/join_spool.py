@@ -66,4 +66,6 @@ class JoinSpool:
 def no_room(error: OSError) -> CheckError:
     """Return the error for a temporary file that cannot be written."""
     reason = error.strerror or error
-    return CheckError(f"no room for a temporary file ({reason}): TMPDIR names where there is some")
+    return CheckError(
+        f"no room for a temporary file ({reason}): set TMPDIR to a directory with space"
+    )
