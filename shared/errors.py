@@ -105,7 +105,7 @@ class UnsafeStoreError(StoreError):
     def __init__(self, *settings: str) -> None:
         self.risk = f"Redis may lose acknowledged events: {'; '.join(settings)}"
         super().__init__(
-            f"{self.risk}. Mend the server's configuration, or accept the loss with "
+            f"{self.risk}. Correct the configuration of the server, or accept the loss with "
             "allow_loss = true."
         )
 

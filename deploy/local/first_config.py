@@ -16,21 +16,21 @@ from shared.domain.routing import DEFAULT_SECTION
 SITE = "demo"
 
 _CONFIG = Template("""\
-# The configuration of sitemapd. Every field is here; a line that begins with # shows a default.
+# Configuration of sitemapd. Every field is listed; a line that begins with # shows its default.
 # Each top-level field can also be given as a variable, which wins: SITEMAPD_REDIS_URL, ...
-# `sitemapd config check` names everything that is wrong, at once.
+# `sitemapd config check` reports every fault of this file.
 
 # redis_url = ""            # Redis >= 7.0 or Valkey; empty: the embedded server keeps the state
 # public_url = ""           # where CMSes reach the webhook, as "https://hooks.example.com": what
 #                             `sitemapd connect` prints; empty: the host of the site's base_url
 # allow_loss = false        # true: run on a Redis that may lose accepted events
 # body_limit = 1048576      # bytes of one request's body
-# inbox_limit = 1000000     # events that may wait before senders are told 503; 0: no limit
-# linger = 0.02             # seconds between two looks at the inbox under load
+# inbox_limit = 1000000     # events that may wait before senders get 503; 0: no limit
+# linger = 0.02             # seconds between two reads of the inbox under load
 # history_mb = 16.0         # megabytes of Redis for a site's latest events, and again for the lines
 #                             they changed: what the console shows, replays and takes back
-# checks_hours = 24.0       # hours between two checks of what is listed (sitemapd check); 0: only
-#                             when somebody asks for one
+# checks_hours = 24.0       # hours between two checks of the site (sitemapd check); 0: only on
+#                             request
 # metrics_token = ""        # Bearer token that shows /metrics of all sites and of Redis; a site's
 #                             own token shows that site
 # log_level = "info"        # "debug": also a line for each decision with its reason
@@ -38,9 +38,9 @@ _CONFIG = Template("""\
 # The console, at $address/admin/. `sitemapd console link` prints a link that logs in once.
 [console]
 # Its address as browsers see it; without one it answers to this machine's own names only, on any
-# port. Behind a proxy: "https://sitemaps.example.com", or a list. Other hosts are told 400.
+# port. Behind a proxy: "https://sitemaps.example.com", or a list. Other hosts get 400.
 # origin = []
-# session_hours = 12.0      # hours until one must log in again
+# session_hours = 12.0      # hours until a session expires
 # One table for each user. role: "viewer" reads (the default), "operator" may act, too.
 [console.users.admin]
 token = "$console"
@@ -68,7 +68,7 @@ robots = "create"
 # engines = []              # ["yandex", "baidu"]: warn senders of these engines' own limits
 # publish_interval = 1.0    # seconds between two publishes under load; the first is at once
 # rate = 500                # events a second taken for long, two minutes' worth at once (60000);
-#                             more is told 429 and when to try again; 0: no limit
+#                             more gets 429 with Retry-After; 0: no limit
 # pages = true              # write sitemap.css and sitemap.html: the sitemap readable for people
 # feed = false              # true: write atom.xml and rss.xml, the newest changes; files of these
 #                             names that lie there already are replaced
@@ -80,12 +80,12 @@ robots = "create"
 # shard_bytes = 52428800    # bytes of one file before compression
 # index_shards = 1000       # files in one index, at most 50000
 # retire_hours = 24.0       # hours that files stay which an earlier form or index named
-# check_interval = 60.0     # seconds between looks for files changed or deleted by hand; 0: never
+# check_interval = 60.0     # seconds between checks for files changed or deleted by hand; 0: never
 # A publish that would take more than this share of a file's pages out within these minutes is
 # held: the old file stays until `sitemapd confirm`. For what a broken CMS or a stolen key deletes.
 # shrink_share = 0.5        # 1: publish whatever is deleted
 # shrink_minutes = 10.0
-# shrink_least = 50         # fewer pages than that may always go
+# shrink_least = 50         # fewer pages than this may always be removed
 # Where the truth about the pages is, for `sitemapd verify --against` and `sitemapd reconcile`, and
 # for the event resync: "wordpress:https://...", "ghost:https://...", "sql:postgresql+psycopg://...",
 # "sitemap:URL or path", "csv:FILE", "ndjson:FILE" (paths: absolute).
@@ -103,8 +103,8 @@ robots = "create"
 # paths = []                # ["/blog/*"]
 # languages = []            # ["de", "de-AT"]
 
-# CMSes that send their own webhooks: `sitemapd connect ghost` says what to paste where, and with
-# --try what becomes of a captured delivery. WordPress, Wagtail, Payload and CloudEvents need none.
+# CMSes that send their own webhooks: `sitemapd connect ghost` prints the steps, and with --try
+# the result of a captured delivery. WordPress, Wagtail, Payload and CloudEvents need none.
 # [sites.$site.sources.strapi]
 # secret = []               # ["..."]: every one verifies, for rotation
 # permalinks = {}           # { article = "/blog/{published_at:%Y}/{slug}", "*" = "/{slug}" }: from
@@ -120,17 +120,17 @@ robots = "create"
 # callback = "$address"     # origin at which the hub reaches this webhook; default base_url's
 # allow_private = false     # true: feeds and hub may be in your own network, without TLS, too
 
-# Search engines that are told of what was published, a table each: `sitemapd notify test` shows
-# what they would be sent. The pings of old are gone. Secrets: "...", "env:NAME" or "file:/path".
+# Search engines to notify of published changes, a table each: `sitemapd notify test` shows the
+# requests. Search engines have retired their pings. Secrets: "...", "env:NAME" or "file:/path".
 # [sites.$site.notify]
-# hosts = []                # hosts that may be asked besides those of the engines and known hubs
+# hosts = []                # further hosts for requests, besides those of engines and known hubs
 # [sites.$site.notify.indexnow]
 # key = "0123456789abcdef"  # `sitemapd notify key` makes one; public: its file is in the web root
 # key_location = "$address/0123456789abcdef.txt"  # if you serve that file yourself
 # endpoints = ["https://api.indexnow.org/indexnow"]  # the next where one fails; Naver's is
 #                             https://searchadvisor.naver.com/indexnow
 # daily = 10000             # URLs a day; of search_console, websub and crawler: requests
-# debounce_minutes = 10.0   # between two notices about one URL (these three: about the site)
+# debounce_minutes = 10.0   # between two notifications about one URL (these three: about the site)
 # allow_private = false     # true: its host may be one of your own network, without TLS, too
 # [sites.$site.notify.search_console]
 # credentials = "file:/etc/sitemapd/google.json"  # JSON key of a service account
@@ -156,7 +156,7 @@ robots = "create"
 # site = ""                 # as it is verified there; empty: the origin of base_url
 # endpoint = "http://data.zz.baidu.com/urls"
 # plain_http = false        # true: send the token without TLS; Baidu names no other address
-# [sites.$site.notify.websub]  # the hub above is told of the feeds
+# [sites.$site.notify.websub]  # notify the hub above of the feeds
 # [sites.$site.notify.crawler]  # one of your own: GET with the address of the sitemap
 # url = "https://crawler.example.com/?sitemap={sitemap}"  # its host in `hosts`
 

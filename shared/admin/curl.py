@@ -40,8 +40,11 @@ def curl(event: Event, site: str, address: str) -> str:
     lines = []
     if found := lost(event):
         said = ", ".join(f"{name} {json.dumps(value)}" for name, value in found.items())
-        lines.append(f"# it came with {said}, which this interface does not take:")
-        lines.append("# its id is another one here. To send the very same: sitemapd event replay")
+        lines.append(f"# it came with {said}, which the HTTP API does not accept:")
+        lines.append(
+            "# the new event gets an id of its own. To send the original again: sitemapd "
+            "event replay"
+        )
     lines.append(
         f"curl -sS {target} -H 'content-type: application/json' "
         f'-H "authorization: Bearer ${VARIABLE}" --data-binary {body}'

@@ -128,4 +128,4 @@ def subject(payload: bytes) -> str:
 
 
 def _missing(site: str) -> str:
-    return f"no event that failed has this id; to see them: {command('dead', 'list', site=site)}"
+    return f"no dead letter has this id; to list them: {command('dead', 'list', site=site)}"

@@ -139,7 +139,7 @@ class EventActions:
             else:
                 missing.append(ident)
         if missing:
-            detail = "not decided yet, or no longer kept: let its sender send it again"
+            detail = "not decided yet, or no longer kept: send it again from its source"
             raise InvalidError(*(Fault(ident, "event", detail) for ident in missing))
         return found
 
@@ -193,7 +193,9 @@ def _since_ms(since: str) -> int:
     try:
         return w3c_dates.epoch_ms(since) if since else 0
     except DateError as error:
-        raise InvalidError(Fault("since", "PROTOCOL M1", f"{error}; or as 30m, 2h, 1d")) from None
+        raise InvalidError(
+            Fault("since", "PROTOCOL M1", f"{error}; or an age: 30m, 2h, 1d")
+        ) from None
 
 
 def _start(place: str) -> tuple[str, int]:
@@ -232,7 +234,7 @@ def _in_order(events: Sequence[StoredEvent], loaded: Sequence[Event]) -> list[Ev
 def _refusal(status: str, site: str, done: int, of: int) -> InvalidError | StoreError:
     if status == "closed":
         line = command("queue", "resume", INTAKE, site=site)
-        return InvalidError(Fault(INTAKE, "closed", f"the site takes no events; run first: {line}"))
+        return InvalidError(Fault(INTAKE, "closed", f"the intake is closed; run first: {line}"))
     return StoreError(f"{done} of {of} accepted, then the inbox was full ({status}): try again")
 
 

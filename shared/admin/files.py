@@ -107,7 +107,7 @@ class FileActions:
             name = self.name(shard)
             if file in {name, shards.on_disk(name, self._site.form), str(shard)}:
                 return shard
-        raise InvalidError(Fault(file, "file", "no such file; to see them: sitemapd files list"))
+        raise InvalidError(Fault(file, "file", "no such file; to list them: sitemapd files list"))
 
     def content(self, shard: Shard) -> FileContent:
         """Return the content of the file of `shard` as published last; every block is checked."""
@@ -158,7 +158,7 @@ class FileActions:
     @staticmethod
     def _kept(found: list[Revision]) -> str:
         if not found:
-            return "no publish of this file is kept"
+            return "no revision of this file is kept"
         return f"not kept for this file; kept are {found[-1].at} to {found[0].at}"
 
 

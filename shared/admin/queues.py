@@ -133,7 +133,7 @@ class QueueActions:
         stopped = [queue for queue in (EVENTS, PUBLISH) if queue in self._queues.paused()]
         if stopped:
             lines = "; ".join(command("queue", "resume", q, site=self._site) for q in stopped)
-            detail = f"is paused, so nothing would ever be done; run first: {lines}"
+            detail = f"is paused, so a drain would never end; run first: {lines}"
             raise InvalidError(Fault(", ".join(stopped), "queue", detail))
         self._queues.pause(INTAKE, by)
         reopen = command("queue", "resume", INTAKE, site=self._site)
@@ -159,7 +159,7 @@ class QueueActions:
         name, total = self._queues.purge()
         if save is not None:
             save(self._queues.kept(name) if name else ())
-        said = f"{counted(total, 'event')} taken out"
+        said = f"{counted(total, 'event')} removed"
         said += f", kept for a week as {name}" if total else ""
         line = command("queue", "purge", site=self._site)
         return ActionOutcome("queue purge", self._site, name, said, line, total)

@@ -50,7 +50,9 @@ class Rollback:
         lists news.
         """
         if family_of(shard.section, self._site.limits) in self._site.routing.news:
-            detail = "news comes and leaves by the clock: send the articles again instead"
+            detail = (
+                "news files change with time and cannot be rolled back: send the articles again"
+            )
             raise InvalidError(Fault(str(shard), "PROTOCOL W4", detail))
         wanted = rollback_plan.targets(self._files.since(shard, to))
         facts, now_ms = self._facts(shard, wanted), self._queues.waiting().now_ms
@@ -68,7 +70,7 @@ class Rollback:
             if taken.status != "accepted":
                 if not ids:
                     line = command("queue", "resume", INTAKE, site=self._name)
-                    detail = f"the site takes no events; run first: {line}"
+                    detail = f"the intake is closed; run first: {line}"
                     raise InvalidError(Fault(INTAKE, taken.status, detail))
                 raise StoreError(f"{len(ids)} of {len(events)} events accepted: roll back again")
             ids += taken.ids

@@ -14,10 +14,10 @@ from shared.events.event import Event
 from shared.sitemap import fragments
 from shared.store.publishing.revisions import Revision
 
-ELSEWHERE = "listed elsewhere by now"
-GROUPED = "in a translation group: its alternates come from all of its pages, send these again"
-NO_PLACE = "back in another file: its place in this one is taken or forgotten"
-NO_ID = "back without its id, which is not kept: delete it by its URL until its sender names it"
+ELSEWHERE = "now listed in another file"
+GROUPED = "in a translation group, whose alternates come from all of its pages: send these again"
+NO_PLACE = "back in another file: its place in this one is not free"
+NO_ID = "back without its id, which is not kept: delete it by URL until its sender sends the id"
 
 
 class PageOwner(NamedTuple):

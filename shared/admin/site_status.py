@@ -120,7 +120,7 @@ class Inspector:
         page = self._lookup.find(loc)
         answer: dict[str, Any] = {"loc": loc, "listed": bool(page and page.live)}
         if page is None:
-            answer["why"] = "no event about this URL was ever accepted, or it was deleted long ago"
+            answer["why"] = "no event about this URL was accepted, or it was deleted long ago"
         else:
             answer["version"] = w3c_dates.from_epoch_s((page.stamp >> 16) // 1000)
             if page.live:
@@ -130,7 +130,7 @@ class Inspector:
                 elif (appears := self._appears(loc, page)) is not None:
                     answer["as_news"] = {"from": appears}
             else:
-                answer["why"] = "the latest event about it took it out"
+                answer["why"] = "the latest event removed it"
             shard = self.shard_of(page)
             hold = self._publishing.shrink.held().get(shard) if shard else None
             if shard and hold:
@@ -153,15 +153,15 @@ class Inspector:
         assert page.place is not None
         if page.live:
             return (
-                f"the shrink guard holds {name} as it was published before, so its new pages and "
-                f"edits wait until: sitemapd confirm --site {self._name}"
+                f"the shrink guard holds {name} at its previous content, so new pages "
+                f"and edits wait until: sitemapd confirm --site {self._name}"
             )
         fragment = self._lookup.fragment(shard, page.place.block, loc)
         if fragment is None:
-            return "the latest event about it took it out"
+            return "the latest event removed it"
         return (
-            f"the latest event about it took it out, but {name} lists it: the shrink guard holds "
-            "that file as it was published before"
+            f"the latest event removed it, but {name} still lists it: the shrink guard "
+            "holds that file at its previous content"
         )
 
     def page(self, loc: str) -> PageRecord | None:

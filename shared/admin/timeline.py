@@ -76,7 +76,7 @@ class Timelines:
             return self._refused(asked)
         idents = self.about(asked)
         if not idents:
-            raise InvalidError(Fault(asked, "event", "no event about it is kept"))
+            raise InvalidError(Fault(asked, "event", "no event about this page is kept"))
         return self.event(idents[0])
 
     def about(self, url: str) -> list[str]:
@@ -104,7 +104,7 @@ class Timelines:
             return self._decided(ident, accepted, pasts)
         if (letter := self._dead.of_event(ident)) is not None:
             return self._buried(ident, accepted, letter)
-        what = "decided too long ago to be kept, or taken out by a purge, or never accepted here"
+        what = "decided too long ago to be kept, removed by a purge, or never accepted here"
         return Timeline(ident, "", "unknown", {}, b"", [Step("unknown", what, None, None)])
 
     def _made(
@@ -158,7 +158,7 @@ class Timelines:
             step = _step("published", written, revision.at_ms, accepted)
             return "published", [applied, step], _lines_of(revision, loc)
         if shard is None:
-            what = "which page had this id, and so which file, is not kept"
+            what = "the page of this id, and so its file, is not kept"
             state = "applied" if self._queues.waiting().files else "published"
             return state, [Step("applied", what, since_ms, None)], ()
         applied = _step("applied", str(shard), since_ms, accepted)
@@ -206,7 +206,7 @@ class Timelines:
                 pipe.zmscore(told, [loc, ""])  # empty: the site as a whole
                 waits, sending, times = pipe.execute()
             if waits is not None:
-                why = f"; telling is paused by {paused.by}" if paused else ""
+                why = f"; notifications are paused by {paused.by}" if paused else ""
                 yield Step("to be told", f"{engine}{why}", None, None)
             elif sending is not None:
                 yield Step("being told", engine, None, None)

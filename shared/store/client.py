@@ -60,7 +60,7 @@ def translated(error: redis.RedisError) -> StoreError:
         return StoreDownError(f"Redis does not answer: {error}")
     full = isinstance(error, exceptions.OutOfMemoryError | exceptions.ReadOnlyError)
     if full or str(error).startswith(_UNWELL):
-        return NoWritesError(f"Redis takes no writes: {error}")
+        return NoWritesError(f"Redis refuses writes: {error}")
     return StoreError(f"Redis refused: {error}")
 
 

@@ -35,7 +35,7 @@ from webhook.problems import MAX_FAULTS, PROBLEMS
 from webhook.request_body import MAX_DIGITS, MAX_ITEMS, NATIVE, NDJSON
 from webhook.sources import cloudevents
 
-_READY = "Events can be taken, and are published; with `?accepting`: they can be taken"
+_READY = "Readiness: events can be accepted and are published; with `?accepting`: can be accepted"
 _NO_DAY = "^[0-9]{4}(-(0[1-9]|1[0-2]))?$"
 _NOTHING = {"type": "null"}  # a member that is null counts as absent
 _RESYNC = {"enum": list(RESYNC_MEMBERS)}
@@ -58,7 +58,7 @@ EVENT: Schema = {
     "properties": {
         "type": {
             "enum": list(TYPES),
-            "description": "list the page, or not any more; resync: look at the source",
+            "description": "upsert lists a page, delete removes it, resync asks the source",
         },
         "loc": {
             "anyOf": [URL, _NOTHING],
@@ -85,8 +85,8 @@ EVENT: Schema = {
         "lastmod": {
             "type": ["string", "null"],
             "pattern": f"{W3C}|{_NO_DAY}",
-            "description": "when the page changed, a W3C date or datetime; a year or month alone,"
-            " and what lies in the future, is left out with a warning",
+            "description": "last change, W3C date or datetime; a year or month alone and times in "
+            "the future are left out with a warning",
         },
         "changefreq": {"enum": [*sorted(CHANGEFREQS), None]},
         "priority": {
@@ -174,14 +174,14 @@ _FAULTS = {"type": "array", "items": _FAULT, "maxItems": MAX_FAULTS}
 
 def _warned(found: Schema) -> Schema:
     """Return a response schema that may carry `warnings` beside its other members."""
-    warnings = {**_FAULTS, "description": "what was taken, but changed, left out or is unwise"}
+    warnings = {**_FAULTS, "description": "members that were changed, left out or are unwise"}
     return {**found, "properties": {**found["properties"], "warnings": warnings}}
 
 
 def _post_events() -> Schema:
     return {
         "operationId": "sendEvents",
-        "summary": "Tell that pages changed: one event, an array, or one event per line",
+        "summary": "Send change events: one event, an array, or one event per line",
         "description": f"CloudEvents 1.0 whose data is an Event are taken, too: `CloudEvent` as"
         f" {cloudevents.STRUCTURED}, an array of them as {cloudevents.BATCH}, or the Event with its"
         " context in ce- headers.",
@@ -229,7 +229,7 @@ _ENTRY = {
     "properties": {
         "loc": URL,
         "listed": _FLAG,
-        "why": {**TEXT, "description": "why it is not listed"},
+        "why": {**TEXT, "description": "reason why it is not listed"},
         "version": {**MOMENT, "description": "of the latest event about it"},
         "since": {
             **MOMENT,
@@ -266,16 +266,14 @@ def document() -> Schema:
             "/v1/sites/{site}/hooks/websub": {"parameters": [_SITE], **HUB},
             "/v1/sites/{site}": {
                 "parameters": [_SITE],
-                "get": _get("getSite", "How a site is doing", STATUS, *asked),
+                "get": _get("getSite", "Status of a site", STATUS, *asked),
             },
             "/v1/sites/{site}/entries": {
                 "parameters": [_SITE],
-                "get": _get(
-                    "findEntry", "Where is my page?", _ENTRY, *asked, "invalid", query="loc"
-                ),
+                "get": _get("findEntry", "State of a page", _ENTRY, *asked, "invalid", query="loc"),
             },
             "/metrics": {"get": metrics()},
-            "/healthz": {"get": _get("alive", "The process answers", status)},
+            "/healthz": {"get": _get("alive", "Liveness", status)},
             "/readyz": {"get": _get("ready", _READY, status, "store-down", "not-published")},
             "/openapi.json": {"get": _get("describe", "This document", {"type": "object"})},
         },

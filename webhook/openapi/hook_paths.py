@@ -9,9 +9,10 @@ from webhook.sources.registry import REGISTRY
 
 HOOK: Schema = {
     "operationId": "sendHook",
-    "summary": "What a CMS sends: signed its way, and turned into events",
-    "description": "200 with a reason for what means nothing to a sitemap. Each CMS has headers and"
-    " a body of its own: `sitemapd connect` says which.",
+    "summary": "Webhook of a CMS: verified by its own signature, translated into events",
+    "description":
+        "Deliveries that are irrelevant to a sitemap get 200 with a reason. Headers and body "
+        "depend on the CMS: see `sitemapd connect`.",
     "security": [{"vendor": []}, {"signature": [], "timestamp": []}, {"token": []}],
     "requestBody": {"required": True, "content": {"application/json": {"schema": {
         "oneOf": [{"type": "object"}, {"type": "array"}]
@@ -51,7 +52,7 @@ _FEED = _asked("feed", "tells the subscription; part of the address that the hub
 HUB: Schema = {
     "get": {
         "operationId": "verifyIntent",
-        "summary": "A WebSub hub asks whether it was asked for this",
+        "summary": "Verification of intent by a WebSub hub",
         "description": "200 with the challenge if the site asked this hub for exactly this, or 200"
         " if the hub says that it denies what was asked for; else 404.",
         "parameters": [
@@ -76,7 +77,7 @@ HUB: Schema = {
     "post": {
         "responses": HOOK["responses"],
         "operationId": "sendFeed",
-        "summary": "What changed in a feed, from a WebSub hub",
+        "summary": "Content distribution from a WebSub hub",
         "description": "Signed in X-Hub-Signature by sha1, sha256, sha384 or sha512. What is not is"
         " answered 200 as well, and ignored.",
         "parameters": [{**_FEED, "required": False}],

@@ -101,6 +101,6 @@ class Examiner:
         while self._busy() and time.perf_counter() < until:
             time.sleep(_SHORTEST_S * 4)
         if self._stopping.is_set():
-            raise _StoppedError("the worker stops: the check is given up")
+            raise _StoppedError("the worker stops: the check was aborted")
         self.loop.progress()
         self._worked_since = time.perf_counter()

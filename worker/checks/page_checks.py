@@ -86,7 +86,9 @@ class PageChecks:
         for number, each in enumerate(names):
             times = count - len(names) + 1 if number == len(names) - 1 else 1
             kind = "news" if each.startswith(NEWS) else "video"
-            self._tally.add("overdue", each.removeprefix(NEWS), f"its {kind} is over", times=times)
+            self._tally.add(
+                "overdue", each.removeprefix(NEWS), f"its {kind} has expired", times=times
+            )
 
     def _block(
         self, shard: Shard, name: str, block: Block, twice: DuplicatePages | None, step: Step
@@ -120,7 +122,7 @@ class PageChecks:
         """Check that the block is `found` well-formed entries (PROTOCOL F4, M1)."""
         pieces = raw.count(fragments.END)
         if found != pieces:
-            detail = f"{pieces - found} of {pieces} entries are none that we write"
+            detail = f"{pieces - found} of {pieces} entries were not written by sitemapd"
             self._tally.add("malformed", name, detail, times=abs(pieces - found))
             return
         start = fragments.urlset_start(fragments.EVERY_USE)

@@ -69,7 +69,7 @@ class ServedFile(NamedTuple):
             return f"answered {status}, a redirect to {where or 'nowhere'}"
         if status != 200:
             return f"answered {status}"
-        return "" if self.answer.body == self.content else "other bytes than were published"
+        return "" if self.answer.body == self.content else "different content than published"
 
     @property
     def type_fault(self) -> str:
@@ -80,7 +80,7 @@ class ServedFile(NamedTuple):
         if kind in right:
             return ""
         said = "".join(c for c in kind if c.isprintable())[:80]
-        return f"{said or 'no Content-Type'}: {min(right)} is right"
+        return f"{said or 'no Content-Type'}: must be {min(right)}"
 
 
 def fetch(
@@ -136,7 +136,7 @@ class ServedFilesCheck:
         try:
             for file in self._wanted(root, pages, files):
                 if silent == GIVEN_UP or time.monotonic() > deadline:
-                    self._tally.add("served", file.name, "not asked for: the ones before took long")
+                    self._tally.add("served", file.name, "not fetched: earlier files took too long")
                     continue
                 answered = self._compare(root, file, step)
                 silent = 0 if answered else silent + 1
@@ -198,7 +198,7 @@ class ServedFilesCheck:
             self._tally.add("served-validators", url, "neither ETag nor Last-Modified")
         elif not _moved(self._before.get(file.file.name), found):
             self._tally.add(
-                "served-validators", url, "the bytes are others, ETag and Last-Modified the same"
+                "served-validators", url, "the content changed, but ETag and Last-Modified did not"
             )
 
 

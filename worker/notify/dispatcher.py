@@ -192,7 +192,7 @@ class Dispatcher:
         if outcome.told:
             rejected = [loc for loc in locs if loc in set(outcome.rejected)]
             if rejected:
-                mine.give_up(rejected, now, "the engine does not want these")
+                mine.give_up(rejected, now, "the engine rejected these URLs")
             told = [loc for loc in locs if loc not in set(outcome.rejected)]
             mine.complete(told, now, self._debounce(engine), whole=api.whole)
             if before is not None:

@@ -191,12 +191,12 @@ class UnprovenError(Exception):
 
 
 _REMEDY = {
-    400: "it says the format is wrong",
-    401: "it does not take these credentials",
-    403: "it does not take the key or the credentials",
-    404: "there is nothing at this address, or the site is not verified there",
-    405: "it does not take this method: is the address right?",
-    422: "it says these URLs are not of this host, or do not fit the key",
+    400: "the engine rejects the format",
+    401: "the engine rejects the credentials",
+    403: "the engine rejects the key or the credentials",
+    404: "no such address, or the site is not verified there",
+    405: "the method is not allowed: check the address",
+    422: "the engine rejects these URLs: of another host, or not covered by the key",
 }
 _AGAIN = {408, 425}
 _WRONG = {400, 413, 422}
@@ -211,7 +211,7 @@ def by_status(answer: OutboundAnswer) -> NotificationOutcome:
     said = _REMEDY.get(status, f"it answered {status}") + (f": {text}" if text else "")
     if status == 202:
         return NotificationOutcome(
-            AnswerVerdict.PENDING, "taken; the key is still to be checked", status
+            AnswerVerdict.PENDING, "accepted; the engine still has to verify the key", status
         )
     if 200 <= status < 300:
         return NotificationOutcome(AnswerVerdict.DONE, "", status)
@@ -222,7 +222,7 @@ def by_status(answer: OutboundAnswer) -> NotificationOutcome:
     if status >= 500 or status in _AGAIN:
         return NotificationOutcome(AnswerVerdict.FAILED, said, status, retry_after(answer.headers))
     if 300 <= status < 400:
-        said = "it redirects, which is never followed: has its address changed?"
+        said = "the engine redirects, which is not followed: check the address"
     return NotificationOutcome(
         AnswerVerdict.REFUSED if status in _WRONG else AnswerVerdict.FORBIDDEN, said, status
     )

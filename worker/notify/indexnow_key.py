@@ -29,4 +29,6 @@ def ensure(site: Site) -> None:
                 root.discard([staged])
             root.sync()
         elif found.strip() != content:
-            raise PublishError(f"{site.web_root / name} is not ours: take it away, or another key")
+            raise PublishError(
+                f"{site.web_root / name} was not written by sitemapd: remove it, or use another key"
+            )

@@ -122,7 +122,7 @@ class SiteHubs:
         except OutboundError as error:
             outcome = NotificationOutcome(AnswerVerdict.FAILED, str(error))
         if outcome.verdict == AnswerVerdict.PENDING:
-            outcome = outcome._replace(detail="taken; the hub is still to ask back")
+            outcome = outcome._replace(detail="accepted; the hub still has to verify the request")
         return outcome._replace(detail=outcome.detail.replace(key, "***").replace(name, "***"))
 
     @property
@@ -176,7 +176,7 @@ def _joined(topic: str, link: str) -> str:
     try:
         return urljoin(topic, link)
     except ValueError:  # a bracket in the host, for example
-        raise OutboundError("a link in the head of the feed is no address") from None
+        raise OutboundError("a link in the head of the feed is not a URL") from None
 
 
 def _host(url: str) -> str:
@@ -188,9 +188,9 @@ def _host(url: str) -> str:
 
 def _no_hub(named: list[str]) -> str:
     if not named:
-        return "the feed names no hub: has its CMS one? Else name one as `hub`"
+        return "the feed names no hub: set one as `hub`"
     hosts = ", ".join(dict.fromkeys(excerpt(_host(hub).encode()) or "?" for hub in named[:3]))
-    return f"the feed's hub is at {hosts}, which may not be asked: name it in notify.hosts"
+    return f"the hub of the feed is at {hosts}, which is not allowed: add it to notify.hosts"
 
 
 class WebSubSubscriber:

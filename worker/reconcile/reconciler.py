@@ -107,7 +107,7 @@ class Reconciler:
             raise ReconcileError(
                 f"the source has {outcome.source_meant} pages where {outcome.listed_meant} are "
                 f"listed, fewer than {float(least):.0%} of them (shrink_share): nothing was "
-                "changed. If it is the right source and that is true, say --yes"
+                "changed. If the source is right, use --yes"
             )
 
     def _send(

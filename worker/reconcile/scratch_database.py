@@ -58,7 +58,7 @@ def _answering() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise ReconcileError(
-            f"no room for what was read ({error}): SQLITE_TMPDIR names where there is some"
+            f"no space for temporary data ({error}): set SQLITE_TMPDIR to a directory with space"
         ) from error
 
 

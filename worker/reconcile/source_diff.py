@@ -38,7 +38,7 @@ from worker.sources.records import STATED
 BATCH = 500
 
 _ENTRY = STATED - {"news"}
-_IN_GROUP = "differs, and only its sender can say which translation group it is in"
+_IN_GROUP = "differs, but only its sender knows its translation group"
 
 
 class Stated(NamedTuple):
@@ -229,7 +229,7 @@ class SourceDiff:
         for event in events:
             assert event.loc is not None
             if decide(state, event, Arrival(self._began, 0), self._policy).changed:
-                why = "the source does not name it"
+                why = "not in the source"
                 self._findings.found(SourceDifference(EXTRA, event.loc, why, event))
 
 

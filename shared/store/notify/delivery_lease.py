@@ -50,7 +50,7 @@ class DeliveryLease:
     def keep(self) -> None:
         """Extend the lease by LEASE_MS. Raises DeliveryLeaseLostError if it was lost."""
         if not self._scripts("publishing/extend_lease", [self._lease], self._token, LEASE_MS):
-            raise DeliveryLeaseLostError(f"another worker tells {self._engine}")
+            raise DeliveryLeaseLostError(f"another worker is notifying {self._engine}")
 
     def take(self, now: int, most: int, debounce: int, *, whole: bool) -> list[str]:
         """Move up to `most` locs due at `now` (ms since 1970) to `sending` and return them.
@@ -137,7 +137,8 @@ class DeliveryLease:
 
     def _give_up(self, strange: list[bytes], now: int) -> None:
         fields: Any = {
-            "engine": self._engine, "at": now, "why": "it is no text: somebody else wrote it",
+            "engine": self._engine, "at": now, "why":
+                "it is not valid UTF-8: not written by sitemapd",
             "locs": json.dumps([loc.decode(errors="backslashreplace") for loc in strange]),
         }  # fmt: skip
 
@@ -167,7 +168,7 @@ class DeliveryLease:
 
     def _write(self, what: Callable[[Pipeline], None]) -> None:
         """Run the commands in one transaction. Raises DeliveryLeaseLostError."""
-        lost = DeliveryLeaseLostError(f"another worker tells {self._engine}")
+        lost = DeliveryLeaseLostError(f"another worker is notifying {self._engine}")
         with answering(), self._client.pipeline() as pipe:
             pipe.watch(self._lease)  # type: ignore[no-untyped-call]
             if pipe.get(self._lease) != self._token.encode():

@@ -137,4 +137,4 @@ def _read(topic: bytes, stored: bytes) -> Subscription:
         kinds = []
     if kinds == [str] * 5 + [int] * 4 + [str] and read.topic == name:
         return read
-    return Subscription(name, state="failed", due=1, why="what was known of it was damaged")
+    return Subscription(name, state="failed", due=1, why="its record was damaged")

@@ -140,7 +140,7 @@ class CheckRun:
         if not self._scripts(
             "publishing/extend_lease", [self._keys.checking], self._token, LOCK_MS
         ):
-            raise CheckError("another check of this site has begun meanwhile; try again")
+            raise CheckError("another check of this site has started; try again")
         owner = self._token.rpartition(":")[0]
         said = CheckProgress(self.began_ms, self.by, owner, what, done, of)
         with answering():
@@ -189,7 +189,7 @@ class CheckStore:
             if not self._client.set(self._keys.checking, token, nx=True, px=LOCK_MS):
                 holder: Any = self._client.get(self._keys.checking) or b"somebody:"
                 name = holder.decode().rpartition(":")[0]
-                raise CheckBusyError(f"{name} checks this site just now; one at a time")
+                raise CheckBusyError(f"{name} is checking this site already")
         asked = self.asked()
         return CheckRun(self._client, self._keys, token, by or next(iter(asked), "schedule"), asked)
 

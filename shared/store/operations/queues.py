@@ -22,9 +22,9 @@ from shared.store.keys import GROUP, Keys
 EVENTS, PUBLISH, NOTIFY, INTAKE = "events", "publish", "notify", "intake"
 PAUSABLE = {
     EVENTS: "events are accepted and wait: nothing is decided",
-    PUBLISH: "events are decided, files stay as they are",
-    NOTIFY: "files are published, search engines are not told",
-    INTAKE: "senders are told 503 and come again later; what waits is worked off",
+    PUBLISH: "events are decided, files are not written",
+    NOTIFY: "files are published, search engines are not notified",
+    INTAKE: "senders get 503 and retry later; waiting events are processed",
 }
 """Queues that can be paused, and the effect. `drain` pauses INTAKE."""
 

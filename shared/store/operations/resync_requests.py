@@ -32,7 +32,7 @@ class ReconcileLock:
     def check(self) -> None:
         """Raise ReconcileError if the lock was lost, StoreError if Redis cannot be asked."""
         if not self._scripts("publishing/extend_lease", [self._key], self._token, LOCK_MS):
-            raise ReconcileError("another reconcile of this site has begun meanwhile; try again")
+            raise ReconcileError("another reconcile of this site has started; try again")
 
     def _keep(self) -> None:
         """Extend the lock in a thread: one document of a slow source may outlast it."""
@@ -141,4 +141,4 @@ class ReconcileBusyError(ReconcileError):
     """Another process reconciles this site."""
 
     def __init__(self, holder: str) -> None:
-        super().__init__(f"{holder} reconciles this site; one at a time")
+        super().__init__(f"{holder} is reconciling this site already")

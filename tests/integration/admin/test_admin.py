@@ -343,7 +343,7 @@ def test_matching_events_end_as_their_senders_versions_say_in_whatever_order_the
 
 def test_a_replay_that_is_not_possible_says_what_to_do(rig: Rig, queues: QueueActions) -> None:
     events = EventActions(rig.client, rig.name, inbox_limit=1)
-    with pytest.raises(InvalidError, match="no longer kept: let its sender send it again"):
+    with pytest.raises(InvalidError, match="no longer kept: send it again from its source"):
         events.stored(["1-0"])
     for asked in ("x", "99999999999999999999999-0", "1-"):
         with pytest.raises(InvalidError, match="no longer kept"):

@@ -125,7 +125,7 @@ def test_two_do_not_check_a_site_at_once(checks: CheckStore, make: Make) -> None
     checks.ask("an admin")
 
     make().look()
-    with pytest.raises(CheckBusyError, match="w2 checks this site"):
+    with pytest.raises(CheckBusyError, match="w2 is checking this site"):
         checks.begin("w3")
 
     assert checks.latest() is None

@@ -98,14 +98,14 @@ def test_other_bytes_are_found(rig: Rig, web: WebServer, path: str) -> None:
     """A cache that holds on to an old file, another root."""
     web.instead = only(path, Reply(b"<old/>", headers={"Content-Type": "application/xml"}))
 
-    assert samples(rig, "served") == {path[1:]: "other bytes than were published"}
+    assert samples(rig, "served") == {path[1:]: "different content than published"}
 
 
 def test_a_file_with_more_behind_it_is_found(rig: Rig, web: WebServer) -> None:
     more = (rig.root / "pages-1.xml").read_bytes() + b"<!-- served by -->"
     web.instead = only("/pages-1.xml", Reply(more, headers={"Content-Type": "text/xml"}))
 
-    assert samples(rig, "served") == {"pages-1.xml": "other bytes than were published"}
+    assert samples(rig, "served") == {"pages-1.xml": "different content than published"}
 
 
 def test_a_redirect_is_found_and_not_followed(rig: Rig, web: WebServer) -> None:
@@ -132,7 +132,7 @@ def test_a_wrong_type_is_found(rig: Rig, web: WebServer) -> None:
     headers = {"Content-Type": "text/html; charset=utf-8", "ETag": '"x"'}
     web.instead = only("/pages-3.xml", Reply(content, headers=headers))
 
-    assert samples(rig, "served-type") == {"pages-3.xml": "text/html: application/xml is right"}
+    assert samples(rig, "served-type") == {"pages-3.xml": "text/html: must be application/xml"}
     assert samples(rig, "served-validators") == {}
 
 
@@ -203,7 +203,7 @@ def test_an_encoded_file_is_compared_by_what_it_holds(
 
     bomb = Reply(gzip.compress(bytes(10**8)), headers=headers | {"Content-Encoding": "gzip"})
     web.instead = only("/pages-1.xml", bomb)
-    assert samples(rig, "served") == {"pages-1.xml": "other bytes than were published"}
+    assert samples(rig, "served") == {"pages-1.xml": "different content than published"}
 
 
 def test_nobody_there_is_found_and_asked_thrice_at_most(store: redis.Redis, root: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_worker_that_stops_waits_for_no_web_server(
             plant.stop()
             until(
                 lambda: checks.progress() is None,
-                "the check is given up",
+                "the check was aborted",
                 SERVED.seconds / 2,
             )
         finally:

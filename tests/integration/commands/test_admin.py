@@ -260,7 +260,7 @@ def test_an_event_is_listed_shown_and_replayed(home: Path, rig: Rig, store: redi
     assert len(answer(home, "event", "list", "--url", f"{BASE}p/*", "--since", "1h")) == 4
     assert len(answer(home, "event", "list", "--url", f"{BASE.upper()}p/0")) == 2
     assert "there are: decided" in str(fails(home, "event", "list", "--kind", "x"))
-    assert "or as 30m, 2h, 1d" in str(fails(home, "event", "list", "--since", "x"))
+    assert "or an age: 30m, 2h, 1d" in str(fails(home, "event", "list", "--since", "x"))
 
     rig.do({"type": "delete", "id": "0"})
     replay = ("event", "replay", "--matching", "--url", f"{BASE}p/0", "--reason", "changed")

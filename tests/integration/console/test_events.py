@@ -75,7 +75,7 @@ def test_filters_choose_by_url_reason_outcome_and_time(ann: Browser, rig: Rig) -
     assert len(found("since=1h")) == 4
     assert found("since=2099-01-01") == found("kind=refused") == found("url=nothing") == []
     wrong = ann.get("/admin/events?since=yesterday")
-    assert (wrong.status_code, "as 30m, 2h, 1d" in wrong.text) == (422, True)
+    assert (wrong.status_code, "an age: 30m, 2h, 1d" in wrong.text) == (422, True)
     assert "--url=*news*" in html.unescape(ann.get("/admin/events?url=news").text)
 
 

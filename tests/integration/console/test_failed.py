@@ -151,7 +151,7 @@ def test_events_are_saved_before_they_are_forgotten_and_not_one_more_is(
     first = letters(store)[0]
     one = ann.act("/admin/failed/discard", site="demo", id=first, events="1")
     assert "1 event discarded" in one
-    assert "no event that failed has this id" in ann.act(
+    assert "no dead letter has this id" in ann.act(
         "/admin/failed/discard", site="demo", id=first, events="1"
     )
     assert "2 events discarded" in ann.act("/admin/failed/discard", events="2", **form)

@@ -131,7 +131,7 @@ def test_an_engine_that_is_left_alone_is_shown_with_the_reason_and_told_again(
     shown = text(ann, "engines")
     assert "bing paused: needs action" in shown
     assert "127.0.0.1" in shown
-    assert "is paused until it is replayed: it does not take the key" in shown
+    assert "is paused until it is replayed: the engine rejects the key" in shown
     assert "sitemapd notify replay demo --engine bing" in shown
 
     assert "queued again, and all pauses ended" in act(ann, "replay", subject="bing")
@@ -148,7 +148,7 @@ def test_what_was_given_up_is_shown_and_told_again(
     assert desk.dead() == {"indexnow": [BASE + "a", BASE + "b"]}
 
     shown = text(ann, "dead")
-    assert f"indexnow 2 pages {BASE}a {BASE}b it says the format is wrong" in shown
+    assert f"indexnow 2 pages {BASE}a {BASE}b the engine rejects the format" in shown
 
     assert "2 pages queued again" in act(ann, "replay", subject="indexnow")
     assert desk.dead() == {}

@@ -446,7 +446,7 @@ def test_a_file_of_somebody_else_is_no_key_and_stays(opened: Open, server: Engin
     record = desk.tell(A)
 
     assert (record.outcome, path.read_text(), server.asked) == (AnswerVerdict.HELD, "mine", [])
-    assert "is not ours" in record.detail
+    assert "was not written by sitemapd" in record.detail
     path.unlink()
     desk.now += 10 * MINUTE
     desk.look()

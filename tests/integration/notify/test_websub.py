@@ -171,7 +171,7 @@ class TestSubscribing:
             (outcome,) = setup.look()
 
             assert outcome.verdict == AnswerVerdict.HELD
-            assert "the feed's hub is at localhost" in outcome.detail
+            assert "the hub of the feed is at localhost" in outcome.detail
             assert "notify.hosts" in outcome.detail
             assert other.asked == []
         assert (setup.now.state, setup.now.why) == ("failed", outcome.detail)
@@ -195,7 +195,7 @@ class TestSubscribing:
         ("feed", "said"),
         [
             (b"<feed", "names no hub"), (b"", "names no hub"), (b"\xff\xfe", "names no hub"),
-            (atom(head='<link rel="hub" href="http://[/"/>'), "is no address"),
+            (atom(head='<link rel="hub" href="http://[/"/>'), "is not a URL"),
         ],
     )  # fmt: skip
     def test_a_feed_that_names_no_hub_is_said(self, setup, hub, feed, said):
@@ -572,7 +572,7 @@ allow_private = true
         setup.hub.status = 400
 
         assert run("subscribe").exit_code == 1
-        assert "it says the format is wrong" in json.loads(run("list").stdout)[0]["why"]
+        assert "the engine rejects the format" in json.loads(run("list").stdout)[0]["why"]
 
     def test_a_feed_that_is_not_configured_is_named(self, run):
         error = run("subscribe", "https://elsewhere.example/").exception

@@ -190,7 +190,7 @@ class TestAddresses:
             "lately": [],
         }
         apply(pages, Event("delete", LOC, version=1_795_000_001_000))
-        assert (ask()["listed"], ask()["why"]) == (False, "the latest event about it took it out")
+        assert (ask()["listed"], ask()["why"]) == (False, "the latest event removed it")
 
     @pytest.mark.parametrize(
         "query", ["", "?loc=", "?loc=https://evil.com/", "?loc=%00%ff", "?loc=\x80"]

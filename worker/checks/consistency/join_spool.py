@@ -71,5 +71,5 @@ def spooling() -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error
         raise CheckError(
-            f"no room for a temporary file ({reason}): TMPDIR names where there is some"
+            f"no room for a temporary file ({reason}): set TMPDIR to a directory with space"
         ) from error

@@ -119,7 +119,7 @@ class ListedLines:
             counted, there = f"{known.urls} pages ({known.size} B)", f"{urls} ({size} B)"
             wrong.append(f"{counted} are counted, {there} are listed")
         if (urls or content.file) and not content.state:
-            wrong.append("nothing is known of this file")
+            wrong.append("this file has no record")
         for detail in wrong:
             yield Flaw(WRONG_COUNT, self.file(content.shard), detail, content.shard)
         filed = PublishedFile.unpack(content.file).urls if content.file else published
@@ -149,7 +149,7 @@ class ListedLines:
             for at, seen in zip(ats, self._snapshots.look(ats), strict=True):
                 when = due_ms(seen.fragment) if seen.fragment else 0
                 if when and (seen.hour is None or seen.hour > when):
-                    detail = "nobody looks when its news or video is over"
+                    detail = "its news or video would never expire"
                     yield Flaw(NOT_SCHEDULED, at.key, detail, key=at.key, when=when)
 
     def _match(
@@ -214,7 +214,7 @@ class ListedLines:
             if left := self._snapshots.unburied(some):
                 for digest, (record, known) in zip(left, self._snapshots.buried(left), strict=True):
                     if not known and readable(record) and not lists(record):
-                        detail = "a deleted page that is never forgotten"
+                        detail = "a tombstone that would never expire"
                         yield Flaw(NOT_SCHEDULED, f"page {digest.hex()}", detail, digest=digest)
 
     def _uncounted(self, looked: Collection[Shard], step: Step) -> Iterator[Flaw]:
@@ -229,7 +229,7 @@ class ListedLines:
                 step(0)
                 (content,) = self._snapshots.content([shard])
                 if not content.state and (content.blocks or content.taking or content.pending):
-                    detail = "nothing is known of this file"
+                    detail = "this file has no record"
                     yield Flaw(WRONG_COUNT, self.file(shard), detail, shard)
 
 
@@ -249,7 +249,7 @@ def _verdict(at: At, seen: Seen) -> tuple[str, str] | None:
     here = lists(record) and record[:6] == at.place
     if fragment is None:
         if here:
-            return LOST_LINE, "recorded as listed, and no line"
+            return LOST_LINE, "recorded as listed, but without an entry"
         if record and not readable(record):
             return LOST_LINE, "its record cannot be read"
         return None
@@ -257,7 +257,9 @@ def _verdict(at: At, seen: Seen) -> tuple[str, str] | None:
         page = PageRecord.unpack(record)
         if (page.length, page.digest) == (len(fragment), fragments.digest(fragment)):
             return None
-        return OTHER_LINE, "its line is another than its record says"
+        return OTHER_LINE, "its entry differs from its record"
     if lists(record):
-        return UNKNOWN_LINE, "a second line: its record names another place"
-    return UNKNOWN_LINE, "deleted, and its line is left" if readable(record) else "no record of it"
+        return UNKNOWN_LINE, "a second entry: its record names another place"
+    return UNKNOWN_LINE, ("deleted, but its entry is still there") if readable(
+        record
+    ) else "no record of it"

@@ -67,12 +67,12 @@ class Grouped(NamedTuple):
         named = {digest_of(loc): loc for loc in self.members}
         for digest, loc in named.items():
             if digest not in saying:
-                return loc, "a member of its group that is listed no more, or in another group"
+                return loc, "a member of its group that is not listed any more, or in another group"
         for digest in saying:
             seen = self.pages[digest]
             if digest not in named:
                 loc = fragments.loc_of(seen.fragment) if seen.fragment else f"page {digest.hex()}"
-                return loc, "its group does not know it"
+                return loc, "not a member of its group"
         for digest, loc in named.items():
             line = self.pages[digest].fragment
             if line and fragments.linked(line) != rendered(loc, now):
@@ -111,11 +111,11 @@ def disagrees(pair: Pair, owner: bytes, digest: bytes) -> str:
     if page is None:
         return ""
     if page.owner == owner and not points:
-        return "belongs to an id that is said to be elsewhere, or is not known"
+        return "belongs to an id that is recorded for another page, or unknown"
     if claim is None or not points or page.owner == owner:
         return ""
     if page.stamp < claim.stamp or (not page.owner and page.stamp == claim.stamp):
-        return "an id is said to be here, and the page belongs to another"
+        return "an id is recorded for this page, which belongs to another"
     return ""
 
 
@@ -166,7 +166,7 @@ class Relations:
                 for member, (claim, known) in zip(left, self._snapshots.buried(left), strict=True):
                     if not known and len(claim) == CLAIM_LEAST:
                         where = f"id {member[1:].hex()}"
-                        detail = "an id without a page that is never forgotten"
+                        detail = "an id without a page that would never expire"
                         yield Flaw(NOT_SCHEDULED, where, detail, owner=member[1:])
 
     def _grouped(self, step: Step) -> Iterator[Flaw]:
@@ -197,17 +197,17 @@ class Relations:
             at = expiry.appears_ms(found.stored, page) if found.stored and page else None
             late = at is not None and not lists(found.twin) and (found.hour or 0) > at
             if found.stored and (found.hour is None or late):
-                detail = "nobody looks when its news is to come"
+                detail = "its news would never be listed"
                 yield Flaw(NOT_SCHEDULED, key, detail, key=key, when=at or 1)
 
     def _fed(self) -> Iterator[Flaw]:
         order, items, records = self._snapshots.fed()
         for loc in sorted(order ^ items.keys()):
-            detail = "only half of what the feeds need is stored"
+            detail = "only half of the data for the feeds is stored"
             yield Flaw(WRONG_FEED, loc.decode(errors="replace"), detail, key=_text(loc))
         for loc in sorted(order & items.keys() & records.keys()):
             if not lists(records[loc]):
-                detail = "in the feeds, and not listed"
+                detail = "in the feeds, but not listed"
                 yield Flaw(WRONG_FEED, loc.decode(errors="replace"), detail, key=_text(loc))
 
 

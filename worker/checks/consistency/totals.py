@@ -56,7 +56,7 @@ class Totals:
         found = self._snapshots.overview(sections)
         yield from self._ordinals(found)
         for shard in sorted(found.waiting - found.queued):
-            yield Flaw(NOT_QUEUED, self._file(shard), "its changes wait for nobody", shard)
+            yield Flaw(NOT_QUEUED, self._file(shard), "its changes are in no queue", shard)
         for number, section in sorted(names.items()):
             if self.tail(number, section) is not None:
                 where = self._file(Shard(section, 1))

@@ -85,7 +85,7 @@ class _Google(Engine):
                 claim, account["private_key"], "RS256", {"kid": account.get("private_key_id", "")}
             )
         except (jwt.PyJWTError, ValueError, TypeError):
-            raise CredentialError("the private_key of the service account is none") from None
+            raise CredentialError("the private_key of the service account is invalid") from None
         self._secrets.add(signed)
         body = urlencode({"grant_type": _GRANT, "assertion": signed}).encode()
         form = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -104,7 +104,7 @@ class _Google(Engine):
     def _account(self) -> dict[str, Any]:
         account = fields(self.secret(self._google.credentials).encode()) or {}
         if not all(isinstance(account.get(name), str) for name in ("client_email", "private_key")):
-            raise CredentialError("the credentials are no JSON key of a service account")
+            raise CredentialError("the credentials are not a JSON key of a service account")
         self._secrets.add(account["private_key"])
         return account
 

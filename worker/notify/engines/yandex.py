@@ -48,7 +48,7 @@ class Yandex(Engine):
         if outcome.told:
             return NotificationOutcome(AnswerVerdict.DONE, "", answer.status)
         if answer.status == 409:
-            return NotificationOutcome(AnswerVerdict.DONE, "it was in the queue already", 409)
+            return NotificationOutcome(AnswerVerdict.DONE, "it is queued already", 409)
         if outcome.verdict is AnswerVerdict.BUSY and outcome.wait is None:
             return outcome._replace(wait=QUOTA_S)
         return outcome

@@ -67,8 +67,8 @@ def test_what_the_interface_does_not_take_is_said_in_a_comment() -> None:
     first, second, line = curl(event, "demo", "http://127.0.0.1:8080").splitlines()
 
     assert first == (
-        '# it came with source "ghost", kind "po\\nst", locale "de", which this interface does '
-        "not take:"
+        '# it came with source "ghost", kind "po\\nst", locale "de", which the HTTP API does '
+        "not accept:"
     )
     assert second.startswith("# ")
     assert parse(json.loads(shlex.split(line)[-1]), RULES) == Event("upsert", LOC, "7")
