@@ -43,7 +43,7 @@ XMLNS = {
     ":xhtml": "http://www.w3.org/1999/xhtml",
 }
 SCRIPT = "&lt;img src=x onerror=alert(1)&gt;&lt;script&gt;alert(2)&lt;/script&gt;"
-SHIPPED = Path(__file__).resolve().parents[2] / "worker" / "publishing"
+SHIPPED = Path(__file__).resolve().parents[2] / "worker" / "publishing" / "static"
 
 
 def document(root: str, children: str) -> str:

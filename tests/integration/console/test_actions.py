@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from shared.admin.queues import QueueActions
-from shared.store.operations import event_log
+from shared.store.pages.changes import log_entry
 from tests.integration.console.browsing import CANARY, SECRETS, TOKENS, Browser
 from tests.integration.rig import BASE, Rig
 
@@ -132,7 +132,7 @@ def test_t30_no_page_shows_a_secret(browser: Browser, stuck: Stuck) -> None:
 
 def test_t28_what_events_say_is_text(ann: Browser, store: redis.Redis) -> None:
     payload = json.dumps({"v": 1, "type": CANARY, "loc": CANARY, "source": CANARY}).encode()
-    decided = event_log.pack([("1-1", CANARY, CANARY, True)], [payload])
+    decided = log_entry([("1-1", CANARY, CANARY, True)], [payload])
     at: Any = store.xadd("{demo}:recent", {"decided": decided})
     said = {"request": "0f" * 8, "status": 400, "code": CANARY, "reason": CANARY, "source": CANARY,
             "faults": [{"rule": CANARY, "field": CANARY, "detail": CANARY}]}  # fmt: skip

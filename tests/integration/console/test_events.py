@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from shared.store.operations import event_log
+from shared.store.pages.changes import log_entry
 from tests.integration.conftest import wait_until
 from tests.integration.console.browsing import SECRETS, TOKENS, Browser, Configure
 from tests.integration.rig import BASE, Rig
@@ -40,7 +40,7 @@ def decided(store: redis.Redis, count: int, subject: str) -> None:
     """As if a worker had decided so many events at once."""
     payload = json.dumps({"v": 1, "type": "upsert", "loc": subject}).encode()
     decisions = [(f"1-{n}", subject, "added", True) for n in range(count)]
-    store.xadd("{demo}:recent", {"decided": event_log.pack(decisions, [payload] * count)})
+    store.xadd("{demo}:recent", {"decided": log_entry(decisions, [payload] * count)})
 
 
 def test_what_happened_is_listed_newest_first_with_why(ann: Browser, rig: Rig) -> None:
