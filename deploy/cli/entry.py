@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as in shells."""
+from deploy.cli.interrupts import INTERRUPTED, leaving
 
 _COLLECTED_AFTER = 100_000
 """Objects between two garbage collections: the imports of a command make 60,000, none of them
@@ -31,26 +25,6 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-
-
-@contextmanager
-def leaving() -> Iterator[None]:
-    """Let Ctrl-C end the process at once within the block, unless SIGINT is handled otherwise."""
-    before = signal.getsignal(signal.SIGINT)
-    ours = before is signal.default_int_handler
-    if ours:
-        signal.signal(signal.SIGINT, leave)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
-
-
-def leave(_number: int, _frame: FrameType | None) -> None:
-    """End the process at once, before any work has begun."""
-    # An exception within an import leaves partly initialized modules.
-    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

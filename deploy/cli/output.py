@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from deploy.cli.parts import Part, plain
 from deploy.local.redis_socket import socket_url
 from shared.errors import ConfigError, Fault
 from shared.visible_text import visible
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from deploy.cli.tables import Grid
     from shared.config.settings import Settings
     from shared.config.site import Site
-
-Part = str | tuple[str, str]
-"""A text, or a text and its style."""
 
 _STYLED = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 """Variables by which rich takes a stream for a terminal, or for none."""
@@ -138,7 +136,7 @@ def _print(stream: TextIO, parts: Sequence[Part], style: str) -> None:
         tables.line(parts, style, error=stream is sys.stderr)
         return
     try:
-        print("".join(map(_plain, parts)), file=stream, flush=True)
+        print("".join(map(plain, parts)), file=stream, flush=True)
     except BrokenPipeError:  # the reader is gone: no command writes on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
@@ -147,10 +145,6 @@ def _print(stream: TextIO, parts: Sequence[Part], style: str) -> None:
 def _shows_styles(stream: TextIO) -> bool:
     """True if `stream` is a terminal, or the environment says so; rich knows the details."""
     return stream.isatty() or not os.environ.keys().isdisjoint(_STYLED)
-
-
-def _plain(part: Part) -> str:
-    return visible(part if isinstance(part, str) else part[0])
 
 
 def block(text: str) -> None:

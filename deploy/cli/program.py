@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from deploy.cli.command_table import COMMANDS
-from deploy.cli.entry import leaving
+from deploy.cli.interrupts import leaving
 from deploy.cli.output import note, print_traceback, printable_streams
 from shared.errors import ConfigError, InvalidError, SitemapdError
 from shared.telemetry import logs

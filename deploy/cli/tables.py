@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from deploy.cli.output import Part
+from deploy.cli.parts import Part
 from shared.visible_text import visible
 
 Grid = Table

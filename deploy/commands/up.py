@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli.entry import leave
+from deploy.cli.interrupts import leave
 from shared.config.settings import Settings
 from shared.telemetry import logs
 
