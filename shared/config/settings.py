@@ -67,7 +67,7 @@ class Settings(BaseSettings):
         1_000_000, ge=0, description="maximum number of waiting events, above it 503; 0: no limit"
     )
     linger: float = Field(
-        0.02, ge=0, le=1, description="seconds between reads of the inbox under load"
+        0.02, ge=0.001, le=1, description="seconds between reads of the inbox under load"
     )
     console: Console = Field(
         {}, validate_default=True, description="the console at /admin/; off without users"

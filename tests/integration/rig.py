@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import time
 import zlib
 from collections.abc import Sequence
@@ -67,7 +68,7 @@ def settings(root: Path, *, name: str = "demo", **options: Any) -> Settings:
     given: dict[str, Any] = {
         "base_url": BASE, "web_root": root, "tokens": ("0123456789abcdef",), "publish_interval": 0,
     }  # fmt: skip
-    return Settings(sites={name: Small(**(given | options))}, linger=0)
+    return Settings(sites={name: Small(**(given | options))}, linger=0.005)
 
 
 class File(NamedTuple):
@@ -77,6 +78,8 @@ class File(NamedTuple):
 
 class Rig:
     """The site `name` as a test sees it."""
+
+    most_ahead_s = math.inf  # tests publish more often in a second than any site
 
     def __init__(
         self, client: redis.Redis, root: Path, *, name: str = "demo", **options: Any
@@ -106,7 +109,9 @@ class Rig:
         return self.lease.begun(begin)
 
     def pump(self, consumer: str = "w1") -> InboxConsumer:
-        return InboxConsumer(self.settings, self.client, self.name, consumer)
+        return InboxConsumer(
+            self.settings, self.client, self.name, consumer, most_ahead_s=self.most_ahead_s
+        )
 
     def settle(self, *, seconds: float = 30, consumer: str = "w1") -> None:
         """Work like a worker with its sweep until nothing is left to do."""

@@ -31,7 +31,9 @@ from worker.publishing.quarantine import cause_of
 
 BATCH = 500
 MOST_AHEAD_S = 2.0
-"""Seconds by which files may be dated ahead of the clock before publishing waits."""
+"""Seconds by which files may be dated ahead of the clock before publishing waits: of this many
+passes over many shards each follows the one before at once.
+"""
 AWAKE_EVERY_S = 2.0
 NOBODY = "given-back"
 """Consumer that holds, in each inbox, the events that a quiet worker gave back. It has no
@@ -52,8 +54,11 @@ class InboxConsumer:
         consumer: str,
         clock: Callable[[], float] = time.time,
         on_resync: Callable[[str], None] = lambda _site: None,
+        most_ahead_s: float = MOST_AHEAD_S,
     ) -> None:
         """Create a consumer; `clock` is that of news and video expiry (seconds since 1970).
+
+        Publishing waits while files are dated more than `most_ahead_s` seconds ahead of the clock.
 
         `on_resync` is called with the name of the site when a resync request was recorded; it must
         not raise.
@@ -75,6 +80,7 @@ class InboxConsumer:
         self._queues, self._tally = Queues(client, name), counter_buffer.of(client)
         self._paused: Container[str] = ()
         self._publish_at = self._awake_at = float("-inf")
+        self._most_ahead_s = most_ahead_s
         self._left = True
 
     def run(self, most_s: float = math.inf) -> bool:
@@ -229,8 +235,11 @@ class InboxConsumer:
         if published.written or published.removed or published.held:
             # Each publish of a file is dated a second later at least: more of them than that would
             # let the dates run ahead of the clock. Bounded, because a clock may be set back.
-            ahead_s = min(published.dated - time.time() - MOST_AHEAD_S, MOST_AHEAD_S)
-            self._publish_at = time.monotonic() + max(self._site.publish_interval, ahead_s)
+            ahead_s = min(published.dated - time.time() - self._most_ahead_s, MOST_AHEAD_S)
+            # A full pass leaves shards that were dirty as long: only their dates hold them back.
+            full = len(published.shards) >= PASS_SHARDS
+            interval_s = 0 if full else self._site.publish_interval
+            self._publish_at = time.monotonic() + max(interval_s, ahead_s)
         return bool(published.shards or published.held)
 
     def _stay_awake(self) -> None:

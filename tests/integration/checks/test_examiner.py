@@ -57,7 +57,7 @@ def checks(rig: Rig) -> CheckStore:
 @pytest.fixture
 def settings(rig: Rig, redis_server: RedisServer) -> Callable[..., Settings]:
     def make(**options: Any) -> Settings:
-        return Settings(redis_url=redis_server.url, sites=rig.settings.sites, linger=0, **options)
+        return Settings(redis_url=redis_server.url, sites=rig.settings.sites, **options)
 
     return make
 

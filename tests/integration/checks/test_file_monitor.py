@@ -297,7 +297,7 @@ def test_what_changed_without_a_trace_before_a_restart_is_found_in_its_turn(
 @pytest.fixture
 def config(redis_server: RedisServer, tmp_path: Path) -> Settings:
     site = settings(tmp_path / "public", check_interval=0.1).sites["demo"]
-    return Settings(redis_url=redis_server.url, sites={"demo": site}, linger=0)
+    return Settings(redis_url=redis_server.url, sites={"demo": site})
 
 
 def test_a_worker_at_rest_puts_a_deleted_file_back(

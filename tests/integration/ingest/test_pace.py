@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from shared.errors import StoreDownError
+from shared.store.publishing.publish_batch import PASS_SHARDS
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -164,6 +165,7 @@ def test_files_that_change_all_the_time_are_not_dated_ever_further_ahead_of_the_
 ) -> None:
     """Without an interval each publish dates its files a second later than the one before."""
     rig = Rig(store, tmp_path, publish_interval=0)
+    rig.most_ahead_s = MOST_AHEAD_S
     pump, ahead = rig.pump(), []
     for number in range(12):
         rig.send(page("a", title=str(number), lastmod=f"2026-01-{number + 1:02}"))
@@ -174,3 +176,17 @@ def test_files_that_change_all_the_time_are_not_dated_ever_further_ahead_of_the_
 
     assert len(publishes(rig)) == 12
     assert max(ahead) <= MOST_AHEAD_S + 1
+
+
+def test_a_change_of_more_shards_than_one_pass_takes_is_published_without_a_pause(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    """The interval keeps back later changes, not the rest of this one."""
+    rig = Rig(store, tmp_path, shard_urls=1, publish_interval=NEVER_AGAIN)
+    rig.most_ahead_s = MOST_AHEAD_S
+    rig.send(*(page(str(number)) for number in range(2 * PASS_SHARDS + 1)))
+    with silence():
+        rig.pump().run()
+
+    assert rig.quiet()
+    assert len(publishes(rig)) == 3

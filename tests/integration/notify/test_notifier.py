@@ -57,7 +57,7 @@ def configured(redis_server: RedisServer, tmp_path: Path) -> Configured:
         if "indexnow" in tables:  # the rig takes what it does not know for a shard
             tables["indexnow"]["key_location"] = f"{BASE}key.txt"
         sites = rigs.settings(tmp_path / "public", **here(tables)).sites
-        return Settings(redis_url=redis_server.url, sites=sites, linger=0)
+        return Settings(redis_url=redis_server.url, sites=sites)
 
     return make
 

@@ -482,7 +482,7 @@ class TestEnding:
 
 
 def test_a_worker_subscribes_by_itself(setup, redis_server, until: Wait):
-    settings = Settings(redis_url=redis_server.url, sites={"demo": setup.rig.site}, linger=0)
+    settings = Settings(redis_url=redis_server.url, sites={"demo": setup.rig.site})
     plant = Runtime(settings, "w1")
     with silence():
         plant.start()

@@ -46,7 +46,7 @@ def source(ghost: Ghost) -> Iterator[str]:
 def configured(redis_server: RedisServer, tmp_path: Path) -> Configured:
     def make(**options: Any) -> Settings:
         sites = settings(tmp_path / "public", **options).sites
-        return Settings(redis_url=redis_server.url, sites=sites, linger=0)
+        return Settings(redis_url=redis_server.url, sites=sites)
 
     return make
 

@@ -84,7 +84,7 @@ def good(store: redis.Redis, tmp_path: Path) -> Rig:
 @pytest.fixture
 def config(bad: Rig, good: Rig, redis_server: RedisServer) -> Settings:
     sites = {rig.name: rig.site for rig in (bad, good)}
-    return Settings(redis_url=redis_server.url, sites=sites, linger=0)
+    return Settings(redis_url=redis_server.url, sites=sites)
 
 
 @contextmanager

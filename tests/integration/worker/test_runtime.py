@@ -22,7 +22,7 @@ NAMES = ("one", "two")
 @pytest.fixture
 def config(redis_server: RedisServer, tmp_path: Path) -> Settings:
     sites = {name: settings(tmp_path / name, name=name).sites[name] for name in NAMES}
-    return Settings(redis_url=redis_server.url, sites=sites, linger=0)
+    return Settings(redis_url=redis_server.url, sites=sites)
 
 
 @pytest.fixture
