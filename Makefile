@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-# Much of a test is waiting: three at once keep two cores busy.
-TESTERS ?= 3
+# Much of a test is waiting: four at once keep two cores busy.
+TESTERS ?= 4
 
 # Processes are started by the hundred: where nothing is kept compiled, each compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE
