@@ -12,7 +12,8 @@ from flask import Flask
 
 from shared.config import settings
 from shared.errors import StoreDownError
-from shared.store.client import check_settings, connect
+from shared.store.client import connect
+from shared.store.server_settings import check_settings
 from shared.telemetry import logs
 from webhook import request_metrics
 from webhook.app import REDIS_TIMEOUT_S, create_app

@@ -18,8 +18,9 @@ from deploy.local.supervisor import Signals
 from deploy.local.up import parse_listen
 from shared.config.settings import FILE, Settings, load
 from shared.errors import ConfigError, Fault, StoreDownError, StoreError
-from shared.store.client import answering, check_settings, connect
+from shared.store.client import answering, connect
 from shared.store.operations.worker_registry import HEARTBEAT, consumer_name
+from shared.store.server_settings import check_settings
 from shared.telemetry.logs import configure, drain, logger
 
 SOCKET = "unix:"

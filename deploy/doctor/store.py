@@ -13,8 +13,9 @@ from redis.exceptions import NoPermissionError
 
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
 from shared.errors import StoreError, UnsafeStoreError
-from shared.store.client import answering, check_settings
+from shared.store.client import answering
 from shared.store.keys import EVERYWHERE
+from shared.store.server_settings import check_settings
 
 PINGS = 20
 SLOW_S = 0.02

@@ -20,8 +20,9 @@ from deploy.local.processes import SERVED, Child, hold, mark, reap, replace
 from deploy.local.supervisor import Signals, Supervisor
 from shared.config.settings import FILE, Settings, load
 from shared.errors import ConfigError, Fault, ServerStartError, StoreError
-from shared.store.client import answering, check_settings, connect
+from shared.store.client import answering, connect
 from shared.store.operations.worker_registry import HEARTBEAT
+from shared.store.server_settings import check_settings
 from shared.telemetry.logs import logger
 
 CONSUMER = "local"

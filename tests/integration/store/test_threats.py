@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from shared.errors import UnsafeStoreError
-from shared.store.client import check_settings
+from shared.store.server_settings import check_settings
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
