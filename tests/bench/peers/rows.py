@@ -29,7 +29,10 @@ from worker.publishing.publisher import Publisher
 
 EVENTS = 15
 """Changes before a run of a peer, and after it; their median is the other half of its pair."""
-_OURS = "sitemapd, event to durable files, xml.gz"
+_DURABLE, _IN_ALL = "sitemapd, event to durable files", "sitemapd, all work for the event"
+_COSTS = (
+    ("", "ms", 1e3, _DURABLE), (", CPU time", "ms", 1e3, _IN_ALL), (", bytes", "kB", 1e-3, _IN_ALL),
+)  # fmt: skip
 
 
 def peers(report: Report, scale: Scale) -> None:
@@ -99,16 +102,11 @@ class Table:
             theirs = change()
             around += islice(self._ours, EVENTS)
             pairs.append((theirs, Cost(*map(median, zip(*around, strict=True)))))
-        for at, (suffix, unit, scale) in enumerate(
-            (("", "ms", 1e3), (", CPU time", "ms", 1e3), (", bytes", "kB", 1e-3))
-        ):
-            self._report.add(
-                compared(
-                    f"{self._what}{suffix}: {peer}", unit,
-                    [(theirs[at] * scale, ours[at] * scale) for theirs, ours in pairs],
-                    _OURS, at_least=None if at else at_least,
-                )
-            )  # fmt: skip
+        for at, (suffix, unit, scale, ours) in enumerate(_COSTS):
+            name = f"{self._what}{suffix}: {peer}"
+            scaled = [(theirs[at] * scale, own[at] * scale) for theirs, own in pairs]
+            least = None if at else at_least
+            self._report.add(compared(name, unit, scaled, ours, at_least=least))
 
 
 def changes(bed: Bed, events: Iterator[Event]) -> Iterator[Cost]:
