@@ -11,10 +11,11 @@ from shared.telemetry import logs
 from tests.bench import http, latency, rates, start
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
+from tests.bench.peers.rows import peers
 from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
 
-NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http", "start")
+NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http", "start", "peers")
 
 
 def main() -> int:
@@ -46,6 +47,8 @@ def main() -> int:
         http.over_http(report, Corpus(), scale)
     if "start" in names:
         start.start(report, scale)
+    if "peers" in names:
+        peers(report, scale)
     report.show()
     report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")

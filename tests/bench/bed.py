@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -123,11 +123,11 @@ class Bare:
     """The least that makes files durable: write, fsync, rename each; fsync the directory once."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root / f"bare-{secrets.token_hex(4)}"
-        self._root.mkdir()
-        self._fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        self.root = root / f"bare-{secrets.token_hex(4)}"
+        self.root.mkdir()
+        self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
 
-    def write(self, files: Sequence[tuple[str, bytes]]) -> float:
+    def write(self, files: Iterable[tuple[str, bytes]]) -> float:
         """How long (s) that takes for `files`, which replace the ones written before."""
         began = time.perf_counter()
         for number, (_, content) in enumerate(files):

@@ -19,7 +19,16 @@ ROWS = (
     "the same, until the last page was in its file", "accepted over HTTP, single events",
     "POST to visible", "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
     "CPU time of `sitemapd config check`", "CPU time of `sitemapd status`",
+    "whole site of 1,000 written anew from the state, thrice",
+    "whole site of 1,000 written anew from the state by `sitemapd rebuild`",
+    *(
+        f"one changed URL of 1,000{cost}: {peer}"
+        for peer in ("string join + isal", "lxml + zlib 6", "sitemap.js", "Django", "WordPress")
+        for cost in ("", ", CPU time", ", bytes")
+    ),
 )  # fmt: skip
+INSTALLED = ("sitemap.js", "WordPress")
+"""Peers that are left out, with the reason, where their programs are missing."""
 
 
 @pytest.mark.timeout(300)
@@ -32,8 +41,10 @@ def test_every_row_of_the_benchmark_runs_and_is_printed(tmp_path: Path) -> None:
 
     assert said.returncode == 0, said.stderr
     figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
-    assert len(figures) == len(ROWS)
-    for row, figure in zip(ROWS, figures, strict=True):
+    missing = [peer for peer in INSTALLED if f"left out: {peer}" in said.stdout]
+    rows = [row for row in ROWS if not row.endswith(tuple(missing))]
+    assert len(figures) == len(rows)
+    for row, figure in zip(rows, figures, strict=True):
         assert figure["name"].startswith(row)
         assert figure["value"] > 0
         assert f"  {figure['name']}: " in said.stdout.replace("\n", " ") + " "
