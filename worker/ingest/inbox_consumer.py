@@ -20,7 +20,6 @@ from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.operations.queues import EVENTS, PUBLISH, Queues
-from shared.store.publishing.publish_batch import PASS_SHARDS
 from shared.telemetry import tracing
 from shared.telemetry.logs import logger
 from shared.telemetry.tracing import Trail
@@ -230,15 +229,14 @@ class InboxConsumer:
         if published is None:
             return False
         self.files += len(published.written)
-        if tracing.active and len(published.shards) < PASS_SHARDS:
+        if tracing.active and not published.full:
             self._trail.end()
         if published.written or published.removed or published.held:
             # Each publish of a file is dated a second later at least: more of them than that would
             # let the dates run ahead of the clock. Bounded, because a clock may be set back.
             ahead_s = min(published.dated - time.time() - self._most_ahead_s, MOST_AHEAD_S)
             # A full pass leaves shards that were dirty as long: only their dates hold them back.
-            full = len(published.shards) >= PASS_SHARDS
-            interval_s = 0 if full else self._site.publish_interval
+            interval_s = 0 if published.full else self._site.publish_interval
             self._publish_at = time.monotonic() + max(interval_s, ahead_s)
         return bool(published.shards or published.held)
 

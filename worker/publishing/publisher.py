@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from worker.publishing.static import static_pages
 from worker.publishing.web_root import StagedFile, WebRoot
 
 _EXTEND_S = LEASE_MS / 4000
+_MOST_OPEN = 16  # staged files at once: more are flushed first
 _log = logger("publisher")
 _name_of = lru_cache(10_000)(str)
 
@@ -45,7 +47,7 @@ class PublishResult(NamedTuple):
     """Outcome of one publish pass: shards brought up to date, files written and removed.
 
     `held` are the shards of a shrink hold, `damaged` those not written, with the reason. `dated` is
-    the latest mtime of the written shards and indexes, in seconds since 1970, 0 without any.
+    the latest mtime written, in seconds since 1970 or 0; with `full` more shards may be as dirty.
     """
 
     shards: list[Shard]
@@ -54,6 +56,7 @@ class PublishResult(NamedTuple):
     held: Sequence[Shard] = ()
     damaged: Mapping[Shard, str] = {}
     dated: int = 0
+    full: bool = False
 
 
 class _Pass(NamedTuple):
@@ -178,17 +181,19 @@ class Publisher:
             removed += self._feeds.tidy(root, again=again)
         damaged = self._aside.reasons_of(now.begun) if self._aside.failed else {}
         dated = max([file.mtime for file in (*now.shards.values(), *now.indexes)], default=0)
-        return self._commit(now, done, written, removed)._replace(damaged=damaged, dated=dated)
+        result = self._commit(now, done, written, removed)
+        return result._replace(damaged=damaged, dated=dated, full=now.begun.full)
 
     def _stage(self, now: _Pass, merged: Sequence[MergedShard]) -> list[MergedShard]:
         """Stage the files of `merged`; return those that may be published."""
-        sound = []
+        sound, staged = [], deque[StagedFile]()
         for each in merged:
             shard = each.taken.shard
             try:
                 file = self._files.stage(now.root, each, again=now.again)
                 if file is not None:
                     now.shards[shard] = file
+                    staged.append(file)
                 check(each)  # while the disk is busy with the file
             except ShardError as error:
                 self._set_aside(now, {shard: error})
@@ -196,6 +201,8 @@ class Publisher:
                 if self._aside.failed:
                     self._aside.drop(shard)
                 sound.append(each)
+            if len(staged) > _MOST_OPEN:
+                now.root.flush(staged.popleft())
             if time.monotonic() > self._extend_at:
                 self._extend_lease()
         return sound

@@ -9,7 +9,8 @@
 --      that are not to be taken unless they are named
 -- Returns the token of the lease holder; or {} if there is nothing to do; or {identity of this
 -- state, number of publishes, {{section, number, state, patches, blocks, file record, pages moved,
--- number confirmed} of each shard}, {number of index file, its lines, ..}}; nil for what is not
+-- number confirmed} of each shard}, {number of index file, its lines, ..}, 1 if the pass is full,
+-- else 0}; nil for what is not
 -- there, and for blocks that are no hash.
 -- Patches that a publisher took and never committed come first, so they are not overwritten.
 -- Members of dirty that cannot be a shard's name are removed: a section is a part of a file's name.
@@ -58,6 +59,7 @@ end
 -- Read everything, and check that all of it can be taken; the first write follows. A damaged record
 -- raises no error: it concerns one shard, and the caller sets that aside (RELIABILITY T35).
 local shards, lines, listed, untaken, bytes = {}, {}, {}, {}, 0
+local full = #chosen >= most and 1 or 0
 for n, shard in ipairs(chosen) do
   local section, number = ARGV[3] .. 'section:' .. shard[1], shard[2]
   local state, ordinal = redis.call('HGET', section .. ':shards', number), 0
@@ -65,6 +67,7 @@ for n, shard in ipairs(chosen) do
     local _, _, size, at = struct.unpack('>I8I4I8I4', state)
     bytes, ordinal = bytes + size, at
     if n > 1 and bytes > most_bytes then
+      full = 1
       break
     end
   end
@@ -97,4 +100,4 @@ redis.call('HSETNX', KEYS[3], 'run', ARGV[4])
 for _, patches in ipairs(untaken) do
   redis.call('RENAME', patches[1], patches[2])
 end
-return {run[1] or ARGV[4], run[2] or '0', shards, lines}
+return {run[1] or ARGV[4], run[2] or '0', shards, lines, full}

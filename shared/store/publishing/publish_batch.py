@@ -22,7 +22,10 @@ from shared.store.client import Argument, PipelinedScript, Scripts, answering
 from shared.store.counting.counters import BOUNDS_MS
 from shared.store.keys import LEASE_MS, RECENT, Keys
 
-PASS_SHARDS = 16
+PASS_SHARDS = 256
+"""Maximum number of shards of one publish pass. Each pass dates the index a second later than the
+one before, so this is what a site can publish in a second, whatever the disk could.
+"""
 PASS_BYTES = 64 * 1024 * 1024
 """Maximum size of one publish pass in bytes, so that it ends well within its lease."""
 
@@ -114,13 +117,15 @@ class PublishBatch(NamedTuple):
     """Shards that a publisher has taken, the `lines` of the index files that list them by ordinal,
     and the run marker of the state.
 
-    `damaged` maps shards whose records cannot be read to the error.
+    `damaged` maps shards whose records cannot be read to the error. `full` is True if other shards
+    may be as dirty: the pass has as many shards or bytes as one may have.
     """
 
     run: PublishRun
     taken: list[ShardWork]
     lines: dict[int, dict[int, bytes]]
     damaged: dict[Shard, ShardError]
+    full: bool = False
 
 
 class PublishLease:
@@ -154,7 +159,7 @@ class PublishLease:
             return reply.decode()
         if not reply:
             return None
-        ident, publishes, shards, pages = reply
+        ident, publishes, shards, pages, full = reply
         taken, damaged = [], {}
         for section, number, *records in shards:
             shard = Shard(section.decode(), int(number))
@@ -163,7 +168,8 @@ class PublishLease:
             except DAMAGED as error:
                 damaged[shard] = damage(shard, error)
         lines = {page: index_lines(_pairs(found)) for page, found in _pairs(pages)}
-        return PublishBatch(PublishRun(ident.decode(), int(publishes)), taken, lines, damaged)
+        run = PublishRun(ident.decode(), int(publishes))
+        return PublishBatch(run, taken, lines, damaged, bool(full))
 
     def commit(
         self, token: str, done: Iterable[PublishedShard], note: Mapping[str, object],

@@ -12,6 +12,7 @@ import redis
 from deploy.doctor import root as root_checks
 from deploy.doctor.runner import Case
 from shared.sitemap.shards import Shard
+from shared.store.publishing.publish_batch import PASS_SHARDS
 from tests.integration.rig import BASE, Rig
 from worker.publishing.web_root_watch import WebRootWatch
 
@@ -32,7 +33,7 @@ OPTIONS: dict[str, Any] = {"shard_urls": 2, "robots": "create", "retire_hours": 
 
 @pytest.fixture
 def rig(store: redis.Redis, root: Path) -> Rig:
-    """40 files: more than two passes take."""
+    """40 files."""
     rig = Rig(store, root, **OPTIONS)
     rig.do(*map(upsert, range(80)))
     look(rig)
@@ -48,8 +49,8 @@ def look(rig: Rig) -> None:
     WebRootWatch(rig.client, rig.name, rig.site, "w1").look()
 
 
-def shard_names(suffix: str) -> set[str]:
-    return {f"pages-{n}{suffix}" for n in range(1, 41)}
+def shard_names(suffix: str, count: int = 40) -> set[str]:
+    return {f"pages-{n}{suffix}" for n in range(1, count + 1)}
 
 
 def on_disk(rig: Rig) -> set[str]:
@@ -106,9 +107,12 @@ def test_going_back_within_the_time_keeps_the_files_that_are_named_again(rig: Ri
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_plain_file_never_hides_the_encoded_one_of_the_same_address(
-    rig: Rig, restarted: bool
+    store: redis.Redis, root: Path, restarted: bool
 ) -> None:
     """A web server sends the plain file where there is one: it would be of yesterday."""
+    rig, count = Rig(store, root, **OPTIONS), 2 * PASS_SHARDS + 8
+    rig.do(*map(upsert, range(2 * count)))
+    look(rig)
     other = changed(rig, form="encoded")
     look(other)
     pump = other.pump()
@@ -117,11 +121,11 @@ def test_a_plain_file_never_hides_the_encoded_one_of_the_same_address(
     (other.pump() if restarted else pump).publisher.publish()
 
     encoded = {name.removesuffix(".gz") for name in on_disk(other) if name.endswith(".gz")}
-    assert len(encoded) == 32
+    assert len(encoded) == 2 * PASS_SHARDS
     assert not encoded & on_disk(other)
-    assert len(on_disk(other)) == 40, "what is not written yet is there as it was"
+    assert len(on_disk(other)) == count, "what is not written yet is there as it was"
     other.settle()
-    assert on_disk(other) == shard_names(".xml.gz")
+    assert on_disk(other) == shard_names(".xml.gz", count)
     other.check()
 
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import redis
 
+from shared.store.publishing.publish_batch import PASS_SHARDS
 from tests.conftest import ROOT
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.logs import silence
@@ -136,8 +137,8 @@ def test_many_files_are_published_in_passes_that_each_are_whole(
 ) -> None:
     rig = Rig(store, tmp_path, shard_urls=1, index_shards=7)
 
-    rig.do(*(page(number) for number in range(50)))
+    rig.do(*(page(number) for number in range(2 * PASS_SHARDS + 2)))
 
     sizes = [len(note["shards"]) for note in notes(rig)]
-    assert sizes == [16, 16, 16, 2]
+    assert sizes == [PASS_SHARDS, PASS_SHARDS, 2]
     rig.check()
