@@ -8,13 +8,18 @@ import time
 from pathlib import Path
 
 from shared.telemetry import logs
-from tests.bench import http, latency, rates, start
+from tests.bench import flow, http, latency, rates, start
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
+from tests.bench.published import published
 from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
+from tests.bench.service import service
 
-NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http", "start")
+NAMES = (
+    "latency", "cost", "memory", "shards", "rerender", "rates", "http", "flow",
+    "published", "start",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -42,8 +47,10 @@ def main() -> int:
     if "rates" in names:
         with server() as client, bed(client, "rates", interval=1.0) as site:
             rates.rates(report, site, Corpus(), scale)
-    if "http" in names:
-        http.over_http(report, Corpus(), scale)
+    if names & {"http", "flow"}:
+        served(report, names, scale)
+    if "published" in names:
+        published(report, Corpus(), scale)
     if "start" in names:
         start.start(report, scale)
     report.show()
@@ -66,6 +73,15 @@ def large(report: Report, names: set[str], scale: Scale) -> None:
         if "cost" in names:
             few = little.load(corpus.pages(scale.small))
             latency.cost(report, (site, pages), (little, few), corpus, scale)
+
+
+def served(report: Report, names: set[str], scale: Scale) -> None:
+    """Measure in one running service."""
+    with service(*flow.QUIET) as running:
+        if "http" in names:
+            http.over_http(report, running, Corpus(), scale)
+        if "flow" in names:
+            flow.flow(report, running, Corpus(2), scale)
 
 
 def shards(report: Report, scale: Scale) -> None:

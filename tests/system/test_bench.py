@@ -17,7 +17,13 @@ ROWS = (
     "event to visible, 1,000 URLs, shards of 10,000, xml.gz", "one URL of 1,000 edited",
     "applied, batches of 100", "drained", "published", "accepted over HTTP, signed batches",
     "the same, until the last page was in its file", "accepted over HTTP, single events",
-    "POST to visible", "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
+    "POST to visible, 1,000 URLs", "accepted, single signed, 8 connections, all processes",
+    "single signed, until", "accepted, batches of 100", "accepted, NDJSON of 1,000",
+    "accepted, single signed, 8 connections, processing paused",
+    "POST to visible on a quiet site", "p99 of these", "POST to visible on the site that takes",
+    "POST to visible on a quiet site", "p99 of these", "POST to visible on the site that takes",
+    "published, 1,000 events over 20 shards", "published, 1,000 events over 10 shards",
+    "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
     "CPU time of `sitemapd config check`", "CPU time of `sitemapd status`",
 )  # fmt: skip
 
