@@ -22,7 +22,7 @@ ROWS = (
     "accepted, single signed, 8 connections, processing paused",
     "POST to visible on a quiet site", "p99 of these", "POST to visible on the site that takes",
     "POST to visible on a quiet site", "p99 of these", "POST to visible on the site that takes",
-    "published, 1,000 events over 20 shards", "published, 1,000 events over 10 shards",
+    "published, 1,000 events over 10 shards", "published, 200 events over 20 shards",
     "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
     "CPU time of `sitemapd config check`", "CPU time of `sitemapd status`",
 )  # fmt: skip
