@@ -8,14 +8,19 @@ import time
 from pathlib import Path
 
 from shared.telemetry import logs
-from tests.bench import http, latency, rates, start
+from tests.bench import flow, http, latency, rates, start, timeline
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.peers.rows import peers
+from tests.bench.published import published
 from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
+from tests.bench.service import service
 
-NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http", "start", "peers")
+NAMES = (
+    "latency", "cost", "memory", "shards", "rerender", "rates", "http", "flow",
+    "published", "start", "peers", "timeline",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -43,12 +48,16 @@ def main() -> int:
     if "rates" in names:
         with server() as client, bed(client, "rates", interval=1.0) as site:
             rates.rates(report, site, Corpus(), scale)
-    if "http" in names:
-        http.over_http(report, Corpus(), scale)
+    if names & {"http", "flow"}:
+        served(report, names, scale)
+    if "published" in names:
+        published(report, Corpus(), scale)
     if "start" in names:
         start.start(report, scale)
     if "peers" in names:
         peers(report, scale)
+    if "timeline" in names:
+        timeline.timeline(scale)
     report.show()
     report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")
@@ -69,6 +78,15 @@ def large(report: Report, names: set[str], scale: Scale) -> None:
         if "cost" in names:
             few = little.load(corpus.pages(scale.small))
             latency.cost(report, (site, pages), (little, few), corpus, scale)
+
+
+def served(report: Report, names: set[str], scale: Scale) -> None:
+    """Measure in one running service."""
+    with service(*flow.QUIET) as running:
+        if "http" in names:
+            http.over_http(report, running, Corpus(), scale)
+        if "flow" in names:
+            flow.flow(report, running, Corpus(2), scale)
 
 
 def shards(report: Report, scale: Scale) -> None:

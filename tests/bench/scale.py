@@ -10,7 +10,8 @@ class Scale(NamedTuple):
 
     `urls` is the large site and `small` the one beside it, `shard` the full shard of which one URL
     is edited; `events` go through rates and HTTP, `singles` of them one by one; `rounds` are the
-    interleaved pairs of a row, of which `warm` are not counted.
+    interleaved pairs of a row, of which `warm` are not counted. Rates are compared in `slices` of
+    `slice_s` seconds; events are published in a site of `shards`; `tasks` go through plain Celery.
     """
 
     urls: int = 1_000_000
@@ -20,7 +21,14 @@ class Scale(NamedTuple):
     singles: int = 4_000
     rounds: int = 120
     warm: int = 5
+    slices: int = 3
+    slice_s: float = 1.5
+    shards: int = 1_000
+    tasks: int = 2_000
 
 
 FULL = Scale()
-TINY = Scale(urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1)
+TINY = Scale(
+    urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1, slices=1,
+    slice_s=0.2, shards=20, tasks=20,
+)  # fmt: skip

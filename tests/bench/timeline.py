@@ -1,11 +1,10 @@
 """Where the time of one event goes: each call to Redis and to the system, and Python between them.
 
-`python -m tests.bench.timeline [--urls N]` prints the steps in order, medians of many events.
+The steps are those of a site at rest, each a median of many events.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections import Counter
@@ -24,9 +23,9 @@ from rich.table import Table
 from shared import store
 from shared.events.event import Event
 from shared.store.client import source
-from shared.telemetry import logs
 from tests.bench.bed import Bed, bed, server
 from tests.bench.corpus import Corpus
+from tests.bench.scale import Scale
 
 CALLS = ("stat", "open", "write", "writev", "pwrite", "fchmod", "utime", "posix_fadvise", "fsync",
          "rename", "close")  # fmt: skip
@@ -95,7 +94,7 @@ class Recorder:
         return "Redis: " + (" + ".join(found) or plain)
 
 
-def timeline(site: Bed, events: Iterable[Event]) -> tuple[list[Step], float]:
+def _median_steps(site: Bed, events: Iterable[Event]) -> tuple[list[Step], float]:
     """The steps of one event, from its wake-up to rest, each as long as its median over `events`;
     the seconds until its files are durable.
     """
@@ -145,18 +144,9 @@ def _with_python(steps: Sequence[Step], began: float, ended: float) -> Iterator[
     yield Step(PYTHON, began, ended)
 
 
-def main() -> None:
-    """Measure a site of --urls pages."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.timeline", description=__doc__)
-    parser.add_argument("--urls", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=100)
-    options = parser.parse_args()
-    logs.configure(level="error")
+def timeline(scale: Scale) -> None:
+    """Print the steps of one event in a site of a tenth of `scale.urls`."""
     with server() as client, bed(client, "timeline") as site:
         corpus = Corpus()
-        pages = site.load(corpus.pages(options.urls))[: options.rounds]
-        show(*timeline(site, map(corpus.changed, pages)))
-
-
-if __name__ == "__main__":
-    main()
+        pages = site.load(corpus.pages(scale.urls // 10))[: scale.rounds]
+        show(*_median_steps(site, map(corpus.changed, pages)))
