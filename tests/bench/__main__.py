@@ -8,13 +8,24 @@ import time
 from pathlib import Path
 
 from shared.telemetry import logs
-from tests.bench import http, latency, rates, start
+from tests.bench import http, latency, rates, sites, sources, start
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
 
-NAMES = ("latency", "cost", "memory", "shards", "rerender", "rates", "http", "start")
+NAMES = (
+    "latency",
+    "cost",
+    "memory",
+    "shards",
+    "rerender",
+    "rates",
+    "http",
+    "start",
+    "scale",
+    "sources",
+)
 
 
 def main() -> int:
@@ -25,9 +36,9 @@ def main() -> int:
     parser.add_argument("--urls", type=int, help="size of the large site")
     parser.add_argument("--tiny", action="store_true", help="every row of 1,000 URLs: no figures")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a promise was not kept")
+    parser.add_argument("--huge", action="store_true", help=f"scale: also {sites.HUGE:,} URLs")
     options = parser.parse_args()
-    scale = TINY if options.tiny else FULL
-    scale = scale._replace(urls=options.urls or scale.urls)
+    scale = _scale(options)
     names = set(options.names or NAMES)
     if unknown := names - set(NAMES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
@@ -46,10 +57,19 @@ def main() -> int:
         http.over_http(report, Corpus(), scale)
     if "start" in names:
         start.start(report, scale)
+    for name, part in {"scale": sites.sites, "sources": sources.sources}.items():
+        if name in names:
+            part(report, Corpus(), scale)
     report.show()
     report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")
     return 1 if options.strict and report.broken else 0
+
+
+def _scale(options: argparse.Namespace) -> Scale:
+    scale = TINY if options.tiny else FULL
+    more = (sites.HUGE,) * options.huge
+    return scale._replace(urls=options.urls or scale.urls, sites=(*scale.sites, *more))
 
 
 def large(report: Report, names: set[str], scale: Scale) -> None:

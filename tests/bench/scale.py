@@ -10,7 +10,9 @@ class Scale(NamedTuple):
 
     `urls` is the large site and `small` the one beside it, `shard` the full shard of which one URL
     is edited; `events` go through rates and HTTP, `singles` of them one by one; `rounds` are the
-    interleaved pairs of a row, of which `warm` are not counted.
+    interleaved pairs of a row, of which `warm` are not counted. `sites` are the sizes of the sites
+    in which one event is compared with `small`, of shards of `shard_urls`; `source` is what is
+    imported, `many` the sites of one service, `rest_s` how long it is idle (s).
     """
 
     urls: int = 1_000_000
@@ -20,7 +22,15 @@ class Scale(NamedTuple):
     singles: int = 4_000
     rounds: int = 120
     warm: int = 5
+    sites: tuple[int, ...] = (1_000_000, 10_000_000)
+    shard_urls: int = 10_000
+    source: int = 1_000_000
+    many: int = 500
+    rest_s: float = 20.0
 
 
 FULL = Scale()
-TINY = Scale(urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1)
+TINY = Scale(
+    urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1,
+    sites=(1_000,), shard_urls=100, source=1_000, many=3, rest_s=1.0,
+)  # fmt: skip

@@ -19,6 +19,15 @@ ROWS = (
     "the same, until the last page was in its file", "accepted over HTTP, single events",
     "POST to visible", "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
     "CPU time of `sitemapd config check`", "CPU time of `sitemapd status`",
+    "bytes of Redis per URL without history, 1,000 URLs, next to raw XML",
+    "bytes of Redis per URL without history, 1,000 URLs, next to a hash of JSON",
+    "of these: page records", "of these: blocks", "of these: shards, files and index lines",
+    "one event, all its work, in a site of 1,000 URLs", "history of bounded size",
+    "import of 1,000 URLs from NDJSON until published, once",
+    "import of 1,000 URLs from NDJSON until published, once, for each CPU second",
+    "peak memory of an import", "reconcile of 1,000 URLs with no differences",
+    "reconcile of 1,000 URLs with 100 differences",
+    "start of a worker until an event is published, 1,000 URLs",
 )  # fmt: skip
 
 
