@@ -8,24 +8,16 @@ import time
 from pathlib import Path
 
 from shared.telemetry import logs
-from tests.bench import http, latency, rates, sites, sources, start
+from tests.bench import http, idle, latency, rates, sites, sources, start
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
 
 NAMES = (
-    "latency",
-    "cost",
-    "memory",
-    "shards",
-    "rerender",
-    "rates",
-    "http",
-    "start",
-    "scale",
-    "sources",
-)
+    "latency", "cost", "memory", "shards", "rerender", "rates", "http", "start", "scale",
+    "sources", "idle",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -57,7 +49,7 @@ def main() -> int:
         http.over_http(report, Corpus(), scale)
     if "start" in names:
         start.start(report, scale)
-    for name, part in {"scale": sites.sites, "sources": sources.sources}.items():
+    for name, part in {"scale": sites.sites, "sources": sources.sources, "idle": idle.idle}.items():
         if name in names:
             part(report, Corpus(), scale)
     report.show()
