@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from shared.telemetry import logs
-from tests.bench import flow, http, latency, rates, start, timeline
+from tests.bench import bulk, flow, http, idle, latency, rates, sites, sources, start, timeline
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.peers.rows import peers
@@ -17,88 +18,81 @@ from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
 from tests.bench.service import service
 
-NAMES = (
-    "latency", "cost", "memory", "shards", "rerender", "rates", "http", "flow",
-    "published", "start", "peers", "timeline",
-)  # fmt: skip
-
 
 def main() -> int:
     """Run the benchmarks named, all by default; 1 with --strict if a promise was not kept."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     parser.add_argument("--urls", type=int, help="size of the large site")
     parser.add_argument("--tiny", action="store_true", help="every row of 1,000 URLs: no figures")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a promise was not kept")
+    parser.add_argument("--huge", action="store_true", help=f"sites: also {sites.HUGE:,} URLs")
     options = parser.parse_args()
-    scale = TINY if options.tiny else FULL
-    scale = scale._replace(urls=options.urls or scale.urls)
-    names = set(options.names or NAMES)
-    if unknown := names - set(NAMES):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
+    scale = _scale(options)
+    names = options.names or [*PARTS]
+    if unknown := set(names) - {*PARTS}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
     logs.configure(level="error")
     report, began = Report(), time.monotonic()
-    if names & {"latency", "cost", "memory"}:
-        large(report, names, scale)
-    if "shards" in names:
-        shards(report, scale)
-    if "rerender" in names:
-        latency.rerender(report, Corpus(), scale)
-    if "rates" in names:
-        with server() as client, bed(client, "rates", interval=1.0) as site:
-            rates.rates(report, site, Corpus(), scale)
-    if names & {"http", "flow"}:
-        served(report, names, scale)
-    if "published" in names:
-        published(report, Corpus(), scale)
-    if "start" in names:
-        start.start(report, scale)
-    if "peers" in names:
-        peers(report, scale)
-    if "timeline" in names:
-        timeline.timeline(scale)
+    for name, part in PARTS.items():
+        if name in names:
+            at = time.monotonic()
+            part(report, scale)
+            print(f"{name}: {time.monotonic() - at:.0f} s", flush=True)
     report.show()
     report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")
     return 1 if options.strict and report.broken else 0
 
 
-def large(report: Report, names: set[str], scale: Scale) -> None:
-    """Measure in one large site in shards of 10,000."""
-    corpus = Corpus()
-    with server() as client, bed(client, "large") as site, bed(client, "small") as little:
-        empty = int(client.info("memory")["used_memory"])
-        pages = site.load(corpus.pages(scale.urls))
-        if "memory" in names:
-            latency.memory(report, site, empty)
-        if "latency" in names:
-            what = f"{scale.urls:,} URLs, shards of 10,000"
-            latency.latency(report, site, pages, corpus, scale, what)
-        if "cost" in names:
-            few = little.load(corpus.pages(scale.small))
-            latency.cost(report, (site, pages), (little, few), corpus, scale)
+def _scale(options: argparse.Namespace) -> Scale:
+    scale = TINY if options.tiny else FULL
+    more = (sites.HUGE,) * options.huge
+    return scale._replace(urls=options.urls or scale.urls, sites=(*scale.sites, *more))
 
 
-def served(report: Report, names: set[str], scale: Scale) -> None:
-    """Measure in one running service."""
-    with service(*flow.QUIET) as running:
-        if "http" in names:
-            http.over_http(report, running, Corpus(), scale)
-        if "flow" in names:
-            flow.flow(report, running, Corpus(2), scale)
-
-
-def shards(report: Report, scale: Scale) -> None:
-    """Event to visible with other sizes of shards, and in the gzip form."""
-    for size, form in ((2_000, "xml"), (50_000, "xml"), (10_000, "xml.gz")):
+def _latency(report: Report, scale: Scale) -> None:
+    """Event to visible, with three sizes of shards, and in the gzip form."""
+    for size in (10_000, 2_000, 50_000):
         corpus = Corpus()
-        with server() as client, bed(client, "large", shard_urls=size, form=form) as site:
-            pages = site.load(corpus.pages(scale.urls))
-            what = f"{scale.urls:,} URLs, shards of {size:,}" + (
-                f", {form}" if form != "xml" else ""
-            )
+        with server() as client, bed(client, "large", shard_urls=size) as site:
+            pages = bulk.load(site, corpus.rows(scale.urls), scale.urls)
+            what = f"{scale.urls:,} URLs, shards of {size:,}"
             latency.latency(report, site, pages, corpus, scale, what)
+    corpus, urls = Corpus(), scale.urls // 10
+    with server() as client, bed(client, "large", form="xml.gz") as site:
+        pages = site.load(corpus.pages(urls))
+        what = f"{urls:,} URLs, shards of 10,000, xml.gz"
+        latency.latency(report, site, pages, corpus, scale, what)
+
+
+def _rates(report: Report, scale: Scale) -> None:
+    with server() as client, bed(client, "rates", interval=1.0) as site:
+        rates.rates(report, site, Corpus(), scale)
+
+
+def _served(report: Report, scale: Scale) -> None:
+    """What goes through the service, in one of them."""
+    with service(*flow.QUIET) as running:
+        http.over_http(report, running, Corpus(), scale)
+        flow.flow(report, running, Corpus(2), scale)
+
+
+PARTS: dict[str, Callable[[Report, Scale], None]] = {
+    "latency": _latency,
+    "sites": lambda report, scale: sites.sites(report, Corpus(), scale),
+    "rerender": lambda report, scale: latency.rerender(report, Corpus(), scale),
+    "rates": _rates,
+    "served": _served,
+    "published": lambda report, scale: published(report, Corpus(), scale),
+    "sources": lambda report, scale: sources.sources(report, Corpus(), scale),
+    "idle": lambda report, scale: idle.idle(report, Corpus(), scale),
+    "start": start.start,
+    "peers": peers,
+    "timeline": lambda _, scale: timeline.timeline(scale),
+}
+"""What can be measured, in the order of a run."""
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ from worker.publishing.publisher import Publisher, PublishResult
 
 CONSUMER = "bench"
 LOAD = 500
+ARRIVED_MS = 1_750_000_000_000
+"""Arrival of what is loaded, in ms since 1970: after every lastmod of the corpus."""
 
 
 class ClockedPublisher(Publisher):
@@ -67,7 +69,7 @@ class Bed:
             arrived = []
             for event in batch:
                 sequence += 1
-                arrived.append(ArrivedEvent(event, Arrival(1_700_000_000_000 + sequence, 0)))
+                arrived.append(ArrivedEvent(event, Arrival(ARRIVED_MS + sequence, 0)))
             decisions, after = decide_all(read.state, arrived, Policy(Routing({})))
             decided = [
                 (f"{arrival.ms}-0", str(event.loc), decision.reason, decision.changed)

@@ -21,6 +21,7 @@ VOCABULARY = 2_000
 _SYLLABLES = [c + v + e for c in "bcdfglmnprstv" for v in "aeiou" for e in ("", "n", "r", "st")]
 _FIRST_S = 1_577_836_800  # 2020-01-01
 _SPAN_S = 5 * 365 * 86_400
+_STRIDE = 55_623_059  # has no factor in common with the 90,000,000 numbers, so none comes twice
 
 
 class Corpus:
@@ -47,6 +48,29 @@ class Corpus:
             slug = "-".join(chance.choices(self._words, k=4))
             yield Event(
                 "upsert", f"{BASE}/articles/{when[:4]}/{when[5:7]}/{slug}-{number}", lastmod=when
+            )
+
+    def rows(self, count: int) -> Iterator[tuple[str, str]]:
+        """`count` pages as loc and lastmod, five times as fast, for one call of each Corpus.
+
+        Each distinct within the call alone: of tens of millions none is remembered.
+        """
+        chance, words = self._random.getrandbits, self._words
+        days = [
+            w3c_dates.from_epoch_s(_FIRST_S + day * 86_400)[:10] for day in range(_SPAN_S // 86_400)
+        ]
+        paths = [f"{BASE}/articles/{day[:4]}/{day[5:7]}/" for day in days]
+        times = [w3c_dates.from_epoch_s(second)[10:] for second in range(86_400)]
+        for at in range(count):
+            bits = chance(96)
+            day, number = bits % len(days), 10**7 + at * _STRIDE % (9 * 10**7)
+            bits >>= 16
+            one, two = words[bits % VOCABULARY], words[(bits >> 11) % VOCABULARY]
+            bits >>= 22
+            three, four = words[bits % VOCABULARY], words[(bits >> 11) % VOCABULARY]
+            yield (
+                f"{paths[day]}{one}-{two}-{three}-{four}-{number}",
+                days[day] + times[(bits >> 22) % 86_400],
             )
 
     def changed(self, page: Event) -> Event:

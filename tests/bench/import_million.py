@@ -1,9 +1,9 @@
 """How fast an import is, and how much memory it takes: Importer and Pump in one process.
 
-Alone: `python -m tests.bench.import_million [--urls N] [--source ndjson|sitemap] [--redis URL]`.
-Prints one JSON object. Without --redis it starts a server of its own, which loses nothing (every
-write reaches the disk before it is answered). Peak memory is that of this process, with the
-interpreter and all imports, in MiB.
+Alone: `python -m tests.bench.import_million [--urls N] [--source ndjson|sitemap] [--redis URL]
+[--root DIR] [--site NAME] [--reconcile DIFFERENCES]`. Prints one JSON object. Without --redis it
+starts a server of its own, which loses nothing (every write reaches the disk before it is
+answered). Peak memory is that of this process, with the interpreter and all imports, in MiB.
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ from pathlib import Path
 
 import redis
 
+from shared.batches import batches
 from shared.config.settings import Settings
+from shared.config.site import Site
 from shared.telemetry import logs
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.reconcile.importer import Importer
+from worker.reconcile.reconciler import Reconciler
 from worker.sources import read
 
 BASE = "https://www.example.com/"
+BATCH = 1_000
 PER_FILE = 50_000
 
 
@@ -37,21 +41,35 @@ def main() -> None:
     asked.add_argument("--urls", type=int, default=1_000_000)
     asked.add_argument("--source", choices=("ndjson", "sitemap"), default="ndjson")
     asked.add_argument("--redis", default="")
+    asked.add_argument("--site", default="bench")
+    asked.add_argument("--root", type=Path, help="web root that stays")
+    asked.add_argument(
+        "--reconcile", type=int, help="then reconcile: with no differences, with so many"
+    )
     given = asked.parse_args()
     logs.configure(level="warning")
     with tempfile.TemporaryDirectory() as home, server(Path(home), given.redis) as client:
         make = ndjson if given.source == "ndjson" else sitemaps
         source = make(Path(home), given.urls)
-        print(json.dumps(measure(client, source, Path(home) / "public")))
+        site = {
+            "base_url": BASE, "web_root": given.root or Path(home) / "public",
+            "tokens": ["a token of some length"],
+        }  # fmt: skip
+        settings = Settings.model_validate({"sites": {given.site: site}})
+        pump = InboxConsumer(settings, client, given.site, "bench")
+        found = measure(client, settings.sites[given.site], pump, source)
+        if given.reconcile:
+            found |= bare(client, Path(home), given.urls)
+            for number in (0, given.reconcile):
+                changed = ndjson(Path(home), given.urls, number)
+                found |= reconcile(client, settings.sites[given.site], pump, changed, number)
+        print(json.dumps(found))
 
 
-def measure(client: redis.Redis, source: str, root: Path) -> dict[str, float]:
+def measure(client: redis.Redis, site: Site, pump: InboxConsumer, source: str) -> dict[str, float]:
     """Import and publish `source` on an empty server."""
-    site = {"base_url": BASE, "web_root": root, "tokens": ["a token of some length"]}
-    settings = Settings.model_validate({"sites": {"bench": site}})
-    pump = InboxConsumer(settings, client, "bench", "bench")
-    importer = Importer(client, "bench", settings.sites["bench"], None)
-    before, start = peak_mib(), time.perf_counter()
+    importer = Importer(client, pump.name, site, None)
+    before, start, cpu = peak_mib(), time.perf_counter(), time.process_time()
     done = importer.run(
         source, read(source), on_remark=print, report=lambda _: None, drain=pump.run
     )  # fmt: skip
@@ -61,11 +79,47 @@ def measure(client: redis.Redis, source: str, root: Path) -> dict[str, float]:
         "urls": done.sent,
         "seconds": round(seconds, 2),
         "urls_per_s": round(done.sent / seconds),
+        "cpu_s": round(time.process_time() - cpu, 2),
         "listed": pump.pages.lookup.count(),
-        "files": len(list(root.glob("pages-*.xml"))),
+        "files": len(list(site.web_root.glob("pages-*.xml"))),
         "peak_mib_before": before,
         "peak_mib": peak_mib(),
         "redis_mib": round(client.info("memory")["used_memory_peak"] / 2**20),
+    }
+
+
+def bare(client: redis.Redis, home: Path, urls: int) -> dict[str, float]:
+    """The least that stores the same lines: json.loads, and HSET each in pipelines of BATCH."""
+    start, cpu = time.perf_counter(), time.process_time()
+    with (home / "pages.ndjson").open() as file:
+        for lines in batches(file, BATCH):
+            pipe = client.pipeline(transaction=False)
+            for line in lines:
+                pipe.hset("bare", json.loads(line)["loc"], line)
+            pipe.execute()
+    seconds = time.perf_counter() - start
+    client.delete("bare")
+    return {
+        "bare_urls_per_s": round(urls / seconds),
+        "bare_cpu_s": round(time.process_time() - cpu, 2),
+    }
+
+
+def reconcile(
+    client: redis.Redis, site: Site, pump: InboxConsumer, source: str, number: int
+) -> dict[str, float]:
+    """Compare `source`, which differs in `number` pages, with the site, and repair these."""
+    start, cpu = time.perf_counter(), time.process_time()
+    done = Reconciler(client, pump.name, site, "bench").run(
+        read(source), on_remark=print, drain=pump.run
+    )
+    pump.run()
+    assert (done.added, done.changed, done.deleted) == (0, number, 0), done
+    key = "reconcile" if number else "compare"
+    return {
+        f"{key}_s": round(time.perf_counter() - start, 2),
+        f"{key}_cpu_s": round(time.process_time() - cpu, 2),
+        f"{key}_peak_mib": peak_mib(),
     }
 
 
@@ -79,11 +133,14 @@ def page(number: int) -> tuple[str, str]:
     return f"{BASE}blog/{number % 97}/an-article-about-something-{number}", day
 
 
-def ndjson(home: Path, urls: int) -> str:
-    path = home / "pages.ndjson"
+def ndjson(home: Path, urls: int, changed: int = 0) -> str:
+    """A file of `urls` pages, of which `changed` have another date."""
+    path, step = home / "pages.ndjson", -(-urls // changed) if changed else urls + 1
     with path.open("w") as file:
         for number in range(urls):
             loc, day = page(number)
+            if number % step == step - 1:
+                day = "2025-06-30"
             file.write(f'{{"loc":"{loc}","lastmod":"{day}","id":"{number}"}}\n')
     return f"ndjson:{path}"
 

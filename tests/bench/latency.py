@@ -16,7 +16,7 @@ from shared.sitemap.shards import Shard, ShardState
 from shared.store.publishing.publish_batch import ShardWork
 from tests.bench.bed import Bare, Bed
 from tests.bench.corpus import BASE, Corpus
-from tests.bench.report import Figure, Report, compared
+from tests.bench.report import Report, compared
 from tests.bench.scale import Scale
 from worker.publishing.shard_file import ShardFiles, check
 
@@ -59,22 +59,6 @@ def latency(
     )  # fmt: skip
 
 
-def cost(
-    report: Report, large: tuple[Bed, Sequence[Event]], small: tuple[Bed, Sequence[Event]],
-    corpus: Corpus, scale: Scale,
-) -> None:  # fmt: skip
-    """All work for one event, in a site of a million pages next to one of ten thousand."""
-    pairs = []
-    some = zip(large[1][scale.rounds :], small[1], strict=False)
-    for one, other in list(some)[: scale.rounds]:
-        _, much, _ = one_event(large[0], corpus.changed(one))
-        _, little, _ = one_event(small[0], corpus.changed(other))
-        pairs.append((much * 1e3, little * 1e3))
-    name = f"cost of one event, {large[0].pages.lookup.count():,} URLs"
-    against = f"{small[0].pages.lookup.count():,} URLs"
-    report.add(compared(name, "ms", pairs[scale.warm :], against, at_most=1.25))
-
-
 def rerender(report: Report, corpus: Corpus, scale: Scale) -> None:
     """One changed URL in a full shard, next to rendering and deflating all of it."""
     entries = [fragments.parse(_fragment(page)) for page in corpus.pages(scale.shard)]
@@ -112,25 +96,3 @@ def rerender(report: Report, corpus: Corpus, scale: Scale) -> None:
 def _fragment(page: Event) -> bytes:
     assert page.loc is not None
     return fragments.render(Entry(page.loc, page.lastmod))
-
-
-def memory(report: Report, bed: Bed, empty: int) -> None:
-    """Bytes of Redis per URL after publishing, with nothing pending; `empty`: before any URL."""
-    count = bed.pages.lookup.count()
-    used = int(bed.client.info("memory")["used_memory"]) - empty
-    name = bed.name
-    per_url = used / count
-    report.add(
-        Figure(
-            f"bytes of Redis per URL, {count:,} URLs", "B", per_url, hold="<= 75",
-            holds=per_url <= 75,
-        )
-    )  # fmt: skip
-    for part, pattern in (("locators", "loc:*"), ("blocks", "*:blocks:*")):
-        total = number = 0
-        for key in bed.client.scan_iter(f"{{{name}}}:{pattern}", count=5_000):
-            number += 1
-            if number % 16 == 0 or part == "blocks":
-                total += int(bed.client.memory_usage(key, samples=0) or 0)
-        total *= 16 if part == "locators" else 1
-        report.add(Figure(f"of these: {part} ({number:,} keys)", "B", total / count))

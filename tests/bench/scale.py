@@ -12,6 +12,8 @@ class Scale(NamedTuple):
     is edited; `events` go through rates and HTTP, `singles` of them one by one; `rounds` are the
     interleaved pairs of a row, of which `warm` are not counted. Rates are compared in `slices` of
     `slice_s` seconds; events are published in a site of `shards`; `tasks` go through plain Celery.
+    One event is compared with `small` in sites of the sizes `sites`, of shards of `shard_urls`;
+    `source` URLs are imported; `many` sites are in one service, which is idle for `rest_s` seconds.
     """
 
     urls: int = 1_000_000
@@ -25,10 +27,16 @@ class Scale(NamedTuple):
     slice_s: float = 1.5
     shards: int = 1_000
     tasks: int = 2_000
+    sites: tuple[int, ...] = (1_000_000, 10_000_000)
+    shard_urls: int = 10_000
+    source: int = 1_000_000
+    many: int = 500
+    rest_s: float = 20.0
 
 
 FULL = Scale()
 TINY = Scale(
     urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1, slices=1,
-    slice_s=0.2, shards=20, tasks=20,
+    slice_s=0.2, shards=20, tasks=20, sites=(1_000,), shard_urls=100, source=1_000,
+    many=3, rest_s=1.0,
 )  # fmt: skip
