@@ -24,7 +24,7 @@ class Scale(NamedTuple):
     warm: int = 5
     sites: tuple[int, ...] = (1_000_000, 10_000_000)
     shard_urls: int = 10_000
-    source: int = 1_000_000
+    source: int = 200_000
     many: int = 500
     rest_s: float = 20.0
 
