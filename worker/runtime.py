@@ -17,6 +17,7 @@ from shared.errors import StoreError
 from shared.sitemap.extensions import languages
 from shared.store.client import answering, connect
 from shared.store.counting import counter_buffer
+from shared.store.operations.site_work import with_work
 from shared.store.operations.worker_registry import HEARTBEAT
 from shared.store.publishing.publish_state import PublishState
 from shared.store.retention import trim
@@ -191,15 +192,19 @@ class Runtime:
         if self._heart.quiet:
             self._give_back()
             return busy
+        # One round trip for all sites, instead of five for each of hundreds that are idle.
+        working = with_work(self._client, [*self._consumers], self._now_ms(), self._history)
         for name, consumer in self._consumers.items():
             if self._stopping.is_set():
                 return False
+            # Without work as well, so that a duty that failed is known to be sound again.
             if self._sweeping.due(name, "expiry"):
                 with self._sweeping.at(name, "expiry"):
-                    consumer.expire()
+                    if name in working:
+                        consumer.expire()
             if self._sweeping.due(name):
                 with self._sweeping.at(name):
-                    busy |= self._sweep(name, consumer)
+                    busy |= name in working and self._sweep(name, consumer)
         return busy
 
     def _sweep(self, name: str, consumer: InboxConsumer) -> bool:

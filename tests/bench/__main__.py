@@ -18,6 +18,9 @@ from tests.bench.report import Report
 from tests.bench.scale import FULL, TINY, Scale
 from tests.bench.service import service
 
+HUGE = 1_000_000
+"""URLs that --huge imports."""
+
 
 def main() -> int:
     """Run the benchmarks named, all by default; 1 with --strict if a promise was not kept."""
@@ -27,7 +30,9 @@ def main() -> int:
     parser.add_argument("--urls", type=int, help="size of the large site")
     parser.add_argument("--tiny", action="store_true", help="every row of 1,000 URLs: no figures")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a promise was not kept")
-    parser.add_argument("--huge", action="store_true", help=f"sites: also {sites.HUGE:,} URLs")
+    parser.add_argument(
+        "--huge", action="store_true", help=f"also {sites.HUGE:,} URLs, {HUGE:,} imported"
+    )
     options = parser.parse_args()
     scale = _scale(options)
     names = options.names or [*PARTS]
@@ -48,8 +53,9 @@ def main() -> int:
 
 def _scale(options: argparse.Namespace) -> Scale:
     scale = TINY if options.tiny else FULL
-    more = (sites.HUGE,) * options.huge
-    return scale._replace(urls=options.urls or scale.urls, sites=(*scale.sites, *more))
+    if options.huge:
+        scale = scale._replace(sites=(*scale.sites, sites.HUGE), source=HUGE)
+    return scale._replace(urls=options.urls or scale.urls)
 
 
 def _latency(report: Report, scale: Scale) -> None:

@@ -1,7 +1,7 @@
 """How fast an import is, and how much memory it takes: Importer and Pump in one process.
 
 Alone: `python -m tests.bench.import_million [--urls N] [--source ndjson|sitemap] [--redis URL]
-[--root DIR] [--site NAME] [--reconcile DIFFERENCES]`. Prints one JSON object. Without --redis it
+[--root DIR] [--reconcile DIFFERENCES]`. Prints one JSON object. Without --redis it
 starts a server of its own, which loses nothing (every write reaches the disk before it is
 answered). Peak memory is that of this process, with the interpreter and all imports, in MiB.
 """
@@ -33,6 +33,7 @@ from worker.sources import read
 
 BASE = "https://www.example.com/"
 BATCH = 1_000
+SITE = "bench"
 PER_FILE = 50_000
 
 
@@ -41,7 +42,6 @@ def main() -> None:
     asked.add_argument("--urls", type=int, default=1_000_000)
     asked.add_argument("--source", choices=("ndjson", "sitemap"), default="ndjson")
     asked.add_argument("--redis", default="")
-    asked.add_argument("--site", default="bench")
     asked.add_argument("--root", type=Path, help="web root that stays")
     asked.add_argument(
         "--reconcile", type=int, help="then reconcile: with no differences, with so many"
@@ -55,14 +55,14 @@ def main() -> None:
             "base_url": BASE, "web_root": given.root or Path(home) / "public",
             "tokens": ["a token of some length"],
         }  # fmt: skip
-        settings = Settings.model_validate({"sites": {given.site: site}})
-        pump = InboxConsumer(settings, client, given.site, "bench")
-        found = measure(client, settings.sites[given.site], pump, source)
+        settings = Settings.model_validate({"sites": {SITE: site}})
+        pump = InboxConsumer(settings, client, SITE, "bench")
+        found = measure(client, settings.sites[SITE], pump, source)
         if given.reconcile:
             found |= bare(client, Path(home), given.urls)
             for number in (0, given.reconcile):
                 changed = ndjson(Path(home), given.urls, number)
-                found |= reconcile(client, settings.sites[given.site], pump, changed, number)
+                found |= reconcile(client, settings.sites[SITE], pump, changed, number)
         print(json.dumps(found))
 
 

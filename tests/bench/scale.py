@@ -29,7 +29,7 @@ class Scale(NamedTuple):
     tasks: int = 2_000
     sites: tuple[int, ...] = (1_000_000, 10_000_000)
     shard_urls: int = 10_000
-    source: int = 1_000_000
+    source: int = 200_000
     many: int = 500
     rest_s: float = 20.0
 

@@ -22,7 +22,7 @@ HUGE = 50_000_000
 def sites(report: Report, corpus: Corpus, scale: Scale) -> None:
     """Measure in a site of each size of `scale.sites`, next to a small one on the same server."""
     with server() as client:
-        as_json = memory.json_hash(client, corpus.rows(scale.source), scale.source)
+        as_json = memory.json_hash(client, corpus.rows(scale.sites[0]), scale.sites[0])
     for count in scale.sites:
         # Of each size a server of its own: memory that another site has left would be reused.
         with server() as client, _bed(client, "large", scale) as site:

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,39 +17,45 @@ import redis
 from deploy.local.embedded_redis import EmbeddedServer
 from shared.events.event import Event
 from shared.store.client import connect
-from shared.store.inbox.inbox import Inbox
-from tests.bench import import_million
-from tests.bench.corpus import Corpus
+from tests.bench import bulk
+from tests.bench.bed import Bed, bed
+from tests.bench.corpus import BASE, Corpus
 from tests.bench.report import Figure, Report, compared
 from tests.bench.scale import Scale
 from tests.bench.service import ROOT, until
 
 DIFFERENCES = 1_000
 STARTS = 5
-FEW = 1_000
 
 
-def sources(report: Report, _corpus: Corpus, scale: Scale) -> None:
-    """Import, reconcile and start on one server; each row once, but the starts."""
+def sources(report: Report, corpus: Corpus, scale: Scale) -> None:
+    """Import and reconcile `scale.source` URLs, once each; start in a site of `scale.sites`."""
+    with _running() as (home, url, _):
+        differences = min(DIFFERENCES, scale.source // 10)
+        found = _run(url, home, scale.source, differences)
+        imported(report, found)
+        compares(report, found, differences)
+    with _running() as (home, url, client):
+        starts(report, (home, url, client), corpus, scale)
+
+
+@contextmanager
+def _running() -> Iterator[tuple[Path, str, redis.Redis]]:
+    """A fresh server: its directory, its address, and a client."""
     with (
         TemporaryDirectory(prefix="sitemapd-bench-") as folder,
         EmbeddedServer(Path(folder)) as running,
         connect(running.url, 60.0) as client,
     ):
-        home = Path(folder)
-        differences = min(DIFFERENCES, scale.source // 10)
-        found = _run(running.url, home, "large", scale.source, "--reconcile", str(differences))
-        imported(report, found)
-        compares(report, found, differences)
-        starts(report, running.url, client, home, scale)
+        yield Path(folder), running.url, client
 
 
-def _run(url: str, home: Path, name: str, urls: int, *more: str) -> dict[str, float]:
-    """Import into the site `name` in a process of its own; what that printed."""
+def _run(url: str, home: Path, urls: int, differences: int) -> dict[str, float]:
+    """What the process of its own printed that imports and reconciles."""
     said = subprocess.run(
         [
-            sys.executable, "-m", "tests.bench.import_million", "--redis", url, "--site", name,
-            "--root", home / name, "--urls", str(urls), *more,
+            sys.executable, "-m", "tests.bench.import_million", "--redis", url,
+            "--root", home / "public", "--urls", str(urls), "--reconcile", str(differences),
         ],
         cwd=ROOT, capture_output=True, check=True, text=True,
     )  # fmt: skip
@@ -94,28 +102,38 @@ def compares(report: Report, found: dict[str, float], differences: int) -> None:
         )  # fmt: skip
 
 
-def starts(report: Report, url: str, client: redis.Redis, home: Path, scale: Scale) -> None:
+def starts(
+    report: Report, server: tuple[Path, str, redis.Redis], corpus: Corpus, scale: Scale
+) -> None:
     """From the start of a worker until the event that waits for it is in the files."""
-    few = min(scale.source, FEW)
-    _run(url, home, "small", few)
+    home, url, client = server
+    urls = {"large": scale.sites[0], "small": scale.small}
     pairs = []
-    for turn in range(max(1, min(STARTS, scale.rounds // 6))):
-        large, small = (_start_s(url, client, home, name, turn) for name in ("large", "small"))
-        pairs.append((large, small))
-    name = f"start of a worker until an event is published, {scale.source:,} URLs"
-    report.add(compared(name, "s", pairs, f"with {few:,} URLs", at_most=1.15))
+    with ExitStack() as stack:
+        sites = {}
+        for name, count in urls.items():
+            site = stack.enter_context(bed(client, name, shard_urls=scale.shard_urls))
+            sites[name] = site, bulk.load(site, corpus.rows(count), count)
+        for turn in range(max(1, min(STARTS, scale.rounds // 6))):
+            large, small = (
+                _start_s(url, home, site, corpus.changed(pages[turn]))
+                for site, pages in sites.values()
+            )
+            pairs.append((large, small))
+    name = f"start of a worker until an event is published, {urls['large']:,} URLs"
+    report.add(compared(name, "s", pairs, f"with {urls['small']:,} URLs", at_most=1.15))
 
 
-def _start_s(url: str, client: redis.Redis, home: Path, name: str, turn: int) -> float:
-    root, config = home / name, home / f"{name}.toml"
+def _start_s(url: str, home: Path, bed: Bed, changed: Event) -> float:
+    config, site = home / f"{bed.name}.toml", bed.site
     config.write_text(
-        f'redis_url = "{url}"\n[sites.{name}]\nbase_url = "{import_million.BASE}"\n'
-        f'web_root = "{root}"\ntokens = ["a token of some length"]\n',
+        f'redis_url = "{url}"\n[sites.{bed.name}]\nbase_url = "{BASE}"\n'
+        f'web_root = "{site.web_root}"\ntokens = ["sixteen characters"]\n'
+        f"shard_urls = {site.shard_urls}\n",
         encoding="utf-8",
     )
-    loc, _ = import_million.page(turn)
-    Inbox(client, name).accept([Event("upsert", loc, lastmod=f"2024-01-{turn + 1:02}")])
-    index = root / "sitemap.xml"
+    bed.pump.inbox.accept([changed])
+    index = site.web_root / "sitemap.xml"
     before, began = os.stat(index).st_ino, time.perf_counter()
     worker = subprocess.Popen(
         [sys.executable, "-m", "worker.main", "--config", config],

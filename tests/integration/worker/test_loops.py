@@ -227,6 +227,8 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
         }  # fmt: skip
         if loop in hangs:
             monkeypatch.setattr(*hangs[loop], hang)
+            if loop == "sweep":
+                bad.send({"type": "upsert", "loc": "c"})  # it does no work for idle sites
         else:
             NotificationQueue(store, "bad").enqueue(["indexnow"], [A], 0)
             plant.notify()

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import redis
 
+from shared.store.operations.site_work import with_work
 from shared.store.operations.worker_registry import HEARTBEAT
+from tests.bench.idle import counting
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -46,6 +48,42 @@ def sweep(plant: Runtime) -> None:
     with silence():
         while plant.sweep():
             pass
+
+
+def test_a_sweep_of_idle_sites_takes_one_round_trip(sites: list[Rig], plant: Runtime) -> None:
+    for rig in sites:
+        rig.do(page("a"))
+    sweep(plant)
+
+    with counting() as counts:
+        assert not plant.sweep()
+
+    assert counts["round trips to Redis"] == 1
+
+
+def test_sites_with_work_are_found_also_where_one_cannot_be_read(
+    sites: list[Rig], store: redis.Redis
+) -> None:
+    idle, busy = sites
+
+    def found(now_ms: int = 1, most: int = 1_000_000) -> set[str]:
+        return {*with_work(store, ["a", "b"], now_ms, most)}
+
+    assert found() == set()
+    busy.send(page("a"))
+    assert found() == {"b"}
+    busy.settle()
+    assert found() == set()
+    busy.state.mark_dirty(busy.state.files(["pages"]))
+    assert found() == {"b"}
+    busy.settle()
+    assert found(most=1) == {"b"}
+    store.zadd(idle.keys.expiry, {f"{BASE}a": 2})
+    assert [found(1), found(2)] == [set(), {"a"}]
+    store.set(busy.keys.inbox, "no stream")
+    assert found() == {"b"}
+    with redis.Redis(unix_socket_path="/nowhere") as away:
+        assert with_work(away, ["a", "b"], 1, 1) == {"a", "b"}
 
 
 def test_a_sweep_finds_all_work_whose_wake_up_never_came(sites: list[Rig], plant: Runtime) -> None:
