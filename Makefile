@@ -31,8 +31,8 @@ lint: $(VENV)/.lint  ## style, types, the house's import rules
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive shared webhook worker deploy
 
-bench: $(VENV)/.test  ## figures as ratios in one run, printed and written to bench-results.json
-	$(BIN)/python -m tests.bench
+bench: $(VENV)/.test  ## figures as ratios in one run, printed and written to bench-results.json; ARGS="latency idle" for a part
+	$(BIN)/python -m tests.bench $(ARGS)
 
 faults: $(VENV)/.faults  ## break everything, count what is lost; as root. ARGS: --short --seed N, F7 ...
 	$(BIN)/python -m tests.faults $(ARGS)

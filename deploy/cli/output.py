@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
@@ -25,7 +27,7 @@ from urllib.parse import urlsplit
 import typer
 
 from deploy.cli.parts import Part, plain
-from deploy.local.redis_socket import socket_url
+from deploy.local.redis_socket import socket_path, socket_url
 from shared.errors import ConfigError, Fault
 from shared.visible_text import visible
 
@@ -41,9 +43,16 @@ _STYLED = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 
 REDIS_TIMEOUT_S = 10.0
 
+DEFAULT_HOME = Path("sitemapd-data")
+HOMES = (Path(), DEFAULT_HOME, Path("demo"))
+"""Directories where a configuration is looked for if none is named; `make up` makes the last."""
+
 HomeOption = Annotated[
     Path | None,
-    typer.Option("--home", help="directory of sitemapd.toml [env SITEMAPD_HOME; else . or demo]"),
+    typer.Option(
+        "--home",
+        help="directory of sitemapd.toml [env SITEMAPD_HOME; else ., sitemapd-data or demo]",
+    ),
 ]
 SiteOption = Annotated[
     str | None, typer.Option("--site", help="site; default: the first configured")
@@ -83,21 +92,25 @@ class CommandTarget(NamedTuple):
     site: Site
 
     def client(self) -> redis.Redis:
-        """Return a client of its Redis."""
+        """Return a client of its Redis; say so if that is the embedded one, and not running."""
         from shared.store.client import connect
 
+        if self.settings.redis_url == socket_url(self.home):
+            _note_if_stopped(self.home)
         return connect(self.settings.redis_url, REDIS_TIMEOUT_S)
 
 
 def find_home(home: Path | None) -> Path:
-    """Return the directory from --home or SITEMAPD_HOME, else the working directory or `demo`."""
+    """Return the directory from --home or SITEMAPD_HOME, else the first of HOMES with a
+    configuration.
+    """
     if home is not None:
         return home
     if "SITEMAPD_HOME" in os.environ:
         return Path(os.environ["SITEMAPD_HOME"])
     from shared.config.settings import FILE
 
-    return Path() if Path(FILE).exists() else Path("demo")
+    return next((each for each in HOMES if (each / FILE).exists()), DEFAULT_HOME)
 
 
 def find(home: Path | None, site: str | None = None) -> CommandTarget:
@@ -105,6 +118,12 @@ def find(home: Path | None, site: str | None = None) -> CommandTarget:
     from shared.config.settings import FILE, load
 
     where = find_home(home)
+    if where is DEFAULT_HOME and not (where / FILE).exists():
+        detail = (
+            f"there is none in {', '.join(map(str, HOMES))}: name its directory with --home, or"
+            " make one with: sitemapd up"
+        )
+        raise ConfigError(Fault(FILE, "config", detail))
     settings = load(where / FILE)
     if not settings.redis_url:
         settings = settings.model_copy(update={"redis_url": socket_url(where)})
@@ -117,6 +136,19 @@ def find(home: Path | None, site: str | None = None) -> CommandTarget:
             Fault("--site", "config", f"{name} is not configured; there are: {known}")
         )
     return CommandTarget(where, settings, name, settings.sites[name])
+
+
+@cache
+def _note_if_stopped(home: Path) -> None:
+    """Say how to start the server of `home` if nothing listens at its socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(socket_path(home)))
+        except TimeoutError:
+            return
+        except OSError:
+            note(f"sitemapd is not running in {home}: start it with: sitemapd up --home {home}")
 
 
 def line(*parts: Part, style: str = "") -> None:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import sys
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer import TyperException
@@ -17,7 +18,7 @@ from typer.main import get_command, get_group
 
 from deploy.cli.command_table import COMMANDS
 from deploy.cli.interrupts import leaving
-from deploy.cli.output import note, print_traceback, printable_streams
+from deploy.cli.output import line, note, print_traceback, printable_streams
 from shared.errors import ConfigError, InvalidError, SitemapdError
 from shared.telemetry import logs
 
@@ -75,13 +76,28 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    context_settings={"max_content_width": 120},
+    context_settings={"max_content_width": 120, "help_option_names": ["-h", "--help"]},
     **_PLAIN,
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        line(f"sitemapd {version('sitemapd')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def sitemapd() -> None:
+def sitemapd(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
     """Event-driven sitemaps: one event in, the one right file changed."""
 
 

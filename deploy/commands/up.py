@@ -9,12 +9,20 @@ from typing import Annotated
 import typer
 
 from deploy.cli.interrupts import leave
+from deploy.cli.output import DEFAULT_HOME
 from shared.config.settings import Settings
 from shared.telemetry import logs
 
 
 def up(
-    home: Annotated[Path, typer.Option("--home", help="directory of configuration, data and logs")],
+    home: Annotated[
+        Path,
+        typer.Option(
+            "--home",
+            envvar="SITEMAPD_HOME",
+            help="directory of configuration, data and logs; made if it is not there",
+        ),
+    ] = DEFAULT_HOME,
     http: Annotated[
         str, typer.Option("--http", help="HOST:PORT to listen on; port 0: any free port")
     ] = ("127.0.0.1:8080"),
