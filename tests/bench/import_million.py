@@ -13,7 +13,6 @@ import contextlib
 import gzip
 import importlib.util
 import json
-import resource
 import subprocess
 import tempfile
 import time
@@ -124,7 +123,11 @@ def reconcile(
 
 
 def peak_mib() -> float:
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+    """Peak memory of this program. Not `ru_maxrss`, which a process inherits from the one that
+    started it, however large that was.
+    """
+    status = Path("/proc/self/status").read_text()
+    return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)
 
 
 def page(number: int) -> tuple[str, str]:
