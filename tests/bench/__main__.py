@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,16 +40,28 @@ def main() -> int:
     if unknown := set(names) - {*PARTS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
     logs.configure(level="error")
-    report, began = Report(), time.monotonic()
+    report, began, failed = Report(), time.monotonic(), 0
     for name, part in PARTS.items():
         if name in names:
-            at = time.monotonic()
-            part(report, scale)
-            print(f"{name}: {time.monotonic() - at:.0f} s", flush=True)
+            failed += not _measured(name, part, report, scale)
+            report.write(options.json)
     report.show()
-    report.write(options.json)
     print(f"{time.monotonic() - began:.0f} s; {options.json}")
-    return 1 if options.strict and report.broken else 0
+    return 1 if failed or (options.strict and report.broken) else 0
+
+
+def _measured(
+    name: str, part: Callable[[Report, Scale], None], report: Report, scale: Scale
+) -> bool:
+    """Run one part; if it fails, print why and return False: the others are measured anyway."""
+    began = time.monotonic()
+    try:
+        part(report, scale)
+    except Exception:  # noqa: BLE001  # printed, and the run fails at its end
+        traceback.print_exc()
+        return False
+    print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+    return True
 
 
 def _scale(options: argparse.Namespace) -> Scale:

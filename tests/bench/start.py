@@ -40,9 +40,7 @@ def start(report: Report, scale: Scale) -> None:
         with EmbeddedServer(home):
             for name, most in COMMANDS.items():
                 command = [*_SITEMAPD, *name.split()]
-                pairs = [
-                    (_cpu_ms(command, home), _cpu_ms(_PYTHON, home)) for _ in range(scale.rounds)
-                ]
+                pairs = [XX]
                 report.add(
                     compared(
                         f"CPU time of `sitemapd {name}`", "ms", pairs[scale.warm :],
