@@ -40,7 +40,8 @@ def start(report: Report, scale: Scale) -> None:
         with EmbeddedServer(home):
             for name, most in COMMANDS.items():
                 command = [*_SITEMAPD, *name.split()]
-                pairs = [XX]
+                rounds = scale.warm + scale.rounds // 4  # CPU time varies little
+                pairs = [(_cpu_ms(command, home), _cpu_ms(_PYTHON, home)) for _ in range(rounds)]
                 report.add(
                     compared(
                         f"CPU time of `sitemapd {name}`", "ms", pairs[scale.warm :],
