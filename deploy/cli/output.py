@@ -91,11 +91,13 @@ class CommandTarget(NamedTuple):
     name: str
     site: Site
 
-    def client(self) -> redis.Redis:
-        """Return a client of its Redis; say so if that is the embedded one, and not running."""
+    def client(self, *, needed: bool = True) -> redis.Redis:
+        """Return a client of its Redis. If that is `needed`, is the embedded one, and is not
+        running, say how to start it.
+        """
         from shared.store.client import connect
 
-        if self.settings.redis_url == socket_url(self.home):
+        if needed and self.settings.redis_url == socket_url(self.home):
             _note_if_stopped(self.home)
         return connect(self.settings.redis_url, REDIS_TIMEOUT_S)
 

@@ -59,5 +59,5 @@ def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
     place = find(home, site)
     sections: list[str] = []
     with suppress(StoreError):
-        sections = PublishState(place.client(), place.name).sections()
+        sections = PublishState(place.client(needed=False), place.name).sections()
     raw(lines(place.site, sections), end="")
