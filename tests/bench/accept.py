@@ -10,6 +10,7 @@ from time import perf_counter
 
 import redis
 
+from shared.batches import batches
 from shared.events.event import Event
 from shared.store.client import connect
 from shared.store.inbox.inbox import Inbox
@@ -18,7 +19,6 @@ from shared.store.operations.queues import EVENTS, Queues
 from tests.bench.bare_route import PATH, bare_route
 from tests.bench.corpus import Corpus
 from tests.bench.load import CONNECTIONS, Workload, most
-from tests.bench.rates import batches
 from tests.bench.report import Figure, Report, compared
 from tests.bench.scale import Scale
 from tests.bench.service import SITE, Service, events_path, items, ndjson, until

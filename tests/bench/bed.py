@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import redis
 
 from deploy.local.embedded_redis import EmbeddedServer
+from shared.batches import batches
 from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.domain.batch_state import Policy
@@ -62,9 +62,9 @@ class Bed:
 
         Without waiting for the disk: nothing is measured while this runs.
         """
-        kept, source, sequence = [], iter(events), 0
+        kept, sequence = [], 0
         self.client.config_set("appendfsync", "no")
-        while batch := list(islice(source, LOAD)):
+        for batch in batches(events, LOAD):
             read = self.pages.read(batch)
             arrived = []
             for event in batch:

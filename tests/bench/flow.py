@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from shared.batches import batches
 from shared.events.event import Event
 from tests.bench.accept import accepted
 from tests.bench.corpus import BASE, Corpus
-from tests.bench.rates import batches
 from tests.bench.report import Report
 from tests.bench.scale import Scale
 from tests.bench.service import SITE, Service, base_of, post, until

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from shared.batches import batches
 from shared.events.event import Event
 from tests.bench.corpus import Corpus
-from tests.bench.rates import batches
 from tests.bench.report import Figure, Report
 from tests.bench.scale import Scale
 from tests.bench.service import Delivery, Service, post, until

@@ -13,11 +13,11 @@ from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from shared.batches import batches
 from shared.events.event import Event
 from tests.bench import celery_pages
 from tests.bench.bed import LOAD, Bed, bed, server
 from tests.bench.corpus import Corpus
-from tests.bench.rates import batches
 from tests.bench.report import Figure, Report
 from tests.bench.scale import Scale
 from tests.bench.service import ROOT, until

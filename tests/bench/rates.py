@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import redis
 
+from shared.batches import batches
 from shared.domain.batch_state import Policy
 from shared.domain.decide import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival, bucket_of, digest_of, field_of
@@ -34,11 +35,6 @@ def rates(report: Report, bed: Bed, corpus: Corpus, scale: Scale) -> None:
         step(bed)
         rate = scale.events / (time.perf_counter() - began)
         report.add(Figure(f"{what}, {scale.events:,} events over as many URLs", "/s", rate))
-
-
-def batches(events: Sequence[Event], size: int) -> Iterator[list[Event]]:
-    """`events` in parts of `size`."""
-    return (list(events[at : at + size]) for at in range(0, len(events), size))
 
 
 def applied(report: Report, bed: Bed, events: Sequence[Event]) -> None:

@@ -12,12 +12,12 @@ from deploy.local.embedded_redis import EmbeddedServer
 from tests.bench.corpus import BASE
 from tests.bench.report import Report, compared
 from tests.bench.scale import Scale
+from tests.bench.service import ROOT
 
 COMMANDS = {"--help": 12.0, "secret": 12.0, "config check": None, "status": None}
 """Commands with the upper bound of their CPU time, in starts of Python. None: pydantic-settings and
 redis-py alone take most of such a bound.
 """
-ROOT = Path(__file__).resolve().parents[2]
 
 _CONFIG = f"""
 [sites.demo]

@@ -10,8 +10,7 @@
 -- Returns the token of the lease holder; or {} if there is nothing to do; or {identity of this
 -- state, number of publishes, {{section, number, state, patches, blocks, file record, pages moved,
 -- number confirmed} of each shard}, {number of index file, its lines, ..}, 1 if the pass is full,
--- else 0}; nil for what is not
--- there, and for blocks that are no hash.
+-- else 0}; nil for what is not there, and for blocks that are no hash.
 -- Patches that a publisher took and never committed come first, so they are not overwritten.
 -- Members of dirty that cannot be a shard's name are removed: a section is a part of a file's name.
 -- include lua/preconditions
