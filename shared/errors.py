@@ -88,6 +88,10 @@ class NoWritesError(StoreDownError):
     """A Redis that answers and takes no writes: full, a replica, or starting."""
 
 
+class LayoutError(StoreError):
+    """A state in a layout that this version does not work on; nothing was read of it or written."""
+
+
 class LostLineError(StoreError):
     """A page that its record lists and no fragment does: the state is damaged."""
 

@@ -10,9 +10,22 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 
 UNUSED = ("trio", "anyio")
 """Packages for asynchronous code, which httpcore imports; sitemapd uses threads."""
+
+NAMED_ONLY = {
+    "redis": (
+        "asyncio", "redis.asyncio", "redis.asyncio.observability.recorder", "redis.cluster",
+        "redis.keyspace_notifications", "redis.sentinel",
+    ),
+    "pydantic.plugin._loader": ("importlib.metadata",),
+}  # fmt: skip
+"""Modules that a library imports names from, by the module whose import does; a command calls none
+of them: it uses one Redis, by synchronous calls, and no plugins of pydantic.
+"""
 
 
 def leave_out(*names: str) -> None:
@@ -23,6 +36,36 @@ def leave_out(*names: str) -> None:
     for name in (*UNUSED, *names):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes imports fail
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
+def load_little() -> None:
+    """Let libraries import NAMED_ONLY without loading it, for a process that runs one command and
+    ends. Whoever imports a name from it later gets the true one.
+    """
+    for importer, names in NAMED_ONLY.items():
+        for name in names:
+            sys.modules.setdefault(name, _Placeholder(name, importer))
+
+
+class _Placeholder(ModuleType):
+    """Stands for a module until its names are used.
+
+    While `importer` is being imported, each name is a class without members.
+    """
+
+    def __init__(self, name: str, importer: str) -> None:
+        super().__init__(name)
+        self._importer = importer
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__") and name != "__path__":  # of the import system and of inspect
+            raise AttributeError(name)
+        importer = getattr(sys.modules.get(self._importer), "__spec__", None)
+        if getattr(importer, "_initializing", False):
+            return [] if name == "__path__" else type(name, (), {})
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
 
 
 @contextmanager

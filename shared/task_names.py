@@ -18,6 +18,12 @@ NOTIFY_QUEUE = "sitemapd.notify"
 NOTIFY = "sitemapd.notify"
 """Argument: the site's name. Says only that there may be notifications to send."""
 
+FOLLOW_QUEUE = "sitemapd.follow"
+FOLLOW = "sitemapd.follow"
+"""Argument: the site's name. Says only that a site with several targets was published; a host has a
+queue of its own, `follow_queue`.
+"""
+
 SWEEP = "sitemapd.sweep"
 """No arguments. Finds every site with work left, whatever messages were lost."""
 
@@ -31,6 +37,13 @@ SWEEP_S = 2.0
 TIDY_S = 600.0
 REFRESH_S = 3600.0
 RECONCILE_S = 3600.0
+
+
+def follow_queue(host: str) -> str:
+    """The queue of the workers of `host`, for the targets that only they write; of all workers for
+    an empty name.
+    """
+    return f"{FOLLOW_QUEUE}.{host}" if host else FOLLOW_QUEUE
 
 
 def broker_options(timeout: float) -> dict[str, object]:

@@ -28,6 +28,16 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Undo what `sitemapd run` does to SIGHUP where a test runs the command in this process."""
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        return (yield)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect no garbage while tests are collected, nor look at the collected tests later: it takes
     a fifth of that time in each tester, and finds nothing.

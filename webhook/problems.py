@@ -35,6 +35,8 @@ PROBLEMS = {
     "method-not-allowed": Problem(405, "Method not allowed at this address"),
     "timeout": Problem(408, "The body did not arrive in time"),
     "conflict": Problem(409, "The delivery id was already used for another body"),
+    "exists": Problem(409, "What is to be added is there already"),
+    "last-site": Problem(409, "The last site cannot be removed: add the next one first"),
     "length-required": Problem(411, "Content-Length is required"),
     "too-large": Problem(413, "The body is too large"),
     "too-many": Problem(413, "The body holds too many events"),
@@ -46,10 +48,16 @@ PROBLEMS = {
     "interrupted": Problem(503, "The body is incomplete"),
     "store-down": Problem(503, "Events cannot be stored at present"),
     "not-published": Problem(503, "Events are accepted, but publishing is stopped for some site"),
+    "not-changed": Problem(503, "The configuration file cannot be written: see the log"),
     "inbox-full": Problem(503, "Too many events are waiting"),
     "closed": Problem(503, "An administrator has closed the intake of this site"),
 }
 """Every code a sender can receive. `internal` is listed, but always indicates a bug in sitemapd."""
+
+
+OF_OPERATORS = frozenset({"exists", "last-site", "not-changed"})
+"""Codes of the operator's API, which no delivery receives."""
+OF_DELIVERIES = tuple(code for code in PROBLEMS if code not in OF_OPERATORS | {"internal"})
 
 
 class RefusedError(SitemapdError):

@@ -4,10 +4,10 @@ A refusal leaves no state (RELIABILITY 2): no key that decides anything is writt
 are bounded under any load (T13). Each process writes MOST_NOTES a second, from a thread of its own
 and in one round trip, to a stream that keeps REFUSED entries and evicts nothing else; further
 refusals are only counted. So 10,000 refused requests a second cost Redis one flush of its log a
-second, and cost accepted senders nothing. Of an unauthenticated request only code and reason are
-noted, since an attacker chooses everything else (T1, T28); a body, a secret, a token or a signature
-is never noted (T30). If Redis does not answer, the notes of that second are lost, and nothing else
-(F20).
+second, and cost accepted senders nothing. Of an unauthenticated request only code, reason and
+address are noted, since an attacker chooses everything else (T1, T28); a body, a secret, a token or
+a signature is never noted (T30). If Redis does not answer, the notes of that second are lost, and
+nothing else (F20).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import redis
 
 from shared.config.settings import Settings
 from shared.errors import StoreError
-from shared.store.client import answering, connect
+from shared.store.client import answering
+from shared.store.connection import connect
 from shared.store.keys import REFUSED, Keys
 from shared.telemetry import logs
 
@@ -34,8 +35,8 @@ MOST_FAULTS = 5
 _LONGEST = 300
 _TIMEOUT_S = 1.0
 _PULSE_S = 26 * 3600  # as in count.lua
-_NOTED = ("code", "reason", "status", "request", "source", "delivery")
-_NOTED_UNVERIFIED = ("code", "reason", "status", "request")
+_NOTED = ("code", "reason", "status", "request", "client", "source", "delivery")
+_NOTED_UNVERIFIED = ("code", "reason", "status", "request", "client")
 _UNVERIFIED_CODES = frozenset({"unauthorized", "stale"})
 _LOG = logs.logger("refusals")
 
@@ -59,6 +60,10 @@ class RejectionLog:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._notes: dict[tuple[str, str], list[Note]] = {}
         self._thread: threading.Thread | None = None
+
+    def follow(self, settings: Settings) -> None:
+        """Note refusals of the sites of `settings` from now on."""
+        self._sites = frozenset(settings.sites)
 
     def note(self, site: str | None, facts: Mapping[str, Any]) -> None:
         """Note the refusal of a request to `site` with its `facts`; raises nothing, never

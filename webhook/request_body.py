@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any, NoReturn, Protocol
 
 from webhook.problems import RefusedError
@@ -50,15 +51,21 @@ class BodyStream(Protocol):
 
 def headers(environ: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers of a request by its WSGI environment, names in lower case."""
-    found: dict[str, str] = {}
-    for name, value in environ.items():
-        if name.startswith("HTTP_"):
-            found[name[5:].replace("_", "-").lower()] = value
-    for name in ("content-type", "content-length"):  # which PEP 3333 gives names of their own
+    found = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
+    for name, own in _OWN_NAMES:
         found.pop(name, None)
-        if value := environ.get(name.upper().replace("-", "_")):
+        if value := environ.get(own):
             found[name] = value
     return found
+
+
+_OWN_NAMES = (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH"))
+"""Headers that PEP 3333 gives names of their own."""
+
+
+@lru_cache(256)
+def _header(name: str) -> str:
+    return name[5:].replace("_", "-").lower()
 
 
 def media_type(headers: Mapping[str, str], accepted: Collection[str]) -> str:
@@ -136,6 +143,12 @@ def batch(body: bytes) -> list[Any]:
     if not isinstance(value, list):
         raise RefusedError("json", "send an object or an array of objects")
     return _counted(value)
+
+
+def single(body: bytes) -> Any:
+    """Return the value of a body that is one JSON value. Raises RefusedError."""
+    text = _text(body)
+    return _parse(text, "", escapes=_SURROGATE.search(text) is not None)
 
 
 def foreign(body: bytes) -> Any:

@@ -16,6 +16,7 @@ from shared.errors import StoreDownError
 from shared.events.event import Event
 from shared.events.event_fields import EventRules
 from shared.store.inbox.inbox import AcceptResult, Inbox
+from shared.store.inbox.replica_wait import ReplicaWait
 from webhook.auth import STRANGER, Credentials, SigningKey
 
 PAUSE_S = 0.5
@@ -91,13 +92,14 @@ class Tenants:
     """All sites of `settings`, by name."""
 
     def __init__(self, settings: Settings, client: redis.Redis, gate: Gate) -> None:
+        wait = ReplicaWait(settings.wait_replicas, settings.wait_replicas_ms)
         self._tenants = {
             name: Tenant(
                 name,
                 site,
                 site.rules,
                 _credentials(site),
-                Inbox(client, name),
+                Inbox(client, name, wait),
                 Inspector(client, name, site),
                 gate,
                 settings.inbox_limit,

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import queue
 import threading
+from contextlib import suppress
+from typing import Any
 
 from celery import Celery
 
-from shared.task_names import APP, QUEUE, WAKE, broker_options, broker_url
+from shared.config.broker import celery_settings
+from shared.task_names import APP, NOTIFY_QUEUE, QUEUE, RECONCILE_QUEUE, WAKE
 from shared.telemetry import logs
 
 _LOG = logs.logger("waker")
 _MAX_WAITING = 1_000
+QUEUES = (QUEUE, RECONCILE_QUEUE, NOTIFY_QUEUE)
 
 
-def _sender(redis_url: str) -> Celery:
-    app = Celery(APP, broker=broker_url(redis_url), set_as_current=False)
+def _sender(redis_url: str, broker_url: str) -> Celery:
+    app = Celery(APP, set_as_current=False)
     app.conf.update(
-        broker_transport_options=broker_options(1.0),
+        **celery_settings(redis_url, broker_url, 1.0),
         broker_pool_limit=1,
         task_ignore_result=True,
         task_serializer="json",
@@ -33,6 +37,12 @@ def _sender(redis_url: str) -> Celery:
     return app
 
 
+def _length(connection: Any, name: str) -> int:
+    with suppress(*connection.channel_errors), connection.channel() as channel:
+        return int(channel.queue_declare(name, passive=True).message_count)
+    return 0  # a queue that nobody has declared, or on Redis one that is empty
+
+
 class Wakeups:
     """Sends wake-ups from one daemon thread, which starts with the first wake-up.
 
@@ -40,8 +50,8 @@ class Wakeups:
     fork.
     """
 
-    def __init__(self, redis_url: str) -> None:
-        self._app = _sender(redis_url)
+    def __init__(self, redis_url: str, broker_url: str = "") -> None:
+        self._app = _sender(redis_url, broker_url)
         self._waiting: queue.Queue[str] = queue.Queue(_MAX_WAITING)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -54,6 +64,12 @@ class Wakeups:
             self._waiting.put_nowait(site)
         except queue.Full:
             _LOG.warning("wake-up dropped", site=site, reason="too many waiting")
+
+    def queued(self) -> dict[str, int]:
+        """Return the number of messages in each queue, mostly none; empty if the broker is down."""
+        with suppress(Exception), self._app.connection_for_read() as connection:
+            return {name: _length(connection, name) for name in QUEUES}
+        return {}
 
     def _start(self) -> None:
         with self._starting:

@@ -27,8 +27,10 @@ MOST_BYTES = 16_384
 dropped = Signal(name="dropped")
 """Signal sent for each dropped message, with the `reason`."""
 
-_KOMBU = "kombu.transport.redis:Transport"
-_OWN = "worker.broker:Transport"
+_OWN = {
+    f"kombu.transport.redis:{name}": f"worker.broker:{name}"
+    for name in ("Transport", "SentinelTransport")
+}
 _JSON = "application/json"
 
 _POPPED_NOTHING: tuple[type[Exception], ...] = (
@@ -48,12 +50,12 @@ def drop(reason: str) -> None:
     dropped.send(sender=None, reason=reason)
 
 
-class Channel(redis.Channel):
-    """A channel that survives bytes which are not JSON."""
+class _SafePop:
+    """Mixin of a channel that survives bytes which are not JSON."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
-            return super()._brpop_read(**options)  # type: ignore[misc]  # not in kombu's stubs
+            return super()._brpop_read(**options)  # type: ignore[misc]  # of the channel
         except _POPPED_NOTHING:
             raise
         except Exception as error:  # noqa: BLE001  # any error of the popped bytes
@@ -61,18 +63,36 @@ class Channel(redis.Channel):
             return True
 
 
-class Transport(redis.Transport):
-    """kombu's transport, which survives JSON that is not a message."""
-
-    Channel = Channel
+class _SafeDelivery:
+    """Mixin of a transport that survives JSON that is not a message."""
 
     def _deliver(self, message: Any, queue: str | None) -> None:
         try:
-            super()._deliver(message, queue)
+            super()._deliver(message, queue)  # type: ignore[misc]  # of the transport
         except (OSError, exceptions.ConnectionError, exceptions.TimeoutError):
             raise
         except Exception as error:  # noqa: BLE001  # kombu takes a KeyError for a lost connection
             drop(f"no message: {type(error).__name__}")
+
+
+class Channel(_SafePop, redis.Channel):
+    """kombu's channel of one Redis."""
+
+
+class Transport(_SafeDelivery, redis.Transport):
+    """kombu's transport of one Redis."""
+
+    Channel = Channel
+
+
+class SentinelChannel(_SafePop, redis.SentinelChannel):
+    """kombu's channel of a master that sentinels name."""
+
+
+class SentinelTransport(_SafeDelivery, redis.SentinelTransport):
+    """kombu's transport of a master that sentinels name."""
+
+    Channel = SentinelChannel
 
 
 class Consumer(CeleryConsumer):
@@ -118,8 +138,7 @@ def strangeness(message: Any, tasks: Any) -> str:
 
 
 def install(app: Celery) -> None:
-    """Install this consumer in the worker of `app`, and this transport in the process."""
+    """Install this consumer in the worker of `app`, and these transports in the process."""
     for name, of in transport.TRANSPORT_ALIASES.items():
-        if of == _KOMBU:
-            transport.TRANSPORT_ALIASES[name] = _OWN
+        transport.TRANSPORT_ALIASES[name] = _OWN.get(of, of)
     app.conf.worker_consumer = Consumer

@@ -1,15 +1,25 @@
-"""The Celery application: settings and schedule."""
+"""The Celery application: settings and schedule.
+
+`celery -A worker.celery_app worker` (of an installation: `-A sitemapd.celery_app`) runs it with the
+command line of Celery, for the configuration that SITEMAPD_CONFIG names (default: `sitemapd.toml`
+in the working directory).
+"""
 
 from __future__ import annotations
 
-from celery import Celery
+import os
+from pathlib import Path
+from typing import Any
+
+from celery import Celery, signals
 from kombu import Queue
 
 from shared import task_names
-from shared.config.settings import Settings
+from shared.config.broker import celery_settings
+from shared.config.settings import FILE, Settings
+from shared.config.targets import host_name
+from shared.store.connection import PATIENCE_S
 from worker import broker
-
-BROKER_TIMEOUT_S = 10.0
 
 
 def create_worker_app(settings: Settings) -> Celery:
@@ -18,10 +28,9 @@ def create_worker_app(settings: Settings) -> Celery:
     DESIGN 9 gives the reason for every setting that is not the default: messages are wake-ups only,
     so they are acknowledged early and carry no data, and no result is stored.
     """
-    app = Celery(
-        task_names.APP, broker=task_names.broker_url(settings.redis_url), set_as_current=False
-    )
+    app = Celery(task_names.APP, set_as_current=False)
     app.conf.update(
+        **celery_settings(settings.redis_url, settings.broker_url, PATIENCE_S),
         task_default_queue=task_names.QUEUE,
         # no_ack: recording and deleting each message would cost two flushes before every publish,
         # for messages that may be lost anyway.
@@ -29,6 +38,7 @@ def create_worker_app(settings: Settings) -> Celery:
             Queue(task_names.QUEUE, no_ack=True),
             Queue(task_names.RECONCILE_QUEUE, no_ack=True),
             Queue(task_names.NOTIFY_QUEUE, no_ack=True),
+            *(Queue(task_names.follow_queue(host), no_ack=True) for host in ("", host_name())),
         ],
         task_routes={
             task_names.RECONCILE: {"queue": task_names.RECONCILE_QUEUE},
@@ -45,7 +55,6 @@ def create_worker_app(settings: Settings) -> Celery:
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_channel_error_retry=True,
-        broker_transport_options=task_names.broker_options(BROKER_TIMEOUT_S),
         beat_max_loop_interval=task_names.SWEEP_S,
         beat_schedule={
             "sweep": {
@@ -72,4 +81,41 @@ def create_worker_app(settings: Settings) -> Celery:
         },
     )
     broker.install(app)
+    return app
+
+
+def __getattr__(name: str) -> Any:
+    """Create `app` when the command line of Celery asks for it."""
+    if name != "app":
+        raise AttributeError(name)
+    return globals().setdefault("app", _for_command_line())
+
+
+def _for_command_line() -> Celery:
+    """Return an application whose worker is composed once its options are known: a worker that
+    does not listen to a queue leaves its work to others.
+    """
+    from shared.config.live import LiveSettings
+    from shared.store.operations.worker_registry import consumer_name
+    from shared.telemetry import logs
+    from worker.composition import THREADS, compose
+
+    live = LiveSettings(Path(os.environ.get("SITEMAPD_CONFIG", FILE)))
+    settings = live.current
+    app = create_worker_app(settings)
+    # The runtime and its loops are of one process: a forked one would have none of them.
+    app.conf.update(worker_pool="threads", worker_concurrency=THREADS)
+
+    @signals.celeryd_init.connect(weak=False)
+    def begin(sender: str, options: dict[str, Any], **_: object) -> None:
+        logs.configure(level=settings.log_level, traced_as="worker", streams=True)
+        queues = options.get("queues") or list(app.amqp.queues)
+        node = sender.partition("@")[0]
+        compose(
+            app, live, consumer_name() if node == "celery" else node,
+            options.get("concurrency") or THREADS,
+            reconciles=task_names.RECONCILE_QUEUE in queues,
+            notifies=task_names.NOTIFY_QUEUE in queues,
+        )  # fmt: skip
+
     return app

@@ -60,7 +60,7 @@ class Heartbeat:
         again (False).
         """
         self._workers = WorkerRegistry(client)
-        self._name, self._sites = name, tuple(sites)
+        self._name, self.sites = name, tuple(sites)
         self._work, self._on_quiet = work, on_quiet
         self._started = time.time()
         self._threads = 1
@@ -127,7 +127,7 @@ class Heartbeat:
         return HeartbeatRecord(
             version=own_version(), python=platform.python_version(), host=socket.gethostname(),
             pid=os.getpid(), started=self._started, state=state, memory=_resident(),
-            threads=self._threads, busy=tuple(self._busy.copy().values()), sites=self._sites,
+            threads=self._threads, busy=tuple(self._busy.copy().values()), sites=tuple(self.sites),
             events=done.events, files=done.files, clock_offset=self._offset,
         )  # fmt: skip
 

@@ -13,11 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.errors import SitemapdError, StoreDownError
 from shared.store.operations.loop_health import LoopTrouble
 from shared.telemetry.logs import logger
+
+if TYPE_CHECKING:
+    from shared.config.settings import Settings
 
 HANG_S = 45.0
 """Seconds without progress after which work counts as hanging: reported within 5 s, displayed
@@ -129,6 +132,13 @@ class Loop:
             return step()
         return None
 
+    def forget(self, site: str) -> None:
+        """Drop the failed duties of a site that is not worked on any more."""
+        with self._lock:
+            for duty in [duty for duty in self._duties.values() if duty.site == site]:
+                if not duty.at:
+                    del self._duties[duty.site, duty.part]
+
     def ask(self) -> None:
         """Run the next step now."""
         self._asked.set()
@@ -213,6 +223,21 @@ class Loop:
         duty.failures, duty.reason, duty.since, duty.not_before = 0, "", 0.0, 0.0
         if not duty.site:
             self.succeeded = time.time()
+
+
+class Companion(Protocol):
+    """A background service of a worker, with a thread of its own."""
+
+    loop: Loop
+
+    def start(self) -> None:
+        """Start the thread."""
+
+    def stop(self) -> None:
+        """Ask the thread to end soon."""
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Build what `settings` need; the returned function puts it in force."""
 
 
 def _where(thread: int) -> str:

@@ -10,51 +10,40 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from shared.config.settings import Settings
 from shared.errors import StoreError
 from shared.sitemap.extensions import languages
-from shared.store.client import answering, connect
+from shared.store.connection import PATIENCE_S, connect
 from shared.store.counting import counter_buffer
+from shared.store.operations.config_follower import LOOK_S
 from shared.store.operations.site_work import with_work
-from shared.store.operations.worker_registry import HEARTBEAT
-from shared.store.publishing.publish_state import PublishState
 from shared.store.retention import trim
 from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
 from shared.telemetry.logs import logger
+from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
-from worker.checks.file_monitor import FileMonitor
-from worker.heartbeat import Heartbeat, WorkDone
+from worker.heartbeat import Heartbeat
 from worker.ingest.inbox_consumer import InboxConsumer
-from worker.loops import Loop
+from worker.loops import Companion, Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
+from worker.publishing.followers.follow_service import FollowService
 from worker.publishing.news_refresh import refresh
 from worker.publishing.shard_compaction import drain_emptiest
-from worker.publishing.web_root_watch import WebRootWatch
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
+from worker.site_layouts import SiteLayouts
+from worker.site_work import SiteWork, WorkedSites
 from worker.watchdog import Watchdog
 
-REDIS_TIMEOUT_S = 10.0
 LATE_S = 0.5
 """Seconds after which the wake-up of a waiting event counts as lost (it takes milliseconds)."""
 SLICE_S = 1.0
 """Seconds that a sweep spends on one site before it turns to the next."""
+SETTLE_S = 5.0
+"""Seconds that a new configuration waits for the batches in progress, before it looks for work."""
 
 _log = logger("worker")
-
-
-class Companion(Protocol):
-    """A background service of a worker, with a thread of its own."""
-
-    loop: Loop
-
-    def start(self) -> None:
-        """Start the thread."""
-
-    def stop(self) -> None:
-        """Ask the thread to end soon."""
 
 
 class Runtime:
@@ -67,60 +56,76 @@ class Runtime:
         self, settings: Settings, consumer: str, clock: Callable[[], float] = time.time,
         *, reconciles: bool = True, on_resync: Callable[[str], None] | None = None,
         on_publish: Callable[[str], None] | None = None,
+        on_commit: Callable[[str, set[str]], None] = lambda _site, _hosts: None,
     ) -> None:  # fmt: skip
         """Create the services of a worker. With `reconciles` it carries out resync requests.
         `on_resync` is called with the site of each new one; by default this worker reconciles.
         `on_publish` is called with a site that may have pending notifications; by default this
-        worker notifies. `clock`: seconds since 1970.
+        worker notifies. `on_commit` is called with a site of several targets, and the hosts of the
+        others. `clock`: seconds since 1970.
         """
-        self._client = connect(settings.redis_url, REDIS_TIMEOUT_S)
-        self._name, self._history = consumer, int(settings.history_mb * 1024 * 1024)
+        self.client = connect(settings.redis_url, PATIENCE_S)
+        self._name, self._history = consumer, 0
         self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
         self._answerer = self._notifier = None
         if reconciles:
             wake = self.wake
-            self._answerer = ReconcileScheduler(settings, self._client, consumer, wake, self.quiet)
+            self._answerer = ReconcileScheduler(settings, self.client, consumer, wake, self.quiet)
         if on_publish is None:
             self._notifier = Notifier(
-                settings, self._client, consumer, self.quiet, clock=self._now_ms
+                settings, self.client, consumer, self.quiet, clock=self._now_ms
             )
         self._published = on_publish or (lambda _site: self.notify())
-        self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
+        self._told: frozenset[str] = frozenset()
         told = on_resync or (lambda _site: self.reconcile())
-        self._consumers = {
-            name: InboxConsumer(settings, self._client, name, consumer, clock, told)
-            for name in settings.sites
-        }
-        self._states = {name: PublishState(self._client, name) for name in settings.sites}
-        self._checkers = {
-            name: FileMonitor(self._states[name], name, site)
-            for name, site in settings.sites.items()
-        }
-        self._watches = {
-            name: WebRootWatch(self._client, name, site, consumer)
-            for name, site in settings.sites.items()
-        }
-        self._companions: list[Companion] = [Examiner(settings, self._client, consumer, self.busy)]
-        if self._answerer is not None:
-            self._companions.append(self._answerer)
+        self._sites = WorkedSites(self.client, consumer, clock, told)
+        self._companions: list[Companion] = [Examiner(settings, self.client, consumer, self.busy)]
+        self._followers = FollowService(settings, self.client, consumer, self.quiet, on_commit)
+        self._companions.append(Alerter(settings, self.client, consumer, clock=self._now_ms))
+        self._companions += [self._followers, *([self._answerer] if self._answerer else [])]
         if self._notifier is not None:
-            subscriber = WebSubSubscriber(settings, self._client, self.quiet, clock=self._now_ms)
+            subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)
             self._companions += [self._notifier, subscriber]
         self._sweeping, self._monitoring = Loop("sweep", longest_s=60.0), Loop("monitor")
         self._tidying, self._refreshing = Loop("tidy"), Loop("refresh")
+        self._following = Loop("configuration")
+        self._layouts = SiteLayouts(self.client, consumer, self._sweeping)
         self._stopping = threading.Event()
         self._heart = Heartbeat(
-            self._client, consumer, settings.sites, work=self._work, on_quiet=self._be_quiet
-        )
+            self.client, consumer, settings.sites, work=lambda: self._sites.done,
+            on_quiet=self._be_quiet,
+        )  # fmt: skip
         self._on_quiet: Callable[[bool], None] = lambda _quiet: None
-        own = [self._heart.loop, self._sweeping, self._monitoring, self._tidying, self._refreshing]
-        self.loops = [*own, *(each.loop for each in self._companions)]
-        self.watchdog = Watchdog(self._client, consumer, self.loops)
+        own = [self._sweeping, self._monitoring, self._tidying, self._refreshing, self._following]
+        self.loops = [self._heart.loop, *own, *(each.loop for each in self._companions)]
+        self.watchdog = Watchdog(self.client, consumer, self.loops)
+        self._sites.prepare(settings)()
+        self._take(settings)
+
+    def _take(self, settings: Settings) -> None:
+        self._history = int(settings.history_mb * 1024 * 1024)
+        self._told = frozenset(name for name, site in settings.sites.items() if site.notify.engines)
+        self._heart.sites = tuple(self._sites.consumers)
+
+    def follow(self, settings: Settings) -> None:
+        """Work by `settings` from the next batch of each site on; unchanged sites notice nothing.
+
+        Everything is built before anything changes: if that fails, the old settings stay in force.
+        """
+        put_in_force = self._sites.prepare(settings)
+        rest = [each.prepare(settings) for each in self._companions]
+        replaced = put_in_force()
+        for put in rest:
+            put()
+        self._take(settings)
+        until = time.monotonic() + SETTLE_S
+        for work in replaced:
+            work.consumer.await_end(max(0.0, until - time.monotonic()))
+        self._sweeping.ask()
 
     def wake(self, site: str) -> None:
         """Process what waits for `site`. Raises StoreError."""
-        consumer = self._consumers.get(site)
-        if consumer is None:
+        if (consumer := self._sites.find(site)) is None:
             _log.warning("wake-up for an unknown site", site=site)
             return
         if not self._heart.quiet:
@@ -128,6 +133,11 @@ class Runtime:
                 consumer.run()
             if site in self._told:
                 self._published(site)
+            self._followers.published(site)
+
+    def follow_targets(self) -> None:
+        """Look for publishes of sites with several targets now."""
+        self._followers.ask()
 
     def notify(self) -> None:
         """Look for pending notifications now."""
@@ -140,7 +150,7 @@ class Runtime:
 
     def busy(self) -> bool:
         """Return True if an inbox consumer of this process is running."""
-        return any(consumer.running for consumer in self._consumers.values())
+        return any(each.running for each in self._sites.consumers.values())
 
     def reconcile(self) -> None:
         """Look for resync requests now."""
@@ -148,12 +158,13 @@ class Runtime:
             self._answerer.ask()
 
     def start(
-        self, threads: int = 1, on_quiet: Callable[[bool], None] = lambda _quiet: None
-    ) -> None:
+        self, threads: int = 1, on_quiet: Callable[[bool], None] = lambda _quiet: None,
+        look_at_file: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         """Start all loops of a worker with so many `threads`.
 
         `on_quiet` is called with True when the worker becomes quiet, with False when it works
-        again.
+        again; `look_at_file` every LOOK_S seconds, to read a changed configuration.
         """
         languages.load()  # 0.03 s, before the first event
         self._on_quiet = on_quiet
@@ -162,6 +173,8 @@ class Runtime:
         self._monitoring.start(self.check, SWEEP_S)
         self._tidying.start(self.tidy, TIDY_S, first_s=TIDY_S)
         self._refreshing.start(self.refresh, REFRESH_S, first_s=REFRESH_S)
+        if look_at_file:
+            self._following.start(look_at_file, LOOK_S)
         self.watchdog.start()
         for each in self._companions:
             each.start()
@@ -175,8 +188,7 @@ class Runtime:
             loop.stop()
         for each in self._companions:
             each.stop()
-        for consumer in self._consumers.values():
-            consumer.stop()
+        self._sites.stop()
 
     def end(self) -> None:
         """Deregister the worker, after `stop`, once no work is in progress."""
@@ -190,11 +202,13 @@ class Runtime:
         """
         busy = False
         if self._heart.quiet:
-            self._give_back()
+            self._sites.give_back()
             return busy
+        consumers = self._sites.consumers
+        self._layouts.bring_up(consumers)
         # One round trip for all sites, instead of five for each of hundreds that are idle.
-        working = with_work(self._client, [*self._consumers], self._now_ms(), self._history)
-        for name, consumer in self._consumers.items():
+        working = with_work(self.client, [*consumers], self._now_ms(), self._history)
+        for name, consumer in consumers.items():
             if self._stopping.is_set():
                 return False
             # Without work as well, so that a duty that failed is known to be sound again.
@@ -205,11 +219,19 @@ class Runtime:
             if self._sweeping.due(name):
                 with self._sweeping.at(name):
                     busy |= name in working and self._sweep(name, consumer)
+        self._finish()
         return busy
 
+    def _finish(self) -> None:
+        """Leave the removed sites that are finished."""
+        for name in self._sites.finish():
+            self._heart.sites = tuple(self._sites.consumers)
+            for loop in self.loops:
+                loop.forget(name)
+
     def _sweep(self, name: str, consumer: InboxConsumer) -> bool:
-        self._adopt(consumer)
-        trim(self._client, name, self._history)
+        self._sites.adopt(consumer, LATE_S)
+        trim(self.client, name, self._history)
         if consumer.inbox.waiting() or consumer.publisher.waiting(1):
             with self._heart.at(name):
                 return consumer.run(SLICE_S)
@@ -217,79 +239,54 @@ class Runtime:
 
     def check(self) -> None:
         """Compare web roots and files with the state, a few at a time, where it is due."""
-        for name, checker in self._checkers.items() if not self._heart.quiet else ():
-            if self._monitoring.due(name):
+        for name, work in self._sites.present.items() if not self._heart.quiet else ():
+            # Not by parts that were replaced since the round began.
+            if self._monitoring.due(name) and self._sites.present.get(name) is work:
                 with self._monitoring.at(name):
-                    self._watches[name].tick()
-                    checker.tick()
+                    work.watch.tick()
+                    for checker in work.checkers:
+                        checker.tick()
 
     def tidy(self) -> None:
         """Purge expired tombstones, and empty one nearly empty shard of each site."""
-        for name, consumer in self._consumers.items() if not self._heart.quiet else ():
+        for name, work in self._sites.present.items() if not self._heart.quiet else ():
             if self._tidying.due(name):
                 with self._tidying.at(name):
-                    self._tidy(name, consumer)
+                    self._tidy(name, work)
 
-    def _tidy(self, name: str, consumer: InboxConsumer) -> None:
-        while consumer.pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
+    def _tidy(self, name: str, work: SiteWork) -> None:
+        pages = work.consumer.pages
+        while pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
             self._tidying.progress()
-        drained = drain_emptiest(consumer.pages, self._states[name])
-        if drained is not None:
+        if (drained := drain_emptiest(pages, work.state)) is not None:
             _log.info("nearly empty shard compacted", site=name, shard=str(drained))
 
     def refresh(self) -> None:
         """Check the expiry time of every news entry."""
-        for name, consumer in self._consumers.items() if not self._heart.quiet else ():
+        for name, work in self._sites.present.items() if not self._heart.quiet else ():
             if self._refreshing.due(name):
                 with self._refreshing.at(name):
-                    state, schedule = self._states[name], consumer.expiry.schedule
-                    seen = refresh(consumer.pages, state, schedule, self._refreshing.progress)
+                    consumer, progress = work.consumer, self._refreshing.progress
+                    seen = refresh(consumer.pages, work.state, consumer.expiry.schedule, progress)
                     if seen:
                         _log.info("news checked", site=name, entries=seen, left=consumer.expire())
 
     def dropped(self) -> None:
         """Count a message that the broker module dropped."""
-        counter_buffer.of(self._client).add("", "messages_dropped")
-
-    def _adopt(self, consumer: InboxConsumer) -> None:
-        if not consumer.inbox.waiting():
-            return
-        if consumer.forgotten(LATE_S):
-            counter_buffer.of(self._client).add(consumer.name, "wakeups_lost")
-        holders = consumer.inbox.holders()
-        if self._name in holders and not consumer.running:
-            consumer.look_again()
-        others = [name for name in holders if name != self._name]
-        with answering():
-            dead = [name for name in others if not self._client.exists(f"{HEARTBEAT}{name}")]
-        taken = consumer.adopt(dead)
-        if taken:
-            counter_buffer.of(self._client).add(consumer.name, "adopted", taken)
-            _log.warning("events of a dead worker adopted", site=consumer.name, events=taken)
+        counter_buffer.of(self.client).add("", "messages_dropped")
 
     def _be_quiet(self, quiet: bool) -> None:
         """Stop all inbox consumers, or let them run again."""
-        for consumer in self._consumers.values():
-            if quiet:
-                consumer.stop()
-            else:
-                consumer.resume()
-                if self._stopping.is_set():
-                    consumer.stop()
+        if quiet or self._stopping.is_set():
+            self._sites.stop()
+        else:
+            self._sites.resume()
+            if self._stopping.is_set():
+                self._sites.stop()
         self._on_quiet(quiet)
-
-    def _give_back(self) -> None:
-        """Give back the events of a quiet worker: it is alive, so others do not adopt them."""
-        for name, consumer in self._consumers.items():
-            if given := consumer.give_back():
-                _log.warning("events given back", site=name, events=given)
-
-    def _work(self) -> WorkDone:
-        consumers = self._consumers.values()
-        return WorkDone(sum(one.events for one in consumers), sum(one.files for one in consumers))
 
     def _sweep_and_count(self) -> bool:
         busy = self.sweep()
         with self._sweeping.at("", "counts"):
-            counter_buffer.of(self._client).flush(self._client)
+            counter_buffer.of(self.client).flush(self.client)
         return busy

@@ -1,7 +1,8 @@
-"""Celery tasks of workers: wake a site, sweep, tidy, refresh, reconcile, notify."""
+"""Celery tasks of workers: wake a site, sweep, tidy, refresh, reconcile, notify, follow."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from celery import Celery, signals
 
 from shared import task_names
 from shared.errors import StoreError
+from shared.store.operations.config_follower import ConfigFollower
 from shared.telemetry.logs import logger
 from worker import broker
 from worker.runtime import Runtime
@@ -33,6 +35,30 @@ def soon(app: Celery, task: str) -> Callable[[str], None]:
     return send
 
 
+def wake_hosts(app: Celery, site: str, hosts: set[str]) -> None:
+    """Send a message to each of `hosts` (empty: any worker), unless one waits there: a host that is
+    down must not fill the broker.
+    """
+    for host in hosts:
+        queue = task_names.follow_queue(host)
+        try:
+            if not _waiting(app, queue):
+                app.send_task(task_names.FOLLOW, [site], queue=queue, retry=False, expires=60.0)
+        except Exception as error:  # noqa: BLE001  # any error of kombu
+            _log.warning("no message", task=queue, site=site, reason=type(error).__name__)
+
+
+def _waiting(app: Celery, queue: str) -> int:
+    """Return the number of messages in `queue`. To declare it again changes nothing, and every kind
+    of broker answers with that number.
+    """
+    with app.connection_or_acquire() as connection:
+        declared = connection.default_channel.queue_declare(
+            queue=queue, durable=True, auto_delete=False
+        )
+        return int(declared.message_count)
+
+
 def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
     """Let a Celery worker stop taking messages from `queues`, or take them again.
 
@@ -50,10 +76,13 @@ def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
     consumer.call_soon(change)
 
 
-def register(app: Celery, runtime: Runtime, queues: Sequence[str], threads: int) -> None:
+def register(
+    app: Celery, runtime: Runtime, queues: Sequence[str], threads: int, follower: ConfigFollower
+) -> None:
     """Add the tasks to `app`, carried out by `runtime`, which starts and stops with the worker.
 
-    The worker has so many `threads` and listens to `queues`. A failed task is not retried: the
+    The worker has so many `threads`, listens to `queues`, and takes changed settings by
+    `follower`. A failed task is not retried: the
     sweep is the retry.
     """
 
@@ -67,7 +96,7 @@ def register(app: Celery, runtime: Runtime, queues: Sequence[str], threads: int)
     alone: dict[str, Callable[[], object]] = {
         task_names.SWEEP: runtime.sweep, task_names.TIDY: runtime.tidy,
         task_names.REFRESH: runtime.refresh, task_names.RECONCILE: runtime.reconcile,
-        task_names.NOTIFY: runtime.notify,
+        task_names.NOTIFY: runtime.notify, task_names.FOLLOW: runtime.follow_targets,
     }  # fmt: skip
     for name, work in alone.items():
         app.task(name=name)(_alone(work))
@@ -78,7 +107,9 @@ def register(app: Celery, runtime: Runtime, queues: Sequence[str], threads: int)
 
     @signals.worker_ready.connect(weak=False)
     def ready(sender: Any, **_: object) -> None:
-        runtime.start(threads, lambda quiet: listen(sender, queues, quiet=quiet))
+        # Celery's own handler would start the process anew.
+        signal.signal(signal.SIGHUP, lambda *_: follower.ask())
+        runtime.start(threads, lambda quiet: listen(sender, queues, quiet=quiet), follower.look)
 
     @signals.worker_shutting_down.connect(weak=False)
     def stopping(**_: object) -> None:
@@ -87,6 +118,7 @@ def register(app: Celery, runtime: Runtime, queues: Sequence[str], threads: int)
     @signals.worker_shutdown.connect(weak=False)
     def ended(**_: object) -> None:
         runtime.end()
+        follower.end()
 
 
 def _alone(work: Callable[[], object]) -> Callable[..., None]:

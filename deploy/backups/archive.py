@@ -24,6 +24,7 @@ import redis
 from deploy.backups.packed import hash_of
 from deploy.backups.rdb import Key, Snapshot
 from deploy.backups.sync import receive
+from shared.durable_files import sync_directory
 from shared.errors import BackupError
 from shared.sitemap import w3c_dates
 from shared.store.keys import Keys
@@ -212,11 +213,7 @@ def _part(path: Path) -> Iterator[BinaryIO]:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(path.parent)
 
 
 def _ours(part: Path, file: BinaryIO) -> bool:

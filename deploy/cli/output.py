@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import sys
 import traceback
@@ -22,12 +21,14 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
-from urllib.parse import urlsplit
 
 import typer
 
+from deploy.cli.completion import sites
+from deploy.cli.homes import DEFAULT_HOME, HOMES, find_home
 from deploy.cli.parts import Part, plain
 from deploy.local.redis_socket import socket_path, socket_url
+from shared.config.locations import FILE
 from shared.errors import ConfigError, Fault
 from shared.visible_text import visible
 
@@ -41,11 +42,6 @@ if TYPE_CHECKING:
 _STYLED = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 """Variables by which rich takes a stream for a terminal, or for none."""
 
-REDIS_TIMEOUT_S = 10.0
-
-DEFAULT_HOME = Path("sitemapd-data")
-HOMES = (Path(), DEFAULT_HOME, Path("demo"))
-"""Directories where a configuration is looked for if none is named; `make up` makes the last."""
 
 HomeOption = Annotated[
     Path | None,
@@ -55,32 +51,15 @@ HomeOption = Annotated[
     ),
 ]
 SiteOption = Annotated[
-    str | None, typer.Option("--site", help="site; default: the first configured")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
-
-
-def web_address(text: str) -> str:
-    """Parse the value of `--to`. Raises typer.BadParameter if it is no address of a web server."""
-    if not text:
-        return text
-    try:
-        parts = urlsplit(text)
-        meant = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:  # the port, or a host in brackets
-        meant = False
-    # urlsplit strips controls; quotes, spaces, ? and # would end a word of a shell or the path.
-    if not meant or not _WEB_ADDRESS.fullmatch(text):
-        raise typer.BadParameter(f"{text} is no address as https://www.example.com:8443")
-    return text
-
-
-_WEB_ADDRESS = re.compile(r"[!$%&()*+,\-./0-9:;=A-Z\[\]_a-z~]+")
-
-ToOption = Annotated[
     str | None,
-    typer.Option("--to", parser=web_address, metavar="URL", help="address of the webhook"),
+    typer.Option("--site", autocompletion=sites, help="site; default: the only one configured"),
 ]
+AllSitesOption = Annotated[
+    str | None, typer.Option("--site", autocompletion=sites, help="only this site; default: all")
+]
+FormerSite = Annotated[str | None, typer.Argument(metavar="[SITE]", hidden=True)]
+"""The site without `--site`, as some commands took it before; left out of their help."""
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 class CommandTarget(NamedTuple):
@@ -95,29 +74,30 @@ class CommandTarget(NamedTuple):
         """Return a client of its Redis. If that is `needed`, is the embedded one, and is not
         running, say how to start it.
         """
-        from shared.store.client import connect
+        from shared.store.connection import PATIENCE_S, connect
 
         if needed and self.settings.redis_url == socket_url(self.home):
             _note_if_stopped(self.home)
-        return connect(self.settings.redis_url, REDIS_TIMEOUT_S)
-
-
-def find_home(home: Path | None) -> Path:
-    """Return the directory from --home or SITEMAPD_HOME, else the first of HOMES with a
-    configuration.
-    """
-    if home is not None:
-        return home
-    if "SITEMAPD_HOME" in os.environ:
-        return Path(os.environ["SITEMAPD_HOME"])
-    from shared.config.settings import FILE
-
-    return next((each for each in HOMES if (each / FILE).exists()), DEFAULT_HOME)
+        return connect(self.settings.redis_url, PATIENCE_S)
 
 
 def find(home: Path | None, site: str | None = None) -> CommandTarget:
-    """Return the configuration and the site for a command. Raises ConfigError if there is none."""
-    from shared.config.settings import FILE, load
+    """Return the configuration and the one site for a command. Raises ConfigError if there is
+    none, or if there are several and none is named.
+    """
+    found = find_any(home, site)
+    if site is None and len(found.settings.sites) > 1:
+        known = ", ".join(found.settings.sites)
+        detail = f"several sites are configured, name one of them: {known}"
+        raise ConfigError(Fault("--site", "config", detail))
+    return found
+
+
+def find_any(home: Path | None, site: str | None = None) -> CommandTarget:
+    """Return the configuration for a command about all sites, with the site named, by default the
+    first. Raises ConfigError if there is none.
+    """
+    from shared.config.settings import load
 
     where = find_home(home)
     if where is DEFAULT_HOME and not (where / FILE).exists():

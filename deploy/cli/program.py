@@ -4,85 +4,39 @@ configuration.
 
 from __future__ import annotations
 
-import importlib
 import os
-import platform
 import sys
-from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated
 
 import typer
 from typer import TyperException
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command
 
-from deploy.cli.command_table import COMMANDS
-from deploy.cli.interrupts import leaving
+from deploy.cli.command_tree import PLAIN, CommandTree
 from deploy.cli.output import line, note, print_traceback, printable_streams
+from deploy.cli.values import read_plainly
 from shared.errors import ConfigError, InvalidError, SitemapdError
+from shared.lean_imports import leave_out
 from shared.telemetry import logs
 
 EXIT_FAILURE = 1
 EXIT_CONFIG = 78
 
-_PLAIN: dict[str, Any] = {
-    "rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False
-}  # fmt: skip
-
-
-class Commands(MutableMapping[str, Any]):
-    """Commands by name. Each is loaded when it is requested: all together take over a second."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            module, _, attribute = COMMANDS[name][0].partition(":")
-            with leaving():
-                found = getattr(importlib.import_module(f"deploy.commands.{module}"), attribute)
-            parent = typer.Typer(**_PLAIN)
-            if isinstance(found, typer.Typer):
-                parent.add_typer(found, name=name)
-            else:
-                parent.command(name)(found)
-            self._loaded[name] = get_group(parent).commands[name]
-        return self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-
-class _Group(TyperGroup):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.commands = Commands()
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands of the table, without loading them."""
-        listed = [TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()]
-        TyperGroup(commands=listed).format_commands(ctx, formatter)
-
+COMPLETE = "_SITEMAPD_COMPLETE"
+"""Variable by which the script of a shell asks what may stand at the cursor."""
 
 app = typer.Typer(
-    cls=_Group,
+    cls=CommandTree,
     no_args_is_help=True,
     context_settings={"max_content_width": 120, "help_option_names": ["-h", "--help"]},
-    **_PLAIN,
+    **PLAIN | {"add_completion": COMPLETE in os.environ},
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        import platform
         from importlib.metadata import version
 
         line(f"sitemapd {version('sitemapd')}, Python {platform.python_version()}")
@@ -108,6 +62,9 @@ def main() -> None:
     # typer prints errors unescaped; with standalone_mode=False it raises them, and they are printed
     # here.
     sys.excepthook = print_traceback
+    read_plainly()
+    if COMPLETE in os.environ:
+        leave_out("rich")  # typer folds helps by it, and fish takes the rest of one for a candidate
     try:
         _check_arguments(sys.argv)
         code = get_command(app)(prog_name="sitemapd", standalone_mode=False)

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import redis
 import typer
 
 from deploy.cli.output import answer, line
 from shared.admin.outcomes import ActionOutcome, Actor
+from shared.durable_files import sync_directory
 from shared.errors import Fault, InvalidError
-from shared.store.operations.audit_log import AuditLog
+
+if TYPE_CHECKING:
+    import redis
 
 AdoptOption = Annotated[
     bool,
@@ -31,6 +33,9 @@ SaveOption = Annotated[
 
 def actor(client: redis.Redis) -> Actor:
     """Return the user of this command as the actor of the audit log."""
+    # Not for the many commands that take only options or times from here: it loads redis.
+    from shared.store.operations.audit_log import AuditLog
+
     return Actor(f"cli:{user_name()}", "cli", AuditLog(client))
 
 
@@ -117,11 +122,7 @@ class Saved:
                     self.lines += 1
                 file.flush()
                 os.fsync(file.fileno())
-            directory = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_directory(self.path.parent)
         except OSError as error:
             raise InvalidError(Fault(str(self.path), "file", error.strerror or "")) from error
         if not self.lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,30 +14,53 @@ import typer
 
 from deploy.backups.archive import ArchiveHead, Backup, write
 from deploy.backups.restore import Restore
-from deploy.cli.output import CommandTarget, HomeOption, JsonOption, answer, find, line, progress
+from deploy.backups.retention import name_at, newest, prune
+from deploy.cli.examples import examples
+from deploy.cli.output import (
+    AllSitesOption,
+    CommandTarget,
+    HomeOption,
+    JsonOption,
+    answer,
+    find_any,
+    line,
+    progress,
+)
 from deploy.commands.admin import recorded
 from deploy.local.embedded_redis import EmbeddedServer
 from deploy.local.processes import hold, mark, reap
 from deploy.local.up import runs
 from shared.errors import BackupError, PublishError, ServerStartError
-from shared.store.client import connect
-from shared.store.publishing.publish_batch import PublishRun
-from worker.publishing.ownership import check_marker, read_marker
-from worker.publishing.web_root import WebRoot
+from shared.store.connection import connect
+from shared.store.publishing.publish_work import PublishRun
+from worker.publishing.targets.ownership import check_marker, read_marker
+from worker.publishing.targets.web_root import WebRoot
 
 TIMEOUT_S = 60.0
 """Seconds. The script that swaps in a site of a million URLs blocks Redis for about 1 s."""
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="path of the backup")]
+FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="path of the backup; a directory: its newest"),
+]
 
 
+@examples("sitemapd backup /backups/sitemapd", "sitemapd backup --check /backups/sitemapd")
 def backup(
     file: FileArgument,
     check: Annotated[
         bool, typer.Option("--check", help="only verify FILE and list its contents")
     ] = False,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=1,
+            help="FILE is a directory: name the backup by its time, and remove all but the newest",
+        ),
+    ] = None,
     home: HomeOption = None,
-    site: Annotated[str | None, typer.Option("--site", help="site; default: all sites")] = None,
+    site: AllSitesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the present state of all sites to FILE, without stopping anything.
@@ -45,30 +69,41 @@ def backup(
     from the state, and does not hold sitemapd.toml, because of its secrets.
     """
     if check:
+        file = newest(file)
         with progress("verifying", None, quiet=as_json) as seen, closing(Backup(file, seen)) as old:
             _report(file, old.head, as_json=as_json)
         return
-    place = find(home, site)
+    directory = file
+    if keep:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = directory / name_at(datetime.now(UTC))
+    place = find_any(home, site)
     sites = [site] if site else list(place.settings.sites)
     with _store(place) as (client, _), progress("writing", None, quiet=as_json) as seen:
         head = write(client, sites, file, seen)
+    if keep:  # only now: the new one is whole
+        prune(directory, keep)
     _report(file, head, as_json=as_json)
 
 
+@examples(
+    "sitemapd restore /backups/sitemapd",
+    "sitemapd restore /backups/sitemapd --site shop --replace",
+)
 def restore(
     file: FileArgument,
     replace: Annotated[
         bool, typer.Option("--replace", help="replace the existing state of these sites")
     ] = False,
     home: HomeOption = None,
-    site: Annotated[str | None, typer.Option("--site", help="site; default: all sites")] = None,
+    site: AllSitesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Restore the state in FILE to the Redis of this home; `sitemapd up` and workers must not run.
 
     Restores all of a site or nothing; after an interruption run it again, it begins anew.
     """
-    place = find(home, site)
+    place, file = find_any(home, site), newest(file)
     with ExitStack() as held:
         with progress("verifying", None, quiet=as_json) as bar:
             saved = held.enter_context(closing(Backup(file, bar)))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     HomeOption,
     JsonOption,
@@ -25,6 +26,7 @@ SHOWN = 5
 _STYLES = {ERROR: "red", WARNING: "yellow", OK: "green"}
 
 
+@examples("sitemapd check", "sitemapd check --no-served --json")
 def check(
     served: Annotated[
         bool, typer.Option(help="also fetch the newest files from base_url, as crawlers do")

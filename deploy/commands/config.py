@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deploy.cli.output import HomeOption, JsonOption, SiteOption, answer, find, raw
+from deploy.cli.examples import examples
+from deploy.cli.output import HomeOption, JsonOption, SiteOption, answer, find, find_any, raw
 from deploy.web.nginx_lines import lines
 from shared.errors import StoreError
 
@@ -20,9 +21,10 @@ app = typer.Typer(
 
 
 @app.command()
+@examples("sitemapd config check", "sitemapd config check --json")
 def check(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Read the configuration and name every fault in it."""
-    place = find(home)
+    place = find_any(home)
     sites = [
         {
             "site": name,
@@ -48,7 +50,8 @@ def _of_the_host(site: Site) -> dict[str, str]:
 
 
 @app.command()
-def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
+@examples("sitemapd config nginx", "sitemapd config nginx --site shop")
+def nginx(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
     """Print the nginx lines that serve a site's files beside another web site on its host.
 
     They name the files that the present settings and sections can produce: print them again after a
@@ -60,4 +63,8 @@ def nginx(home: HomeOption = None, site: SiteOption = None) -> None:
     sections: list[str] = []
     with suppress(StoreError):
         sections = PublishState(place.client(needed=False), place.name).sections()
-    raw(lines(place.site, sections), end="")
+    said = lines(place.name, place.site, sections)
+    if as_json:
+        answer({"site": place.name, "nginx": said}, as_json=True)
+    else:
+        raw(said, end="")

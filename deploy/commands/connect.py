@@ -12,18 +12,22 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli.addresses import ToOption
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     CommandTarget,
+    FormerSite,
     HomeOption,
     JsonOption,
-    ToOption,
+    SiteOption,
     answer,
     block,
     find,
     line,
     note,
 )
-from deploy.commands.events import EventWatch
+from deploy.commands.event_watch import EventWatch
+from shared.admin.outcomes import command
 from shared.config.cms_connections import STANDARD, Connection
 from shared.errors import ConfigError, Fault, SitemapdError
 from shared.events.event import NATIVE, Event, SchemaError
@@ -44,9 +48,16 @@ class NothingError(SitemapdError):
     """No delivery arrived within WAIT_S, or none of its parts was about a page."""
 
 
+@examples("sitemapd connect ghost", "sitemapd connect wordpress --site shop --wait")
 def connect(
-    cms: Annotated[str, typer.Argument(help=f"one of {', '.join(sorted(REGISTRY))}")],
-    site: Annotated[str | None, typer.Argument(help="site; default: the first configured")] = None,
+    cms: Annotated[
+        str,
+        typer.Argument(
+            help=f"one of {', '.join(sorted(REGISTRY))}",
+            autocompletion=lambda: sorted(REGISTRY),
+        ),
+    ],
+    former: FormerSite = None,
     to: ToOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the first delivery")] = False,
     captured: Annotated[
@@ -58,6 +69,7 @@ def connect(
     ] = None,
     client: Annotated[bool, typer.Option("--client", help="print only the client file")] = False,
     home: HomeOption = None,
+    site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how to connect a CMS to a site; wait for its first delivery; test a captured one.
@@ -67,11 +79,12 @@ def connect(
     if cms not in REGISTRY:
         known = ", ".join(sorted(REGISTRY))
         raise ConfigError(Fault("cms", "config", f"{cms} is not supported; choose one of: {known}"))
-    adapter, place = REGISTRY[cms], find(home, site)
+    adapter, place = REGISTRY[cms], find(home, site or former)
     if captured is not None:
         _try(adapter, place, _hook(captured, header or []), as_json=as_json)
     elif client:
-        block(CLIENTS.get(cms, ""))
+        code = CLIENTS.get(cms, "")
+        answer({"cms": cms, "client": code}, as_json=True) if as_json else block(code)
     else:
         watch = EventWatch(place) if wait else None
         _guide(adapter, place, to or place.settings.public_url, as_json=as_json)
@@ -100,7 +113,7 @@ def _guide(adapter: Adapter, place: CommandTarget, to: str, *, as_json: bool) ->
     line(f"# {guide.title}, to {address}")
     block(f"# the secret: {guide.credential}\n\n{steps}\n\n")
     block(f"It sends {guide.sends}.\nLimits: {guide.caveats}.\n\n")
-    line(f"Then: sitemapd connect {name} {place.name} --wait")
+    line(f"Then: {command('connect', name, '--wait', site=place.name)}")
     line(f"Evidence: {known}")
 
 

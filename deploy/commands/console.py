@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli.output import HomeOption, JsonOption, answer, find, raw, web_address
+from deploy.cli.addresses import web_address
+from deploy.cli.examples import examples
+from deploy.cli.output import HomeOption, JsonOption, answer, find_any, raw
 from deploy.commands.admin import actor
 from deploy.local import login_link
 from deploy.local.processes import served_at
@@ -21,6 +23,10 @@ def _group() -> None:
 
 
 @app.command()
+@examples(
+    "sitemapd console link",
+    "sitemapd console link --user editor --to https://sitemaps.example.com",
+)
 def link(
     user: Annotated[
         str | None, typer.Option("--user", help="user to log in; default: the first operator")
@@ -38,7 +44,7 @@ def link(
     as_json: JsonOption = False,
 ) -> None:
     """Make a link that logs a user in once, within ten minutes, without a token."""
-    place = find(home)
+    place = find_any(home)
     console = place.settings.console
     name = login_link.user_of(console, user)
     address = login_link.where(console, served_at(place.home), to)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     CommandTarget,
     HomeOption,
@@ -56,6 +57,10 @@ def _file(text: str) -> Path:
     return path
 
 
+@examples(
+    "sitemapd crawl --log /var/log/nginx/access.log",
+    "sitemapd crawl --log access.log --since 2026-11-01 --verify-dns",
+)
 def crawl(
     log: Annotated[
         list[Path],
@@ -215,7 +220,7 @@ def _show(report: dict[str, Any]) -> None:
         if rows:
             show(table(("engine", what, *COLUMNS), (_row(*row) for row in rows)))
     if len(files) > SHOWN:
-        line(f"{len(files) - SHOWN} more rows: --json has all of them")
+        line(f"and {len(files) - SHOWN:,} more; --json has all of them")
     if not log["of_engines"]:
         line("no line names a crawler: does the log have user agents (combined format)?")
     _notes(report)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli.examples import examples
+from deploy.cli.long_lists import SHOWN, WholeOption, print_rest
 from deploy.cli.output import (
     HomeOption,
     JsonOption,
@@ -38,8 +40,10 @@ AllOption = Annotated[bool, typer.Option("--all", help="every dead letter")]
 
 
 @app.command("list")
+@examples("sitemapd dead list", "sitemapd dead list --error 'no such section'")
 def list_(
     error: ErrorOption = None,
+    whole: WholeOption = False,
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -49,7 +53,10 @@ def list_(
     dead = DeadLetterActions(place.client(), place.name)
     if error is not None:
         letters = dead.chosen(DeadLetterFilter(error=error))
-        answer([_as_dict(letter) for letter in letters], as_json=as_json)
+        shown = letters if as_json or whole else letters[:SHOWN]
+        answer([_as_dict(letter) for letter in shown], as_json=as_json)
+        if not as_json:
+            print_rest(len(letters) - len(shown))
         return
     groups = dead.groups()
     if as_json:
@@ -72,6 +79,7 @@ def _as_dict(letter: DeadLetter) -> dict[str, object]:
 
 
 @app.command()
+@examples("sitemapd dead show 1795250964623-0", "sitemapd dead show 1795250964623-0 --json")
 def show(
     ident: Annotated[str, typer.Argument(metavar="ID", help="id from `dead list --error`")],
     home: HomeOption = None,
@@ -94,6 +102,7 @@ def show(
 
 
 @app.command()
+@examples("sitemapd dead retry 1795250964623-0", "sitemapd dead retry --all")
 def retry(
     ids: IdsArgument = None,
     error: ErrorOption = None,
@@ -112,6 +121,10 @@ def retry(
 
 
 @app.command()
+@examples(
+    "sitemapd dead discard 1795250964623-0",
+    "sitemapd dead discard --all --save dead.ndjson",
+)
 def discard(
     ids: IdsArgument = None,
     error: ErrorOption = None,

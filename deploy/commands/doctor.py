@@ -8,22 +8,23 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli.addresses import web_address
+from deploy.cli.examples import examples
+from deploy.cli.homes import find_home
 from deploy.cli.output import (
+    AllSitesOption,
     HomeOption,
     JsonOption,
-    SiteOption,
     answer,
-    find,
-    find_home,
+    find_any,
     line,
-    web_address,
 )
 from deploy.doctor import public, robots, root, store, work
 from deploy.doctor.never_started import not_begun
 from deploy.doctor.runner import Case, DoctorResult, examine
 from shared.config.settings import FILE
 from shared.errors import ConfigError
-from shared.store.client import connect
+from shared.store.connection import connect
 
 TIMEOUT_S = 3.0
 
@@ -31,9 +32,10 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "dim", "wait
 _CONFIGURATION = ("configuration", "every setting in sitemapd.toml and the environment", "")
 
 
+@examples("sitemapd doctor", "sitemapd doctor --offline --json")
 def doctor(
     home: HomeOption = None,
-    site: SiteOption = None,
+    site: AllSitesOption = None,
     to: Annotated[
         str,
         typer.Option(
@@ -67,11 +69,11 @@ def doctor(
 
 
 def _results(
-    home: HomeOption, site: SiteOption, to: str, *, offline: bool
+    home: HomeOption, site: AllSitesOption, to: str, *, offline: bool
 ) -> Iterator[DoctorResult]:
     config = find_home(home) / FILE
     try:
-        place = find(home, site)
+        place = find_any(home, site)
     except ConfigError as error:
         for fault in error.faults:
             yield DoctorResult(*_CONFIGURATION, "fail", str(fault), f"correct it in {config}")

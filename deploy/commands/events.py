@@ -11,43 +11,36 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deploy.cli.addresses import ToOption
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     CommandTarget,
     HomeOption,
     JsonOption,
     SiteOption,
-    ToOption,
     answer,
     block,
     find,
     line,
 )
+from deploy.commands.event_watch import EventWatch, since
 from deploy.commands.history import list_, replay, show
-from shared.admin.site_status import Inspector
 from shared.errors import (
     ConfigError,
     Fault,
     InvalidError,
     OutboundError,
     SitemapdError,
-    StoreError,
 )
-from shared.store.client import answering
-from shared.store.keys import Keys
-from shared.store.operations import event_log
-from shared.store.publishing.quarantine import Quarantine
 
 if TYPE_CHECKING:
-    import redis
-
-WATCH_S = 30.0
+    pass
 
 app = typer.Typer(help="Send, inspect and replay change events.", no_args_is_help=True)
 app.command("list")(list_)
@@ -60,19 +53,29 @@ class NotAcceptedError(SitemapdError):
 
 
 @app.command("example")
+@examples("sitemapd event example", "sitemapd event example --to https://hooks.example.com")
 def example(
     to: ToOption = None,
     home: HomeOption = None,
     site: SiteOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print shell lines that send one signed event. They show a secret of the site."""
     place = find(home, site)
     from deploy.local.first_config import signed_example
 
-    block(signed_example(place.settings, place.name, to or place.site.base.origin))
+    lines = signed_example(place.settings, place.name, to or place.site.base.origin)
+    if as_json:
+        answer({"site": place.name, "shell": lines}, as_json=True)
+    else:
+        block(lines)
 
 
 @app.command("send")
+@examples(
+    "sitemapd event send https://www.example.com/about --watch",
+    "sitemapd event send https://www.example.com/about --type delete --site shop",
+)
 def send(
     loc: Annotated[str | None, typer.Argument(help="URL of the page")] = None,
     type_: Annotated[str, typer.Option("--type", help="upsert or delete")] = "upsert",
@@ -113,7 +116,7 @@ def send(
     to = to or place.site.base.origin
     started = time.perf_counter()
     said = _post(place, to, body.encode())
-    steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": _since(started)}]
+    steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": since(started)}]
     for what in _named(said, "warnings"):
         steps.append({"step": "warning", "what": what, "ms": steps[0]["ms"]})
     for step in steps:
@@ -131,10 +134,6 @@ def _read(file: Path) -> str:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidError(Fault("--file", "file", f"{file} is not UTF-8: {error}")) from None
-
-
-def _since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 1)
 
 
 def _step(step: dict[str, Any], *, as_json: bool) -> None:
@@ -202,89 +201,3 @@ def _single(body: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-class EventWatch:
-    """Follows events through the event log."""
-
-    def __init__(self, place: CommandTarget) -> None:
-        self._client: redis.Redis = place.client()
-        self._inspector = Inspector(self._client, place.name, place.site)
-        self._recent = Keys(place.name).recent
-        self._name, self._quarantine = place.name, Quarantine(self._client, place.name)
-        with answering():
-            last: Any = self._client.xrevrange(self._recent, count=1)
-        self._after = last[0][0] if last else b"0"
-
-    def steps(self, ids: list[str], started: float) -> Iterator[dict[str, Any]]:
-        """Yield the steps of the events with these ids.
-
-        `started` is a value of time.perf_counter. Raises StoreError after WATCH_S seconds without a
-        result.
-        """
-        undecided, unpublished = set(ids), set[str]()
-        deadline = time.monotonic() + WATCH_S
-        while undecided or unpublished:
-            if time.monotonic() > deadline:
-                waits = "decided" if undecided else "published"
-                raise StoreError(f"not {waits} within {WATCH_S:.0f} s: is a worker running?")
-            news = self._news()
-            for step in self._in_the_way(unpublished if not news and not undecided else set()):
-                yield step | {"ms": _since(started)}
-            for fields in news:
-                if b"decided" in fields:
-                    for ident, subject, reason, changed in event_log.unpack(fields[b"decided"])[0]:
-                        if ident not in undecided:
-                            continue
-                        undecided.discard(ident)
-                        yield {
-                            "step": "decided", "what": f"{subject}: {reason}",
-                            "ms": _since(started),
-                        }  # fmt: skip
-                        if changed:
-                            unpublished |= self._shard(subject)
-                    continue
-                for step in self._published(json.loads(fields[b"published"]), unpublished):
-                    yield step | {"ms": _since(started)}
-
-    def _published(self, note: dict[str, Any], unpublished: set[str]) -> Iterator[dict[str, Any]]:
-        """Yield what a publish did with `unpublished` files, and remove those from the set."""
-        if held := unpublished & set(note.get("held", ())):
-            unpublished -= held
-            what = (
-                f"{', '.join(sorted(held))}: the shrink guard holds this file, new pages and edits "
-                f"with it, until: sitemapd confirm --site {self._name}"
-            )
-            yield {"step": "held", "what": what}
-        if unpublished & set(note["shards"]):
-            unpublished -= set(note["shards"])
-            files = note["written"] + [f"{name} (removed)" for name in note["removed"]]
-            yield {"step": "published", "what": ", ".join(files)}
-
-    def _in_the_way(self, unpublished: set[str]) -> Iterator[dict[str, Any]]:
-        """Yield the causes that block `unpublished` files, and remove those from the set."""
-        if not unpublished:
-            return
-        stopped, single = self._quarantine.read()
-        if stopped is not None:
-            unpublished.clear()
-            what = f"nothing is published: {stopped.reason}; {stopped.todo}"
-            yield {"step": "stopped", "what": what}
-        for shard, cause in single.items():
-            if str(shard) in unpublished:
-                unpublished.discard(str(shard))
-                yield {"step": "set aside", "what": f"{shard}: {cause.reason}; {cause.todo}"}
-
-    def _news(self) -> list[dict[bytes, bytes]]:
-        with answering():
-            reply: Any = self._client.xread({self._recent: self._after}, block=1000)
-        entries = reply[0][1] if reply else []
-        if entries:
-            self._after = entries[-1][0]
-        known = {b"decided", b"published"}  # without ignored deliveries of a CMS
-        return [fields for _, fields in entries if known & fields.keys()]
-
-    def _shard(self, subject: str) -> set[str]:
-        page = self._inspector.page(subject)
-        shard = self._inspector.shard_of(page) if page else None
-        return {str(shard)} if shard else set()

@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli.examples import examples
+from deploy.cli.long_lists import SHOWN as MOST
+from deploy.cli.long_lists import WholeOption, print_rest
 from deploy.cli.output import (
     HomeOption,
     JsonOption,
@@ -35,14 +38,22 @@ FileArgument = Annotated[
 
 
 @app.command("list")
-def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+@examples("sitemapd files list", "sitemapd files list --site shop --json")
+def list_(
+    whole: WholeOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List each file: pages and bytes against its limits, time of writing, pending changes."""
     place = find(home, site)
     rows = FileActions(place.client(), place.name, place.site).rows()
     if as_json:
         answer([_as_dict(row) for row in rows], as_json=True)
         return
-    columns([_HEAD, *map(_shown, rows)])
+    shown = rows if whole else rows[:MOST]
+    columns([_HEAD, *map(_shown, shown)])
+    print_rest(len(rows) - len(shown))
 
 
 def _shown(row: FileRow) -> tuple[str, ...]:
@@ -58,6 +69,7 @@ def _as_dict(row: FileRow) -> dict[str, Any]:
 
 
 @app.command()
+@examples("sitemapd files history posts-1.xml", "sitemapd files history posts/1 --json")
 def history(
     file: FileArgument,
     home: HomeOption = None,
@@ -86,11 +98,16 @@ def history(
 
 
 @app.command()
+@examples(
+    "sitemapd files diff posts-1.xml",
+    "sitemapd files diff posts-1.xml --at 1795250964623-0",
+)
 def diff(
     file: FileArgument,
     at: Annotated[
         str | None, typer.Option("--at", help="revision from `files history`; default: the latest")
     ] = None,
+    whole: WholeOption = False,
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -112,8 +129,11 @@ def diff(
     name = files.name(revision.shard)
     head = f"{name}  {revision.at}  {when(revision.at_ms)}  {counted(revision.changed, 'line')}"
     line(head, style="bold")
-    for text, style in _coloured(revision):
+    lines = list(_coloured(revision))
+    shown = lines if whole else lines[:MOST]
+    for text, style in shown:
         line(text, style=style)
+    print_rest(len(lines) - len(shown))
     if revision.lines is None:
         line("its lines were too many to keep")
 
@@ -127,6 +147,10 @@ def _coloured(revision: Revision) -> Iterator[tuple[str, str]]:
 
 
 @app.command()
+@examples(
+    "sitemapd files rollback posts-1.xml --to 1795250964623-0",
+    "sitemapd files rollback posts/1 --to 1795250964623-0 --yes",
+)
 def rollback(
     file: FileArgument,
     to: Annotated[str, typer.Option("--to", help="the oldest revision to undo")],

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     CommandTarget,
     HomeOption,
@@ -41,6 +42,7 @@ KindOption = Annotated[str, typer.Option("--kind", help="one of " + ", ".join(KI
 SinceOption = Annotated[str, typer.Option("--since", help="W3C datetime, or an age: 30m, 2h, 1d")]
 
 
+@examples("sitemapd event list --since 2h", "sitemapd event list --kind refused --limit 10")
 def list_(
     url: UrlOption = "",
     reason: ReasonOption = "",
@@ -65,6 +67,10 @@ def list_(
         line(head, (past.reason, "bold"))
 
 
+@examples(
+    "sitemapd event show https://www.example.com/about",
+    "sitemapd event show 1795250964623-0 --json",
+)
 def show(
     asked: Annotated[
         str, typer.Argument(metavar="ID|URL", help="id of an event or request, or URL of a page")
@@ -116,6 +122,10 @@ def _curl(found: Timeline, place: CommandTarget) -> str:
         return ""
 
 
+@examples(
+    "sitemapd event replay 1795250964623-0",
+    "sitemapd event replay --matching --since 1h --yes",
+)
 def replay(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="ids of events")

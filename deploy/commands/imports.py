@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli.continued import continued
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     HomeOption,
     JsonOption,
@@ -30,6 +32,10 @@ from worker.sources import SourceOptions, estimate, public, read
 SHOWN = 10
 
 
+@examples(
+    "sitemapd import --from sitemap:https://www.example.com/sitemap.xml",
+    "sitemapd import --from csv:pages.csv --section products --report refused.ndjson",
+)
 def import_(
     source: Annotated[
         str,
@@ -65,7 +71,9 @@ def import_(
     workers = InlineWorker(client, place)
     counts: Counter[tuple[str, str]] = Counter()
     first: list[Remark] = []
+    now = ImportProgress()
     with (
+        continued(source, public(source), lambda: _so_far(now)),
         recorded(client, "import", place.name, public(source)) as record,
         (report or Path(os.devnull)).open("w", encoding="utf-8") as lines,
         progress("importing", estimate(source), quiet=as_json) as seen,
@@ -77,16 +85,14 @@ def import_(
                 first.append(said)
             lines.write(json.dumps(said._asdict()) + "\n")
 
-        last = 0
-
-        def advance(done: int) -> None:
-            nonlocal last
-            seen(done - last)
-            last = done
+        def advance(done: ImportProgress) -> None:
+            nonlocal now
+            seen(done.read - now.read)
+            now = done
 
         done = importer.run(
             source, read(source, SourceOptions(key, query)), on_remark=on_remark,
-            report=lambda now: advance(now.read), drain=workers.drain,
+            report=advance, drain=workers.drain,
         )  # fmt: skip
         record(", ".join(f"{name} {number:,}" for name, number in done._asdict().items()))
     workers.finish()
@@ -97,6 +103,11 @@ def import_(
     else:
         _report(done, rules, first, whole=report is not None)
     raise typer.Exit(0 if done.sent or done.skipped else 1)
+
+
+def _so_far(now: ImportProgress) -> str:
+    sent = now.sent + now.skipped
+    return f"{now.read:,} entries were read, {sent:,} pages accepted: these stay, and are published"
 
 
 def _report(

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.cli.output import CommandTarget, HomeOption, JsonOption, answer, block, find, line
+from deploy.cli.examples import examples
+from deploy.cli.long_lists import SHOWN, WholeOption, print_rest
+from deploy.cli.output import (
+    CommandTarget,
+    FormerSite,
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    block,
+    find,
+    line,
+)
 from deploy.commands.admin import recorded
 from shared.admin.outcomes import counted
 from shared.clock import now_ms
@@ -21,20 +33,19 @@ if TYPE_CHECKING:
     from worker.notify.dispatcher import Dispatcher
     from worker.notify.engine import NotificationOutcome
 
-SHOWN = 20
-
-SiteArgument = Annotated[str | None, typer.Argument(help="site; default: the first configured")]
 
 app = typer.Typer(help="Notifications sent to search engines.", no_args_is_help=True)
 
 
 @app.command("test")
+@examples("sitemapd notify test", "sitemapd notify test --send --site shop")
 def try_out(
-    site: SiteArgument = None,
+    former: FormerSite = None,
     send: Annotated[
         bool, typer.Option("--send", help="send the requests, and fetch the IndexNow key file")
     ] = False,
     home: HomeOption = None,
+    site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the request that each engine would get for the home page. Exit code 1 if one refuses it.
@@ -44,7 +55,7 @@ def try_out(
     from worker.http.exchange import excerpt
     from worker.notify import dry_run
 
-    place = find(home, site)
+    place = find(home, site or former)
     dispatcher, page = _dispatcher(place), place.site.base.url("")
     rows = [
         {
@@ -66,9 +77,15 @@ def try_out(
 
 
 @app.command()
-def key(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+@examples("sitemapd notify key", "sitemapd notify key --site shop")
+def key(
+    former: FormerSite = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Make a new IndexNow key, and show where it goes. The worker writes its file."""
-    place, made = find(home, site), secrets.token_hex(16)
+    place, made = find(home, site or former), secrets.token_hex(16)
     table = f"[sites.{place.name}.notify.indexnow]"
     if as_json:
         url = place.site.base.url(f"{made}.txt")
@@ -78,9 +95,15 @@ def key(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption 
 
 
 @app.command("list")
-def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+@examples("sitemapd notify list", "sitemapd notify list --site shop --json")
+def list_(
+    former: FormerSite = None,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List per engine what waits, today's budget and pauses; and the latest requests."""
-    place = find(home, site)
+    place = find(home, site or former)
     notices, now = NotificationQueue(place.client(), place.name), now_ms()
     engines = [_engine(place, notices, name, now) for name in place.site.notify.engines]
     records = [_record_of(record) for record in notices.records(SHOWN)]
@@ -94,11 +117,18 @@ def list_(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOptio
 
 
 @app.command()
-def dead(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+@examples("sitemapd notify dead", "sitemapd notify dead --json")
+def dead(
+    former: FormerSite = None,
+    whole: WholeOption = False,
+    home: HomeOption = None,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List the notifications that were given up, and why. `sitemapd notify replay` sends them
     again.
     """
-    place = find(home, site)
+    place = find(home, site or former)
     letters = [
         {
             "engine": letter.engine, "since": w3c_dates.from_epoch_s(letter.at // 1000),
@@ -111,20 +141,24 @@ def dead(site: SiteArgument = None, home: HomeOption = None, as_json: JsonOption
         return
     for letter in letters:
         urls: Any = letter.pop("urls")
-        answer(letter | {"urls": urls[:SHOWN]}, as_json=False)
+        shown = urls if whole else urls[:SHOWN]
+        answer(letter | {"urls": shown}, as_json=False)
+        print_rest(len(urls) - len(shown))
 
 
 @app.command()
+@examples("sitemapd notify replay", "sitemapd notify replay --engine indexnow")
 def replay(
-    site: SiteArgument = None,
+    former: FormerSite = None,
     engine: Annotated[
         list[str] | None, typer.Option("--engine", help="engines; default: all configured ones")
     ] = None,
     home: HomeOption = None,
+    site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Send the notifications that were given up again, and end the pauses of their engines."""
-    place = find(home, site)
+    place = find(home, site or former)
     configured = list(place.site.notify.engines)
     if unknown := [name for name in engine or () if name not in configured]:
         detail = f"not configured for {place.name}; there are: {', '.join(configured) or 'none'}"

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from deploy.cli.examples import examples
 from deploy.cli.output import (
+    AllSitesOption,
     HomeOption,
     JsonOption,
     SiteOption,
@@ -15,6 +17,7 @@ from deploy.cli.output import (
     ask,
     columns,
     find,
+    find_any,
     line,
     note,
     progress,
@@ -56,9 +59,12 @@ QueueArgument = Annotated[
 
 
 @app.command("list")
-def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
+@examples("sitemapd queue list", "sitemapd queue list --site shop --json")
+def list_(
+    home: HomeOption = None, site: AllSitesOption = None, as_json: JsonOption = False
+) -> None:
     """List each queue of each site: what waits, since when, its rate, and pauses."""
-    place = find(home, site)
+    place = find_any(home, site)
     client = place.client()
     names = [name for name in place.settings.sites if site in {None, name}]
     sites = place.settings.sites
@@ -87,6 +93,7 @@ def _as_dict(row: QueueRow) -> dict[str, object]:
 
 
 @app.command()
+@examples("sitemapd queue pause", "sitemapd queue pause publish --site shop")
 def pause(
     queue: QueueArgument = EVENTS,
     home: HomeOption = None,
@@ -103,6 +110,7 @@ def pause(
 
 
 @app.command()
+@examples("sitemapd queue resume", "sitemapd queue resume intake --site shop")
 def resume(
     queue: QueueArgument = EVENTS,
     home: HomeOption = None,
@@ -119,6 +127,7 @@ def resume(
 
 
 @app.command()
+@examples("sitemapd queue drain", "sitemapd queue drain --site shop")
 def drain(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
     """Close the intake, and wait until everything is decided and published.
 
@@ -157,6 +166,7 @@ def _wait(queues: QueueActions, *, quiet: bool) -> None:
 
 
 @app.command()
+@examples("sitemapd queue purge", "sitemapd queue purge --save waiting.ndjson --yes")
 def purge(
     save: SaveOption = None,
     yes: YesOption = False,
@@ -196,6 +206,7 @@ def _purges(site: str) -> str:
 
 
 @app.command()
+@examples("sitemapd queue purges", "sitemapd queue purges 1795250964623 --save waiting.ndjson")
 def purges(
     name: Annotated[str | None, typer.Argument(help="name of the purge to save")] = None,
     save: SaveOption = None,

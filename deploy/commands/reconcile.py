@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Annotated, NamedTuple
 
 import typer
 
+from deploy.cli.continued import continued
+from deploy.cli.examples import examples
+from deploy.cli.long_lists import print_list
 from deploy.cli.output import (
     CommandTarget,
     HomeOption,
@@ -141,9 +145,11 @@ class ReconcileReport:
 
 
 def verify_against(
-    place: CommandTarget, source: SourceArgument, scope: Scope, into: str | None, *, as_json: bool
-) -> bool:
-    """Print every page that is missing, extra or stale; return True if there is none.
+    place: CommandTarget, source: SourceArgument, scope: Scope, into: str | None, *,
+    as_json: bool, whole: bool = False,
+) -> bool:  # fmt: skip
+    """Print the pages that are missing, extra or stale, the first or the `whole` list, and then
+    the summary; return True if there is none.
 
     The result of a comparison of the whole site is kept for `sitemapd check`.
     """
@@ -163,8 +169,9 @@ def verify_against(
         if as_json:
             _print_json({"equal": equal, **about, "said": report.rows()}, findings)
         else:
-            for found in findings:
-                line(f"{found.what:10} {found.loc}")
+            with closing(iter(findings)) as pages:
+                lines = (f"{found.what:10} {found.loc}" for found in pages)
+                print_list(lines, sum(counts.values()), whole=whole)
             answer(about, as_json=False)
             report.show()
     return equal
@@ -193,6 +200,10 @@ def _print_json(about: dict[str, object], findings: DiffSpool) -> None:
     raw("]}")
 
 
+@examples(
+    "sitemapd reconcile",
+    "sitemapd reconcile --against wordpress:https://www.example.com --section posts",
+)
 def reconcile(
     against: AgainstOption = None,
     section: SectionOption = None,
@@ -225,6 +236,7 @@ def reconcile(
     workers = InlineWorker(client, place)
     reconciler = Reconciler(client, place.name, place.site, f"cli-{os.getpid()}")
     with (
+        continued(source.address, source.shown, lambda: "events that were sent stay"),
         recorded(client, "reconcile", place.name, f"{scope} against {source.shown}") as said,
         progress("reconciling", estimate(source.address), quiet=as_json) as seen,
     ):

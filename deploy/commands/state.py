@@ -8,11 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deploy.cli.output import HomeOption, JsonOption, SiteOption, answer, find, line
+from deploy.cli.examples import examples
+from deploy.cli.homes import find_home
+from deploy.cli.long_lists import WholeOption
+from deploy.cli.output import (
+    AllSitesOption,
+    HomeOption,
+    JsonOption,
+    SiteOption,
+    answer,
+    find,
+    find_any,
+    line,
+)
 from deploy.commands.admin import AdoptOption, recorded
+from deploy.commands.changes import say_in_force
 from shared.admin.outcomes import counted
-from shared.admin.site_status import Inspector
-from shared.errors import Fault, InvalidError, PublishError
+from shared.admin.site_status import Inspector, statuses
+from shared.errors import ConfigError, Fault, InvalidError, PublishError
+from shared.store.operations.config_reports import (
+    ConfigReport,
+    ConfigReports,
+    RefusedConfig,
+    refused,
+)
 from shared.store.publishing.shrink_holds import ShrinkHold, ShrinkHolds
 
 if TYPE_CHECKING:
@@ -22,9 +41,10 @@ if TYPE_CHECKING:
 PUBLISH_DEADLINE_S = 60
 
 
+@examples("sitemapd status", "sitemapd status --watch --interval 5")
 def status(
     home: HomeOption = None,
-    site: SiteOption = None,
+    site: AllSitesOption = None,
     as_json: JsonOption = False,
     watch: Annotated[bool, typer.Option("--watch", help="refresh until Ctrl-C")] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="seconds between refreshes")] = 1.0,
@@ -35,7 +55,11 @@ def status(
     """Show the state of each site: pages, files, what waits and for how long. With --watch also the
     rates of events and publishes, and the workers.
     """
-    place = find(home, site)
+    try:
+        place = find_any(home, site)
+    except ConfigError:
+        say_in_force(find_home(home))
+        raise
     names = [name for name in place.settings.sites if site is None or name == site]
     if watch:
         from deploy.commands.watch import watch as look_again
@@ -43,10 +67,14 @@ def status(
         look_again(place, names, interval=interval, looks=count, as_json=as_json)
         return
     client = place.client()
-    answers = [Inspector(client, name, place.settings.sites[name]).status() for name in names]
+    answers = statuses(client, {name: place.settings.sites[name] for name in names})
+    reports = ConfigReports(client).read()
+    bad = refused(reports)
     if as_json:
-        answer(answers, as_json=True)
+        kept = {"configuration_refused": bad.plain() if bad else None}
+        answer([each | kept for each in answers], as_json=True)
         return
+    _say_configuration(bad, reports)
     for each in answers:
         held = [_held(hold) for hold in each["held"]]
         asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
@@ -68,6 +96,16 @@ def status(
             line(f"to run the requested resyncs: {command}")
 
 
+def _say_configuration(bad: RefusedConfig | None, reports: Mapping[str, ConfigReport]) -> None:
+    """Say why the configuration file is not in force, and what of it waits for a start."""
+    if bad is not None:
+        for fault in bad.faults:
+            line(f"configuration refused: {fault}", style="red")
+        line(f"the old configuration stays in force in {', '.join(bad.processes)}")
+    if later := sorted({name for each in reports.values() for name in each.next_start}):
+        line(f"takes effect at the next start: {', '.join(later)}")
+
+
 def _failing(loop: Mapping[str, object]) -> str:
     part = f" ({loop['part']})" if loop["part"] else ""
     where = f"{loop['loop']}{part} of {loop['worker']} is {loop['state']}"
@@ -78,6 +116,10 @@ def _held(hold: Mapping[str, object]) -> str:
     return f"{hold['shard']}  {hold['from']} -> {hold['to']} pages  since {hold['since']}"
 
 
+@examples(
+    "sitemapd entry https://www.example.com/about",
+    "sitemapd entry https://www.example.com/about --site shop --json",
+)
 def entry(
     url: Annotated[str, typer.Argument(help="URL of the page")],
     home: HomeOption = None,
@@ -92,6 +134,7 @@ def entry(
     raise typer.Exit(0 if found["listed"] else 1)
 
 
+@examples("sitemapd confirm", "sitemapd confirm posts/1 --site shop")
 def confirm(
     shard: Annotated[
         list[str] | None,
@@ -134,10 +177,12 @@ def _let_go(holds: ShrinkHolds, shards: list[str] | None) -> list[tuple[Shard, S
     return chosen
 
 
+@examples("sitemapd publish", "sitemapd publish --adopt --site shop")
 def publish(
     home: HomeOption = None,
     site: SiteOption = None,
     adopt: AdoptOption = False,
+    whole: WholeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Publish what waits now, regardless of the publish interval."""
@@ -151,7 +196,7 @@ def publish(
             said("existing files adopted")
         touched = _publish(publisher)
         said(f"{counted(len(touched), 'file')} written or removed")
-    report_touched(touched, {}, as_json=as_json)
+    report_touched(touched, {}, as_json=as_json, whole=whole)
 
 
 def _publish(publisher: Publisher) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from deploy.cli.examples import examples
+from deploy.cli.long_lists import WholeOption, print_list
 from deploy.cli.output import (
     CommandTarget,
     HomeOption,
@@ -47,15 +49,25 @@ def audit_of(place: CommandTarget) -> Verification:
     return Verification(place.client(), place.name, place.site, f"cli-{os.getpid()}")
 
 
-def report_touched(touched: list[str], more: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the files that were written or removed, and `more`."""
-    if as_json or touched:
-        answer({"touched": touched} | dict(more), as_json=as_json)
+def report_touched(
+    touched: list[str], more: Mapping[str, Any], *, as_json: bool, whole: bool
+) -> None:
+    """Print the files that were written or removed, the first ones or the `whole` list, and
+    `more`.
+    """
+    if as_json:
+        answer({"touched": touched} | dict(more), as_json=True)
         return
-    line("no file was written or removed")
+    print_list((f"touched  {name}" for name in touched), len(touched), whole=whole)
+    if not touched:
+        line("no file was written or removed")
     answer(more, as_json=False)
 
 
+@examples(
+    "sitemapd verify",
+    "sitemapd verify --against sitemap:https://www.example.com/sitemap.xml --all",
+)
 def verify(
     against: AgainstOption = None,
     section: SectionOption = None,
@@ -63,6 +75,7 @@ def verify(
     into: IntoOption = None,
     query: QueryOption = "",
     key: KeyOption = "",
+    whole: WholeOption = False,
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -78,7 +91,7 @@ def verify(
         if into is not None:
             known_section(place, "--into", into)
         source = source_of(place, against, key, query)
-        equal = verify_against(place, source, scope, into, as_json=as_json)
+        equal = verify_against(place, source, scope, into, as_json=as_json, whole=whole)
         raise typer.Exit(0 if equal else 1)
     if not scope.whole or into or query:
         raise ConfigError(Fault("--against", "config", "the other options need --against"))
@@ -93,8 +106,8 @@ def verify(
         about = {"equal": equal, "files": total, "differences": found, "state": flaws}
         answer(about, as_json=True)
     elif differences or flaws:
-        for difference in differences:
-            line(f"{difference.what:10} {difference.name}")
+        named = (f"{each.what:10} {each.name}" for each in differences)
+        print_list(named, len(differences), whole=whole)
         for flaw in flaws:
             _report_flaw(flaw)
     else:
@@ -125,10 +138,12 @@ def _report_flaw(flaw: Mapping[str, Any]) -> None:
         line(f"{flaw['check']:10} and {flaw['found'] - len(samples)} more")
 
 
+@examples("sitemapd rebuild", "sitemapd rebuild --adopt --site shop")
 def rebuild(
     home: HomeOption = None,
     site: SiteOption = None,
     adopt: AdoptOption = False,
+    whole: WholeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Repair inconsistencies in the state, then write every file that differs from it beside the
@@ -140,7 +155,7 @@ def rebuild(
     audit = audit_of(place)
     with recorded(place.client(), "rebuild", place.name) as said:
         if adopt:
-            audit.publisher.adopt()
+            audit.adopt()
             said("existing files adopted")
         with progress("rebuilding", audit.files(), quiet=as_json) as seen:
             touched = audit.rebuild(seen)
@@ -153,7 +168,7 @@ def rebuild(
             said(", ".join(f"{kind} {times}" for kind, times in repaired.found.items()))
     held = [str(shard) for shard in ShrinkHolds(place.client(), place.name).held()]
     more = {"still_held": held} if held else {}
-    report_touched(touched, more | _repaired(repaired), as_json=as_json)
+    report_touched(touched, more | _repaired(repaired), as_json=as_json, whole=whole)
     if not as_json:
         _report_lost(repaired, place.name)
     raise typer.Exit(0 if repaired.complete else 1)

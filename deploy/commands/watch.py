@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from deploy.cli.output import CommandTarget, print_json
 from deploy.cli.tables import Grid, out, redrawn, show, table
 from deploy.commands.workers import described, listed
-from shared.admin.site_status import Inspector
+from shared.admin.site_status import statuses
 from shared.errors import StoreError
 from shared.store.operations.worker_registry import RegisteredWorker, WorkerRegistry
 
@@ -69,12 +69,12 @@ def _looks(
     place: CommandTarget, names: list[str], interval: float, most: int | None
 ) -> Iterator[WatchedState]:
     client = place.client()
-    inspectors = [Inspector(client, name, place.settings.sites[name]) for name in names]
-    workers = WorkerRegistry(client, place.settings.sites)
+    sites = {name: place.settings.sites[name] for name in names}
+    workers = WorkerRegistry(client)
     for number in numbers(1):
         begun = time.monotonic()
         try:
-            yield WatchedState(begun, [each.status() for each in inspectors], workers.list())
+            yield WatchedState(begun, statuses(client, sites), workers.list())
         except StoreError as error:  # the view shows failures, too
             yield WatchedState(begun, [], [], str(error))
         if number == most:

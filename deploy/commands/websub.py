@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli.examples import examples
 from deploy.cli.output import CommandTarget, HomeOption, JsonOption, SiteOption, answer, find
 from deploy.commands.admin import actor
 from shared.admin.outcomes import ActionOutcome, command
@@ -26,6 +27,7 @@ FeedsArgument = Annotated[
 
 
 @app.command("list")
+@examples("sitemapd websub list", "sitemapd websub list --json")
 def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption = False) -> None:
     """List every feed: its hub, the state and end of the subscription, and errors."""
     place = find(home, site)
@@ -36,6 +38,7 @@ def list_(home: HomeOption = None, site: SiteOption = None, as_json: JsonOption 
 
 
 @app.command()
+@examples("sitemapd websub subscribe", "sitemapd websub subscribe https://blog.example.com/feed")
 def subscribe(
     feeds: FeedsArgument = None, home: HomeOption = None, site: SiteOption = None,
     as_json: JsonOption = False,
@@ -45,6 +48,10 @@ def subscribe(
 
 
 @app.command()
+@examples(
+    "sitemapd websub unsubscribe",
+    "sitemapd websub unsubscribe https://blog.example.com/feed",
+)
 def unsubscribe(
     feeds: FeedsArgument = None, home: HomeOption = None, site: SiteOption = None,
     as_json: JsonOption = False,
@@ -78,7 +85,7 @@ def _ask(place: CommandTarget, mode: str, feeds: list[str] | None, *, as_json: b
 
 def _desk(place: CommandTarget) -> SiteHubs:
     if NAME not in place.site.sources:
-        detail = f"is not configured; `sitemapd connect {NAME} {place.name}` says how"
+        detail = f"is not configured; `{command('connect', NAME, site=place.name)}` says how"
         raise ConfigError(Fault(f"sites.{place.name}.sources.{NAME}", "config", detail))
     return SiteHubs(place.client(), place.name, place.site)
 

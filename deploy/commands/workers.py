@@ -1,4 +1,4 @@
-"""The commands `workers` and `workers quiet|resume|stop`: list and control workers."""
+"""The commands `workers list|quiet|resume|stop`: list and control workers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deploy.cli.examples import examples
 from deploy.cli.output import (
     CommandTarget,
     HomeOption,
     JsonOption,
     answer,
-    find,
+    find_any,
     line,
     show,
     table,
@@ -38,7 +39,7 @@ _MB = 1024 * 1024
 _COMMANDS: Mapping[Wish, str] = {"quiet": "quiet", "work": "resume", "stop": "stop"}
 
 NameArgument = Annotated[
-    str, typer.Argument(help="name of the worker, as listed by `sitemapd workers`")
+    str, typer.Argument(help="name of the worker, as listed by `sitemapd workers list`")
 ]
 WaitOption = Annotated[
     float,
@@ -51,10 +52,16 @@ app = typer.Typer(help="List workers; make one quiet, resume or stop it.")
 @app.callback(invoke_without_command=True)
 def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List workers that live, or did within a day: version, present work, memory, heartbeat."""
-    if context.invoked_subcommand is not None:
-        return
-    place = find(home)
-    found = WorkerRegistry(place.client(), place.settings.sites).list()
+    if context.invoked_subcommand is None:
+        list_(home, as_json=as_json)
+
+
+@app.command("list")
+@examples("sitemapd workers list", "sitemapd workers list --json")
+def list_(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List workers that live, or did within a day: version, present work, memory, heartbeat."""
+    place = find_any(home)
+    found = WorkerRegistry(place.client()).list()
     if as_json:
         answer([described(worker) for worker in found], as_json=True)
     elif found:
@@ -64,6 +71,7 @@ def workers(context: typer.Context, home: HomeOption = None, as_json: JsonOption
 
 
 @app.command()
+@examples("sitemapd workers quiet local", "sitemapd workers quiet local --wait 60")
 def quiet(
     name: NameArgument,
     home: HomeOption = None,
@@ -75,10 +83,11 @@ def quiet(
     A restart does not change that; `resume` does. Waiting work is left to the other workers, and
     waits if there is none.
     """
-    _ask(find(home), name, "quiet", _is_quiet, wait, as_json=as_json)
+    _ask(find_any(home), name, "quiet", _is_quiet, wait, as_json=as_json)
 
 
 @app.command()
+@examples("sitemapd workers resume local", "sitemapd workers resume local --json")
 def resume(
     name: NameArgument,
     home: HomeOption = None,
@@ -86,10 +95,11 @@ def resume(
     wait: WaitOption = WAIT_S,
 ) -> None:
     """Let a quiet worker work again."""
-    _ask(find(home), name, "work", _works, wait, as_json=as_json)
+    _ask(find_any(home), name, "work", _works, wait, as_json=as_json)
 
 
 @app.command()
+@examples("sitemapd workers stop local", "sitemapd workers stop local --wait 60")
 def stop(
     name: NameArgument,
     home: HomeOption = None,
@@ -101,7 +111,7 @@ def stop(
     Its supervisor (`sitemapd up`, systemd, a container engine) starts it again: this restarts it.
     To stop it for good, stop it there; to make it idle, `quiet` it.
     """
-    _ask(find(home), name, "stop", _is_another, wait, as_json=as_json)
+    _ask(find_any(home), name, "stop", _is_another, wait, as_json=as_json)
 
 
 def described(worker: RegisteredWorker) -> dict[str, Any]:
@@ -159,7 +169,7 @@ def _ask(
 ) -> None:  # fmt: skip
     """Ask a worker for `wish`, and wait until it has complied, at most `wait` seconds."""
     client = place.client()
-    workers = WorkerRegistry(client, place.settings.sites)
+    workers = WorkerRegistry(client)
     with recorded(client, f"workers {_COMMANDS[wish]}", "", name) as said:
         before = workers.ask(name, wish)
         said(f"asked to {'be quiet' if wish == 'quiet' else wish}")

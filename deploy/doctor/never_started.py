@@ -30,7 +30,7 @@ def not_begun(client: redis.Redis, settings: Settings, name: str, home: Path) ->
         try:
             if _has_begun(client, name):
                 return frozenset()
-            if not WorkerRegistry(client, settings.sites).list():
+            if not WorkerRegistry(client).list():
                 missing.add("parts")
         except StoreError:
             return frozenset()

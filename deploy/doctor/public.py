@@ -9,7 +9,7 @@ from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, ski
 from shared.errors import OutboundError
 from shared.sitemap import shards
 from worker.checks.served_files import FileName, fetch, served
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.target import Target
 
 MOST = 64 * 1024
 """Maximum bytes of the webhook's answer."""
@@ -19,10 +19,10 @@ _SERVED = "configure the web server to serve the web root at base_url"
 _SERVE = "configure the web server to serve {root} at {base} (deploy/nginx/sitemapd-files.conf)"
 
 
-def _public(case: Case, root: WebRoot, file: FileName) -> DoctorFinding:
+def _public(case: Case, root: Target, file: FileName) -> DoctorFinding:
     """Check that `file` is served as it is on the disk."""
-    site, url, path = case.site, case.site.base.url(file.name), root.path / file.path
-    todo = _SERVE.format(root=site.web_root, base=site.base_url)
+    site, url, path = case.site, case.site.base.url(file.name), f"{root.address}/{file.path}"
+    todo = _SERVE.format(root=root.address, base=site.base_url)
     try:
         found = served(site, root, file)
     except OutboundError as error:

@@ -14,7 +14,7 @@ from shared.sitemap import robots, shards
 from shared.store.publishing.publish_state import PublishState
 from worker.checks.robots_check import AGENTS, RobotsCheck
 from worker.publishing.indexes import named
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.target import Target
 from worker.sources.records import SourceRecord
 from worker.sources.sitemaps import pages_in
 from worker.sources.source_streams import Document
@@ -82,7 +82,7 @@ def _absent(case: Case, ours: list[str]) -> DoctorFinding:
     return ok("no sitemap is published yet")
 
 
-def _pages(case: Case, root: WebRoot) -> Iterator[str]:
+def _pages(case: Case, root: Target) -> Iterator[str]:
     """Yield some of the pages that the newest files list."""
     site = case.site
     urls = [
@@ -94,7 +94,7 @@ def _pages(case: Case, root: WebRoot) -> Iterator[str]:
     for url in urls[-FILES:]:
         name = shards.on_disk(url.removeprefix(site.base.prefix), site.form)
         if content := root.read_own(name):
-            with Document(name, BytesIO(content), root.path / name) as document:
+            with Document(name, BytesIO(content), f"{root.address}/{name}") as document:
                 for item in islice(pages_in(document), PAGES):
                     if isinstance(item, SourceRecord):
                         yield item.loc

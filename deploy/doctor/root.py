@@ -21,12 +21,13 @@ from shared.sitemap import blocks, fragments, shards
 from shared.store.client import answering
 from shared.store.keys import Keys
 from shared.store.publishing.file_shape import FileShapes
-from shared.store.publishing.publish_batch import PublishRun
 from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.publish_work import PublishRun
 from worker.checks.file_monitor import STALE_S
 from worker.publishing.file_migration import shape_of
-from worker.publishing.ownership import belongs
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.ownership import belongs
+from worker.publishing.targets.registry import open_own
+from worker.publishing.targets.target import Target
 
 BYTES_WARN, BYTES_FAIL = 500 * 2**20, 20 * 2**20
 INODES_WARN, INODES_FAIL = 1_000, 50
@@ -39,11 +40,11 @@ _INDEX = re.compile(r"sitemap(?:-[0-9]+)?\.xml")
 _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 
-def opened(case: Case) -> WebRoot:
+def opened(case: Case) -> Target:
     """Open the web root without creating it. Raises PublishError if it is no directory."""
     if not case.site.web_root.is_dir():
         raise PublishError(f"{case.site.web_root} is no directory")
-    return WebRoot(case.site.web_root)
+    return open_own(case.site)
 
 
 def _web_root(case: Case) -> DoctorFinding:
@@ -154,7 +155,7 @@ def _settings(case: Case) -> DoctorFinding:
     return ok("the files match the current settings")
 
 
-def index_names(case: Case, root: WebRoot) -> list[str]:
+def index_names(case: Case, root: Target) -> list[str]:
     """Return the index files that should exist; if Redis does not answer, those that exist."""
     try:
         pages = PublishState(case.client, case.name).pages(case.site.index_shards)
@@ -163,7 +164,7 @@ def index_names(case: Case, root: WebRoot) -> list[str]:
         return [name for name in sorted(root.names()) if _INDEX.fullmatch(name)]
 
 
-def listed(root: WebRoot, index: str) -> list[str]:
+def listed(root: Target, index: str) -> list[str]:
     """Return the addresses of the files that `index` names, none if it does not exist. Raises
     PublishError if it is no well-formed XML.
     """
@@ -199,7 +200,7 @@ def _files(case: Case) -> DoctorFinding:
     return ok(f"{seen.indexes} index files, and all {seen.files} published files")
 
 
-def _look(case: Case, root: WebRoot) -> _Seen:
+def _look(case: Case, root: Target) -> _Seen:
     site, missing = case.site, []
     if site.index:
         indexes, names = index_names(case, root), []

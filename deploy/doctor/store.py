@@ -11,6 +11,7 @@ from typing import Any
 
 from redis.exceptions import NoPermissionError
 
+from deploy.doctor import replicas
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
 from shared.errors import StoreError, UnsafeStoreError
 from shared.store.client import answering
@@ -165,6 +166,7 @@ def checks(config: Path) -> tuple[DoctorCheck, ...]:
             "redis settings", "whether acknowledged events can be lost", _settings, see,
             once=True, store=True,
         ),
+        replicas.CHECK,
         DoctorCheck(
             "redis log", "whether its last write succeeded", _log, see, once=True, store=True,
         ),

@@ -8,6 +8,8 @@ from shared.admin.site_status import Inspector
 from shared.sitemap import w3c_dates
 from shared.store.client import answering
 from shared.store.keys import Keys
+from shared.store.layouts.migration import layouts
+from shared.store.layouts.version import CURRENT
 from shared.store.operations.checks import CheckStore
 from shared.store.operations.loop_health import LoopHealth
 from shared.store.operations.queues import Queues
@@ -24,7 +26,7 @@ _START = "start one: sitemapd up, or sitemapd run worker"
 
 
 def _live_workers(case: Case) -> list[RegisteredWorker]:
-    found = WorkerRegistry(case.client, case.settings.sites).list()
+    found = WorkerRegistry(case.client).list()
     return [worker for worker in found if worker.alive]
 
 
@@ -137,6 +139,14 @@ def _paused(case: Case) -> DoctorFinding:
     return ok("no queue is paused")
 
 
+def _layout(case: Case) -> DoctorFinding:
+    layout = layouts(case.client, [case.name])[case.name]
+    if layout.current:
+        return ok(f"the state has layout {CURRENT}")
+    finding = warn if layout.older else fail
+    return finding(str(layout.refusal(case.name)), f"run: {command('migrate', site=case.name)}")
+
+
 def _consistency(case: Case) -> DoctorFinding:
     report = CheckStore(case.client, case.name).latest()
     run = command("check", site=case.name)
@@ -163,6 +173,7 @@ CHECKS = (
     DoctorCheck(
         "loops", "background loops that fail or hang", _loops, _START, store=True
     ),
+    DoctorCheck("layout", "layout of the stored state", _layout, _START, store=True),
     DoctorCheck("quarantine", "files that cannot be written", _quarantined, _START, store=True),
     DoctorCheck(
         "consistency", "result of the last consistency check of the state", _consistency,

@@ -20,11 +20,12 @@ from typing import NoReturn, Self
 
 from redis.exceptions import BusyLoadingError, RedisError
 
+from deploy.local.log_file import LogBounds
 from deploy.local.processes import STORE, Child, hold, replace
 from deploy.local.redis_binaries import candidates, choose
 from deploy.local.redis_socket import DATA, socket_path, socket_url
 from shared.errors import ServerStartError, StoreError
-from shared.store.client import connect
+from shared.store.connection import connect
 from shared.store.counting.counter_buffer import CounterBuffer
 from shared.telemetry.logs import logger
 
@@ -72,12 +73,16 @@ class EmbeddedServer:
         *,
         binaries: Sequence[Path] | None = None,
         env: Mapping[str, str] | None = None,
+        bounds: LogBounds = LogBounds(),  # noqa: B008  # immutable
     ) -> None:
-        """`binaries`: the programs to try, best first; None: those of this machine."""
+        """`binaries`: the programs to try, best first; None: those of this machine. `bounds`: those
+        of its log.
+        """
         self._home = home.absolute()
         self._data = self._home / DATA
         self._binaries = binaries
         self._env = os.environ if env is None else env
+        self._bounds = bounds
         self._held = ExitStack()
         self._lock: int | None = None
         self._child: Child | None = None
@@ -123,8 +128,9 @@ class EmbeddedServer:
         try:
             command = self._command()
             self._child = Child(
-                self.name, command, log, self._env, grace=_GRACE_S, keep=[self._lock]
-            )
+                self.name, command, log, self._env, grace=_GRACE_S, keep=[self._lock],
+                bounds=self._bounds,
+            )  # fmt: skip
             self._child.launch()
         except BaseException:
             self.stop()
@@ -151,11 +157,6 @@ class EmbeddedServer:
             self._child.stop()
         self._held.close()
         self._lock = None
-
-    def roll(self) -> None:
-        """Roll its log if it exceeds its limit."""
-        if self._child:
-            self._child.roll()
 
     def output(self) -> str:
         """Return its log since the last start."""

@@ -21,6 +21,11 @@ _CONFIG = Template("""\
 # `sitemapd config check` reports every fault of this file.
 
 # redis_url = ""            # Redis >= 7.0 or Valkey; empty: the embedded server keeps the state
+# broker_url = ""           # broker of Celery's messages, if not the same Redis: another Redis, or
+#                             "amqp://USER:PASSWORD@HOST:5672/VHOST" (RabbitMQ)
+# wait_replicas = 0         # replicas of Redis that must have an event before the sender gets 202;
+#                             503 if they do not within:
+# wait_replicas_ms = 500    # milliseconds
 # public_url = ""           # where CMSes reach the webhook, as "https://hooks.example.com": what
 #                             `sitemapd connect` prints; empty: the host of the site's base_url
 # allow_loss = false        # true: run on a Redis that may lose accepted events
@@ -35,6 +40,14 @@ _CONFIG = Template("""\
 #                             own token shows that site
 # log_level = "info"        # "debug": also a line for each decision with its reason
 
+# A changed file is in force within a second, in all processes, or refused as a whole. At the next
+# start only: redis_url, broker_url, allow_loss, log_level.
+
+# The API that adds and removes sites (POST /v1/sites), for operators; off without a token.
+# [api]
+# token = "env:SITEMAPD_OPERATOR"  # or "file:/path"; several for rotation
+# web_roots = ""            # directory for web roots of new sites; empty: beside the first site's
+
 # The console, at $address/admin/. `sitemapd console link` prints a link that logs in once.
 [console]
 # Its address as browsers see it; without one it answers to this machine's own names only, on any
@@ -47,6 +60,36 @@ token = "$console"
 # token_sha256 = ""         # instead of the token: its SHA-256, so that it is not written here
 role = "operator"
 
+# Alerts, when something needs somebody and when it is over: `sitemapd alerts test` tries the
+# channels. Passwords, secrets and addresses: "...", "env:NAME" or "file:/path".
+# [alerts]
+# name = ""                 # of this installation in messages; empty: the host's
+# messages_per_hour = 12    # at most; what happens beyond is told by the next one
+# group_seconds = 30        # alerts that begin or end within these come in one message
+# end_minutes = 5           # a condition must be absent so long until its alert ends
+# [alerts.email]
+# host = "smtp.example.com"
+# port = 0                  # 0: 587 for "starttls", 465 for "tls", 25 for "plain"
+# security = "starttls"     # "tls": from the start; "plain": only for a server on this machine
+# user = "alerts"           # empty, and the password too: no login
+# password = "env:SMTP_PASSWORD"
+# sender = "sitemapd@example.com"
+# to = ["ops@example.com"]
+# [alerts.webhook]
+# url = "https://ops.example.com/sitemapd"
+# secret = "env:ALERT_SECRET"  # `sitemapd secret` makes one: signed by Standard Webhooks
+# allow_private = false     # true: the host may be one of your own network, without TLS, too
+# [alerts.slack]
+# url = "env:SLACK_URL"     # incoming webhook of Slack, or of what takes the same JSON
+# allow_private = false
+# A table for each condition: failed (events), late (minutes), held (files), drift (errors), source
+# (pages), engines (their number), silent (hours), disk (per cent).
+# [alerts.failed]
+# on = true                 # false: no alert
+# limit = 1                 # late: 5, disk: 90, all others: 1
+# after_minutes = 2         # it must hold so long until the alert begins; engines: 30
+# sites = []                # ["www"]: watched for these only
+
 # One table for each site; its name, [a-z0-9-]{1,32}, is part of the address events are sent to:
 # $address/v1/sites/$site/events
 [sites.$site]
@@ -55,6 +98,7 @@ role = "operator"
 base_url = "$address"
 # Where sitemap.xml and robots.txt are written; relative to this file.
 web_root = "public"
+# Further places, or all of them instead of web_root: targets, below.
 # Standard Webhooks secrets. Every one verifies: to rotate, add the new one, change the sender, then
 # remove the old one or let it end: { secret = "whsec_...", until = 2030-01-01T00:00:00Z }
 secrets = ["$secret"]
@@ -120,6 +164,21 @@ robots = "create"
 # callback = "$address"     # origin at which the hub reaches this webhook; default base_url's
 # allow_private = false     # true: feeds and hub may be in your own network, without TLS, too
 
+# Places to which the files are published, besides web_root or instead of it (worker/README.md).
+# [[sites.$site.targets]]
+# url = "s3://bucket/prefix"  # gs://bucket/prefix, az://container/prefix, or a directory
+# name = ""                 # in status, logs and metrics; empty: the host or the bucket
+# host = ""                 # a directory: "web1": only the worker with --host web1 writes it
+# endpoint = ""             # "https://s3.example.com": others than Amazon that speak S3, Azure's
+# region = "us-east-1"
+# access_key_id = ""        # s3: "env:NAME", "file:/path"; empty: as the tools of AWS find theirs
+# secret_access_key = ""
+# service_account = ""      # gs: JSON key
+# account_name = ""         # az
+# account_key = ""
+# cache_control = "max-age=0, must-revalidate"
+# allow_http = false        # true: an endpoint without TLS
+
 # Search engines to notify of published changes, a table each: `sitemapd notify test` shows the
 # requests. Search engines have retired their pings. Secrets: "...", "env:NAME" or "file:/path".
 # [sites.$site.notify]
@@ -159,6 +218,23 @@ robots = "create"
 # [sites.$site.notify.websub]  # notify the hub above of the feeds
 # [sites.$site.notify.crawler]  # one of your own: GET with the address of the sitemap
 # url = "https://crawler.example.com/?sitemap={sitemap}"  # its host in `hosts`
+# [sites.$site.notify.cloudflare]  # content delivery networks: told which files changed
+# zone = "0123456789abcdef0123456789abcdef"  # id of the zone
+# token = "env:CLOUDFLARE_TOKEN"  # with the permission Cache Purge
+# endpoint = "https://api.cloudflare.com/client/v4"
+# [sites.$site.notify.fastly]
+# token = "env:FASTLY_TOKEN"  # with the scope purge_select
+# soft = true               # false: nothing is served while the new file is fetched
+# endpoint = "https://api.fastly.com"
+# [sites.$site.notify.cloudfront]
+# distribution = "E1EXAMPLE23456"
+# access_key_id = "env:AWS_ACCESS_KEY_ID"  # may do cloudfront:CreateInvalidation
+# secret_access_key = "env:AWS_SECRET_ACCESS_KEY"
+# endpoint = "https://cloudfront.amazonaws.com"
+# [sites.$site.notify.purge]  # any cache: one request for each file
+# url = "{url}"             # the file's own address, or "https://cache.example.com/?u={url}"
+# method = "PURGE"          # "POST", "GET", "DELETE"
+# token = ""                # Bearer token, if it asks for one
 
 [sites.$site.sections.products]
 
@@ -204,12 +280,6 @@ def write(home: Path, address: str) -> Path:
         (home / "public").mkdir(mode=0o755, exist_ok=True)
         replace(path, text)
     return path
-
-
-def first(settings: Settings, address: str) -> str:
-    """Return an example for the demo site, else for the first site; empty without any site."""
-    sites = sorted(settings.sites, key=lambda name: name != SITE)
-    return signed_example(settings, sites[0], address) if sites else ""
 
 
 def signed_example(settings: Settings, site: str, address: str) -> str:

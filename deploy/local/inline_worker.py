@@ -22,16 +22,17 @@ class InlineWorker:
     def __init__(self, client: redis.Redis, place: CommandTarget) -> None:
         self._client = client
         self._inbox, self._site = Inbox(client, place.name), place.name
-        self._known = worker_registry.WorkerRegistry(client, [place.name])
+        self._known = worker_registry.WorkerRegistry(client)
         self._name = f"cli-{os.getpid()}"
         self._pump = InboxConsumer(place.settings, client, place.name, self._name)
 
     def drain(self) -> None:
-        """Apply a part of the backlog, or wait 0.02 s for a worker. Raises StoreError."""
+        """Apply and publish the backlog, or wait 0.02 s for a worker. Raises StoreError."""
         if self._others():
             time.sleep(0.02)
         else:
             self._pump.apply_all()
+            self._pump.run()
 
     def finish(self) -> None:
         """Return once all events are applied and published. Raises StoreError."""

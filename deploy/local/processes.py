@@ -10,14 +10,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deploy.local.log_file import LogBounds, LogFile
 from shared.errors import ServerStartError
 
 MARK = "SITEMAPD_RUN"
@@ -25,8 +26,7 @@ STORE = "redis"
 SERVED = Path("run", "http")
 """Path within a home of the file with the address at which its `up` serves."""
 
-_ROLL_BYTES = 10 * 1024 * 1024
-_TAIL_BYTES = 65536
+_LAST_LINES_S = 1.0
 _POLL_S = 0.05
 
 
@@ -90,18 +90,21 @@ class Child:
         grace: float = 5.0,
         keep: Sequence[int] = (),
         pipe: bool = False,
+        bounds: LogBounds = LogBounds(),  # noqa: B008  # immutable
     ) -> None:
-        """`grace`: seconds between SIGTERM and SIGKILL; `keep`: descriptors it inherits; `pipe`:
-        its standard input ends when this process does.
+        """`grace`: seconds between SIGTERM and SIGKILL; `keep`: descriptors it inherits; `bounds`:
+        those of its log; `pipe`: it outlives this process, at whose end its standard input ends,
+        and writes its log itself.
         """
         self.name = name
         self.log = log
+        self._file = LogFile(log, bounds)
+        self._pump: threading.Thread | None = None
         self._command = command
         self._env = env
         self._grace = grace
         self._keep = tuple(keep)
         self._stdin = subprocess.PIPE if pipe else subprocess.DEVNULL
-        self._begin = 0
         self._alive = False
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -112,39 +115,20 @@ class Child:
 
     def launch(self) -> None:
         """Start the process. Raises OSError if the program cannot be executed."""
-        self.roll()
+        self._file.begin()
         with self.log.open("ab") as log:
-            self._begin = log.tell()
             self._process = subprocess.Popen(
                 self._command,
                 stdin=self._stdin,
-                stdout=log,
+                stdout=log if self._stdin == subprocess.PIPE else subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=self._env,
                 start_new_session=True,
                 pass_fds=self._keep,
             )
-            self._alive = True
-
-    def roll(self) -> None:
-        """Keep the log within 10 MiB: its end becomes the copy `.1`, and the log is emptied.
-
-        The process continues to write to the same file. Without space for the copy no copy is kept,
-        and the space of both files is freed. Lines written at that moment may be lost.
-        """
-        old = self.log.with_name(self.log.name + ".1")
-        with suppress(OSError):
-            size = self.log.stat().st_size
-            if size <= _ROLL_BYTES:
-                return
-            try:
-                with self.log.open("rb") as log, old.open("wb") as copy:
-                    log.seek(size - _ROLL_BYTES)
-                    shutil.copyfileobj(log, copy)
-            except OSError:
-                old.unlink(missing_ok=True)
-            os.truncate(self.log, 0)
-            self._begin = 0
+        self._alive = True
+        if self._process.stdout:
+            self._pump = self._file.pump(self._process.stdout)
 
     def poll(self) -> int | None:
         """Return the exit status if it is not running, else None; kills the rest of its session."""
@@ -170,12 +154,18 @@ class Child:
         self._kill_session(process)
         process.wait()
         self._alive = False
+        self._finish_log()
 
     def output(self) -> str:
         """Return its output since the last start, at most the last 64 KiB."""
-        with self.log.open("rb") as log:
-            log.seek(max(self._begin, self.log.stat().st_size - _TAIL_BYTES))
-            return log.read().decode(errors="replace").strip()
+        if not self._alive:
+            self._finish_log()
+        return self._file.tail()
+
+    def _finish_log(self) -> None:
+        """Wait for the last lines of a process that has ended."""
+        if self._pump:
+            self._pump.join(_LAST_LINES_S)
 
     @staticmethod
     def _kill_session(process: subprocess.Popen[bytes]) -> None:

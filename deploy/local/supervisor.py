@@ -42,9 +42,6 @@ class Tended(Protocol):
     def stop(self) -> None:
         """Stop the process and all its children."""
 
-    def roll(self) -> None:
-        """Keep its log within its limit; raises nothing."""
-
     def output(self) -> str:
         """Return its output since the last start."""
 
@@ -52,11 +49,13 @@ class Tended(Protocol):
 class Signals:
     """Signal handling: SIGTERM, SIGINT and SIGHUP stop; they and SIGCHLD end a wait at once.
 
-    A SIGHUP that is ignored remains ignored, as `nohup` requires.
+    A SIGHUP that is ignored remains ignored, as `nohup` requires. With `reloads` it is noted in
+    `reload` instead, unless it came because the terminal of this process was closed.
     """
 
-    def __init__(self) -> None:
-        self.stopping = False
+    def __init__(self, *, reloads: bool = False) -> None:
+        self.stopping = self.reload = False
+        self._reloads, self._on_terminal = reloads, _has_terminal()
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
 
@@ -81,7 +80,10 @@ class Signals:
         os.close(self._writer)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.stopping |= number != signal.SIGCHLD
+        if number == signal.SIGHUP and self._reloads and _has_terminal() == self._on_terminal:
+            self.reload = True
+        else:
+            self.stopping |= number != signal.SIGCHLD
 
     def wait(self, seconds: float) -> None:
         """Wait for a signal, at most `seconds`."""
@@ -89,9 +91,18 @@ class Signals:
             os.read(self._reader, 4096)
 
 
+def _has_terminal() -> bool:
+    """Return True if this process has a controlling terminal."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
 class Supervisor:
-    """Restarts children that end, after 0.1 s, then twice as long each time up to 5 s, keeps logs
-    within their limits, and waits out a full disk.
+    """Restarts children that end, after 0.1 s, then twice as long each time up to 5 s, and waits
+    out a full disk.
 
     Children are started in the order given and stopped in the reverse order.
     """
@@ -120,7 +131,6 @@ class Supervisor:
         if self._unlisted:
             self._write_pids()
         for child in self._children:
-            child.roll()
             status = child.poll()
             if status is None:
                 continue
@@ -135,6 +145,12 @@ class Supervisor:
         none.
         """
         return next((c for c in self._children if self._deaths[c.name] >= deaths), None)
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to the child `name`, if it runs."""
+        for child in self._children:
+            if child.name == name and child.pid is not None and child.poll() is None:
+                os.kill(child.pid, number)
 
     def pause(self) -> float:
         """Return the seconds until the next restart is due, at most 0.5."""

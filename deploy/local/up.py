@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import os
 import secrets
-import socket
+import signal
 import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
-from deploy.local import first_config, login_link
+from deploy.local import first_config
 from deploy.local.embedded_redis import EmbeddedServer
+from deploy.local.first_page import list_home_page
+from deploy.local.listen_address import address_of, free_port, parse_listen, reachable
+from deploy.local.log_file import LogBounds
+from deploy.local.own_module import own_module
 from deploy.local.processes import SERVED, Child, hold, mark, reap, replace
 from deploy.local.supervisor import Signals, Supervisor
 from shared.config.settings import FILE, Settings, load
-from shared.errors import ConfigError, Fault, ServerStartError, StoreError
-from shared.store.client import answering, connect
+from shared.errors import ServerStartError, StoreError
+from shared.store.client import answering
+from shared.store.connection import connect
 from shared.store.operations.worker_registry import HEARTBEAT
 from shared.store.server_settings import check_settings
 from shared.telemetry.logs import logger
@@ -44,12 +49,29 @@ def commands(config: Path, host: str, port: int) -> dict[str, Command]:
     messages for. Its process cost 71 MB and a fifth of the CPU of a start (measured); it serves
     installations with several workers (`sitemapd run schedule`).
     """
-    # -P: a folder named `worker` or `shared` in the working directory must not be imported
-    python: Command = [sys.executable, "-P", "-m"]
     return {
-        "worker": [*python, "worker.main", "--config", config],
-        "web": [*python, "deploy.web.main", host, str(port)],
+        "worker": own_module("worker.main", "--config", config),
+        "web": own_module("deploy.web.main", host, str(port)),
     }
+
+
+class Ready(NamedTuple):
+    """Installation that `up` serves; `store` is the address of its Redis."""
+
+    home: Path
+    settings: Settings
+    address: str
+    store: str
+
+
+def say_serving(now: Ready) -> None:
+    """Say that everything is starting, in a line for programs."""
+    _say(f"{now.address} serves {now.home}")
+
+
+def say_ready(now: Ready) -> None:
+    """Say that everything is ready, in the line for which programs wait."""
+    _say(f"ready {now.address}")
 
 
 def up(
@@ -57,44 +79,51 @@ def up(
     http: str = "127.0.0.1:8080",
     *,
     behind_proxy: bool = False,
-    hint: Callable[[Settings, str], str] = lambda _settings, _address: "",
+    first_page: bool = False,
+    serving: Callable[[Ready], None] = say_serving,
+    ready: Callable[[Ready], None] = say_ready,
     commands: Callable[[Path, str, int], dict[str, Command]] = commands,
+    bounds: LogBounds = LogBounds(),  # noqa: B008  # immutable
 ) -> int:
-    """Run everything with its data in `home` until SIGTERM, SIGINT or SIGHUP, then return 0.
+    """Run everything with its data in `home` until SIGTERM, SIGINT or a closed terminal, then
+    return 0. Any other SIGHUP lets web and worker read their configuration.
 
     `http` is the address to listen on (port 0: a free one); an address that other machines can
-    reach is refused unless a proxy buffers requests before it (RELIABILITY T12). An example that
-    shows a secret and a link into the console are printed to terminals only (T30), followed by the
-    text of `hint`. Raises ConfigError, ServerStartError, StoreError.
+    reach is refused unless a proxy buffers requests before it (RELIABILITY T12). With `first_page`,
+    the home page of a demo site that begins here is listed, so that it has a sitemap. `serving` is
+    called when everything was started, `ready` when it answers. `bounds`: those of
+    each child's log. Raises ConfigError, ServerStartError, StoreError.
     """
     host, port = parse_listen(http, behind_proxy=behind_proxy)
     home = home.resolve()
     for folder in (home, home / "run", home / "logs"):
         folder.mkdir(mode=0o700 if folder != home else 0o755, parents=True, exist_ok=True)
-    with hold(home / "lock"), Signals() as signals:
+    with hold(home / "lock"), Signals(reloads=True) as signals:
         if left := reap(runs(home)):
             logger("up").warning("orphans ended", children=left)
-        port = _free_port(host, port)
-        address = _address(host, port)
+        port = free_port(host, port)
+        address = address_of(host, port)
         replace(home / SERVED, address + "\n")
+        first_page &= not (home / FILE).exists()
         config = first_config.write(home, address)
         settings = load(config)
         supervisor = Supervisor(home / "run" / "pids.json")
         try:
             named = commands(config, host, port)
-            url = _begin(supervisor, signals, home, settings, named)
-            say(f"{address} serves {home}")
-            # It shows a secret, which must not get into the log of a service manager.
-            if sys.stdout.isatty():
-                say(first_config.first(settings, address))
-                if settings.console.users:
-                    say(_login(settings, url, address))
-            say(hint(settings, address))
-            _await_ready(supervisor, signals, (host, port), url)
+            store = _begin(supervisor, signals, home, settings, named, bounds)
+            now = Ready(home, settings, address, store)
+            serving(now)
+            _await_ready(supervisor, signals, (host, port), now.store)
+            if first_page and not signals.stopping:
+                list_home_page(settings, first_config.SITE, (host, port), signals)
             if not signals.stopping:
-                say(f"ready {address}")
+                ready(now)
             while not signals.stopping:
                 signals.wait(supervisor.pause())
+                if signals.reload:
+                    signals.reload = False
+                    for name in named:
+                        supervisor.signal(name, signal.SIGHUP)
                 if not signals.stopping:  # the sender may have signalled the children as well
                     supervisor.tend()
         finally:
@@ -102,21 +131,9 @@ def up(
     return 0
 
 
-def say(text: str) -> None:
-    """Print a line for the user, or for the program that waits for `ready`."""
+def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def _login(settings: Settings, url: str, address: str) -> str:
-    console = settings.console
-    try:
-        where = login_link.where(console, address)
-    except ConfigError as error:
-        return f"# {error}"
-    with closing(connect(url, 2.0)) as client:
-        link = login_link.make(console, client, where)
-    return f"# the console, for ten minutes, once: {link}"
 
 
 def _begin(
@@ -125,25 +142,20 @@ def _begin(
     home: Path,
     settings: Settings,
     named: dict[str, Command],
+    bounds: LogBounds,
 ) -> str:
     """Start the store, then the other children; return the store's address."""
     run = f"{runs(home)}#{secrets.token_hex(8)}"
     logs = home / "logs"
-    guard: Command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "deploy.local.orphan_reaper",
-        run,
-        home / "run" / "pids.json",
-    ]
+    guard = own_module("deploy.local.orphan_reaper", run, home / "run" / "pids.json")
     environment = dict(os.environ)
     supervisor.add(
         Child("guard", guard, logs / "guard.log", environment | mark(run, "guard"), pipe=True)
     )
     url = settings.redis_url
     if not url:
-        server = EmbeddedServer(home, env=environment | mark(run, EmbeddedServer.name))
+        env = environment | mark(run, EmbeddedServer.name)
+        server = EmbeddedServer(home, env=env, bounds=bounds)
         server.start(cancelled=lambda: signals.stopping)
         supervisor.add(server, started=True)
         url = server.url
@@ -161,9 +173,9 @@ def _begin(
     }
     for name, command in named.items():
         env = environment | mark(run, name)
-        supervisor.add(
-            Child(name, command, logs / f"{name}.log", env, grace=_GRACE_S.get(name, 5.0))
-        )
+        grace = _GRACE_S.get(name, 5.0)
+        log = logs / f"{name}.log"
+        supervisor.add(Child(name, command, log, env, grace=grace, bounds=bounds))
     return url
 
 
@@ -202,7 +214,7 @@ def _await_ready(
 
 
 def _web_ready(host: str, port: int) -> bool:
-    connection = http.client.HTTPConnection(_reachable(host), port, timeout=2.0)
+    connection = http.client.HTTPConnection(reachable(host), port, timeout=2.0)
     with closing(connection):
         try:
             # Without `accepting` it would wait for the repair of files outside sitemapd's control.
@@ -210,54 +222,3 @@ def _web_ready(host: str, port: int) -> bool:
             return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
-
-
-def parse_listen(text: str, *, behind_proxy: bool) -> tuple[str, int]:
-    """Return host and port of HOST:PORT. Raises ConfigError if other machines can reach it and no
-    proxy is in front.
-    """
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ConfigError(Fault("http", "config", f"{text!r} is no HOST:PORT"))
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback and not behind_proxy:
-        detail = (
-            f"{host} can be reached by others, without TLS and from any number of connections: "
-            "listen on 127.0.0.1, or put nginx in front and say --behind-proxy"
-        )
-        raise ConfigError(Fault("http", "RELIABILITY T12", detail))
-    return host, int(port)
-
-
-def _free_port(host: str, port: int) -> int:
-    """Return `port`, or for 0 a free one. Raises ServerStartError if a process listens there
-    already.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ServerStartError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-        return int(probe.getsockname()[1])
-
-
-def _reachable(host: str) -> str:
-    """Return `host`, or the loopback address if `host` means every address."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if not address.is_unspecified:
-        return host
-    return "127.0.0.1" if address.version == 4 else "::1"
-
-
-def _address(host: str, port: int) -> str:
-    host = _reachable(host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -54,15 +55,15 @@ class BufferedAnswer(NamedTuple):
 
 
 class BufferedWsgi:
-    """`app` as an ASGI application, for bodies of up to `most` bytes; `app` must refuse longer ones
-    by their announced length, and chunked ones.
+    """`app` as an ASGI application, for bodies of up to `most()` bytes; `app` must refuse longer
+    ones by their announced length, and chunked ones.
 
     The rest of a refused body is read after the response, up to 4 MiB: if the connection were
     closed meanwhile, the response could be lost, and the client or its proxy would repeat a request
     that is refused each time.
     """
 
-    def __init__(self, app: WSGIApplication, most: int) -> None:
+    def __init__(self, app: WSGIApplication, most: Callable[[], int]) -> None:
         self._app, self._most = app, most
         self._pool = ThreadPoolExecutor(_THREADS, "request")
         self._files = ThreadPoolExecutor(_FILE_THREADS, "file")
@@ -105,7 +106,7 @@ class BufferedWsgi:
             return None
         if not length:
             return 0
-        if not length.isdigit() or len(length) > 18 or int(length) > self._most:
+        if not length.isdigit() or len(length) > 18 or int(length) > self._most():
             return None
         return int(length)
 
@@ -211,11 +212,15 @@ def environ(scope: Scope, body: bytes) -> WSGIEnvironment:
         "wsgi.run_once": False,
     }
     for raw, value in scope["headers"]:
-        name = raw.decode("latin-1").upper().replace("-", "_")
-        if name not in {"CONTENT_TYPE", "CONTENT_LENGTH"}:
-            name = f"HTTP_{name}"
-        text = value.decode("latin-1")
+        name, text = _variable(raw), value.decode("latin-1")
         if name in found:
             text = f"{found[name]}{';' if name == 'HTTP_COOKIE' else ','}{text}"
         found[name] = text
     return found
+
+
+@lru_cache(256)
+def _variable(header: bytes) -> str:
+    """Return the name of a header in a PEP 3333 environment."""
+    name = header.decode("latin-1").upper().replace("-", "_")
+    return name if name in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{name}"

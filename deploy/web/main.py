@@ -5,6 +5,7 @@ for the configuration that SITEMAPD_CONFIG names.
 from __future__ import annotations
 
 import argparse
+import signal
 
 from shared.lean_imports import leave_out
 from shared.telemetry import tracing
@@ -12,6 +13,7 @@ from shared.telemetry import tracing
 
 def main() -> None:
     """Serve until SIGTERM, in one process with a few threads."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the configuration is about to be read anyway
     parser = argparse.ArgumentParser(description="sitemapd web server")
     parser.add_argument("host")
     parser.add_argument("port", type=int)

@@ -13,11 +13,16 @@ _LINES = """\
 location ~ "^{directory}({names})$" {{
     root "{root}";
     include snippets/sitemapd-files.conf;{rewrite}
-    try_files $uri @sitemapd_packed;
+    try_files $uri @sitemapd_packed_{name};
 }}
 """
 
 _FRAMED = """\
+# Asks the webhook whether a page is listed; without it, {page} reads all files in the browser.
+location = "{directory}{lookup}" {{
+    proxy_pass http://unix:/run/sitemapd/web.sock:/v1/sites/{name}/listed;
+    proxy_read_timeout 4s;
+}}
 location = "{directory}{page}" {{
     root "{root}";
     include snippets/sitemapd-files.conf;
@@ -26,7 +31,7 @@ location = "{directory}{page}" {{
 """
 
 _PACKED = """\
-location @sitemapd_packed {{
+location @sitemapd_packed_{name} {{
     root "{root}";
     include snippets/sitemapd-files.conf;
     gzip_static always;
@@ -36,11 +41,13 @@ location @sitemapd_packed {{
 """
 
 
-def lines(site: Site, sections: Iterable[str] = ()) -> str:
-    """Return the `location` blocks for the files of `site`, those of `sections` included.
+def lines(name: str, site: Site, sections: Iterable[str] = ()) -> str:
+    """Return the `location` blocks for the files of the site `name`, those of `sections`
+    included.
 
-    Made of the one list of file names (shared/config/filenames.py). The web root of a site below a
-    directory corresponds to that directory.
+    They fit into one server with those of other sites. Made of the one list of file names
+    (shared/config/filenames.py). The web root of a site below a directory corresponds to that
+    directory.
     """
     path = site.base.path
     names = filenames.served(site, sections)
@@ -48,9 +55,10 @@ def lines(site: Site, sections: Iterable[str] = ()) -> str:
     rewrite = "" if path == "/" else f'\n    rewrite "^{directory}(.*)$" /$1 break;'
     values = {
         "base": site.base.prefix, "root": str(site.web_root), "directory": directory,
-        "names": "|".join(names), "rewrite": rewrite,
+        "names": "|".join(names), "rewrite": rewrite, "name": name,
     }  # fmt: skip
     framed = ""
     if site.pages:
-        framed = _FRAMED.format(**values | {"directory": path, "page": filenames.PAGE})
+        further = {"page": filenames.PAGE, "lookup": filenames.LOOKUP}
+        framed = _FRAMED.format(**values | {"directory": path} | further)
     return framed + _LINES.format(**values) + _PACKED.format(**values)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -50,8 +50,8 @@ class StaticFiles:
     whose directory contains the path; for an unknown host the first.
     """
 
-    def __init__(self, sites: Iterable[Site]) -> None:
-        self._sites = tuple(sites)
+    def __init__(self, sites: Mapping[str, Site]) -> None:
+        self._sites = dict(sites)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
@@ -60,21 +60,31 @@ class StaticFiles:
     def _respond(self, request: Request) -> Response:
         if request.method not in {"GET", "HEAD"}:
             return _text(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
-        # PEP 3333: PATH_INFO is the unescaped path, one character per byte
-        path = request.environ.get("PATH_INFO", "").encode("latin-1", "replace")
-        site = self._site(request.environ.get("HTTP_HOST", ""), path)
-        if site is None:
+        owner = self.site_of(request.environ)
+        if owner is None:
             return _text(404, "There is no such file.")
-        name = path.removeprefix(_directory(site))
+        site = self._sites[owner]
+        name = _path(request.environ).removeprefix(_directory(site))
         if not name:
             url = site.base.url("sitemap.xml")
             return _text(200, f"The sitemap is {url} (from the first event on)")
         return _send(request, site.web_root, name)
 
-    def _site(self, host: str, path: bytes) -> Site | None:
-        same = [site for site in self._sites if _authority(site) == host.lower()]
-        inside = [site for site in same or self._sites[:1] if path.startswith(_directory(site))]
-        return max(inside, key=lambda site: len(site.base.path), default=None)
+    def site_of(self, environ: WSGIEnvironment) -> str | None:
+        """Return the name of the site whose files a request is for; None if there is none."""
+        host, path = environ.get("HTTP_HOST", "").lower(), _path(environ)
+        same = [name for name, site in self._sites.items() if _authority(site) == host]
+        inside = [
+            name for name in same or list(self._sites)[:1]
+            if path.startswith(_directory(self._sites[name]))
+        ]  # fmt: skip
+        return max(inside, key=lambda name: len(self._sites[name].base.path), default=None)
+
+
+def _path(environ: WSGIEnvironment) -> bytes:
+    # PEP 3333: PATH_INFO is the unescaped path, one character per byte
+    path: str = environ.get("PATH_INFO", "")
+    return path.encode("latin-1", "replace")
 
 
 def _authority(site: Site) -> str:

@@ -36,17 +36,17 @@ class ActionLog(Protocol):
     """Audit log (store/operations/audit_log.py)."""
 
     def write(
-        self, who: str, action: str, outcome: str, *, way: Literal["console", "cli"],
+        self, who: str, action: str, outcome: str, *, way: Literal["console", "cli", "api"],
         role: str = "", site: str = "", subject: str = "", done: bool = True,
     ) -> str:  # fmt: skip
         """Record one action and return its id."""
 
 
 class Actor(NamedTuple):
-    """User who acts, by way of console or command line, and the audit log."""
+    """User who acts, by way of console, command line or the operator's API, and the audit log."""
 
     who: str
-    way: Literal["console", "cli"]
+    way: Literal["console", "cli", "api"]
     log: ActionLog
     role: str = ""
 

@@ -11,7 +11,7 @@ from shared.admin import rollback_plan
 from shared.admin.files import FileActions
 from shared.admin.outcomes import ActionOutcome, command, counted
 from shared.admin.queues import members
-from shared.admin.rollback_plan import PageFact, PageOwner, RollbackPlan
+from shared.admin.rollback_plan import SINCE, PageFact, PageOwner, RollbackPlan, ShownPlan
 from shared.config.site import Site
 from shared.domain.batch_state import NEWS
 from shared.domain.page_record import Claim, PageRecord, owner_of
@@ -37,13 +37,15 @@ class Rollback:
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._name, self._site = name, site
         self._files, self._queues = FileActions(client, name, site), Queues(client, name)
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._sections = Sections(client, name, site.limits)
+        self._lookup = PageLookup(client, name, self._sections)
         self._history, self._inbox = EventLog(client, name), Inbox(client, name)
         self._state = PublishState(client, name)
 
-    def plan(self, shard: Shard, to: str) -> RollbackPlan:
+    def plan(self, shard: Shard, to: str, shown: ShownPlan | None = None) -> RollbackPlan:
         """Plan to revert all publishes of `shard` from the newest down to the revision `to`,
-        inclusive.
+        inclusive; of a plan that was `shown` those that it knew, without the pages that changed
+        since.
 
         The lines are then those before `to`; in the same order, unless a page had left the file and
         returned since. Raises InvalidError if the revision or its lines are not kept, or the file
@@ -54,9 +56,15 @@ class Rollback:
                 "news files change with time and cannot be rolled back: send the articles again"
             )
             raise InvalidError(Fault(str(shard), "PROTOCOL W4", detail))
-        wanted = rollback_plan.targets(self._files.since(shard, to))
-        facts, now_ms = self._facts(shard, wanted), self._queues.waiting().now_ms
-        return rollback_plan.plan(wanted, facts, shard.section, self._urls(shard), now_ms)
+        revisions, now_ms = self._files.since(shard, to), self._queues.waiting().now_ms
+        known = [each for each in revisions if shown is None or shown.knew(each)]
+        wanted = rollback_plan.targets(known)
+        facts = self._facts(shard, wanted)
+        since = set(rollback_plan.targets([each for each in revisions if each not in known]))
+        if shown is not None:  # those that are not published yet
+            since |= {loc for loc, fact in facts.items() if shown.at_ms < fact.stamp_ms <= now_ms}
+        found = rollback_plan.plan(wanted, facts, shard.section, self._urls(shard), now_ms, since)
+        return found._replace(shown=ShownPlan(revisions[0].at, now_ms))
 
     def execute(self, shard: Shard, to: str, plan: RollbackPlan) -> ActionOutcome:
         """Accept the events of `plan`; they are published like all others.
@@ -149,7 +157,7 @@ class Rollback:
             left = page.owner if page else b""
             # A delete by URL leaves the claim of the page's id unchanged; a delete by id after that
             # leaves no trace but its event.
-            known = [owner for owner in of if _digest(owner) == left or claims[owner] == loc]
+            known = [owner for owner in of if self._digest(owner) == left or claims[owner] == loc]
             known += [] if left else [owner for owner in of if not claims[owner]]
             if known:
                 found[loc] = known[0]
@@ -157,12 +165,17 @@ class Rollback:
 
     def _claims(self, owners: Iterable[PageOwner]) -> dict[PageOwner, str]:
         """Return the current loc of each id; empty where it was deleted."""
-        digests = {owner: _digest(owner) for owner in owners}
+        digests = {owner: self._digest(owner) for owner in owners}
         stored = self._lookup.records([], list(dict.fromkeys(digests.values())))[1]
         return {
             owner: Claim.unpack(stored[digest]).loc if stored[digest] else ""
             for owner, digest in digests.items()
         }
+
+    def _digest(self, owner: PageOwner) -> bytes:
+        self._sections.names()
+        former = self._sections.former_owners
+        return owner_of(owner.source, owner.kind, owner.id, owner.locale, former=former)
 
 
 def summary(plan: RollbackPlan) -> str:
@@ -171,8 +184,11 @@ def summary(plan: RollbackPlan) -> str:
         f"{counted(len(plan.back), 'page')} back", f"{len(plan.changed)} changed",
         f"{len(plan.gone)} gone",
     ]  # fmt: skip
-    if left := sum(map(len, plan.left.values())):
+    skipped = len(plan.left.get(SINCE, ()))
+    if left := sum(map(len, plan.left.values())) - skipped:
         said.append(f"{left} left as they are")
+    if skipped:
+        said.append(f"{skipped} skipped, changed since the plan was shown")
     return ", ".join(said)
 
 
@@ -185,7 +201,3 @@ def _owner(event: Mapping[str, Any]) -> PageOwner:
     names = {"source": NATIVE, "kind": "", "locale": ""}
     values = {name: str(event.get(name, default)) for name, default in names.items()}
     return PageOwner(id=str(event["id"]), **values)
-
-
-def _digest(owner: PageOwner) -> bytes:
-    return owner_of(owner.source, owner.kind, owner.id, owner.locale)

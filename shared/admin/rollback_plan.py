@@ -6,9 +6,10 @@ returns to the line it had before the first of the publishes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shared.domain.page_record import Arrival
 from shared.errors import Fault, InvalidError
 from shared.events.event import Event
 from shared.sitemap import fragments
@@ -16,6 +17,7 @@ from shared.store.publishing.revisions import Revision
 
 ELSEWHERE = "now listed in another file"
 GROUPED = "in a translation group, whose alternates come from all of its pages: send these again"
+SINCE = "changed since the plan was shown: skipped"
 NO_PLACE = "back in another file: its place in this one is not free"
 NO_ID = "back without its id, which is not kept: delete it by URL until its sender sends the id"
 
@@ -49,11 +51,25 @@ class PageFact(NamedTuple):
     title: str = ""
 
 
+class ShownPlan(NamedTuple):
+    """Knowledge of a plan that was shown: the newest revision it reverts, and its time (ms
+    since 1970, by the clock that orders events).
+    """
+
+    upto: str
+    at_ms: int
+
+    def knew(self, revision: Revision) -> bool:
+        """Return True if `revision` was published when the plan was shown."""
+        return Arrival.of(revision.at) <= Arrival.of(self.upto)
+
+
 class RollbackPlan(NamedTuple):
     """Events that roll a file back: pages that are deleted, changed, listed again.
 
     `left` maps reasons to the pages that stay as they are; `noted` maps differences from the
-    earlier state likewise. `urls` is the number of pages that the file lists now.
+    earlier state likewise. `urls` is the number of pages that the file lists now; `shown` says what
+    the plan knows.
     """
 
     gone: Sequence[Event]
@@ -62,6 +78,7 @@ class RollbackPlan(NamedTuple):
     left: Mapping[str, Sequence[str]]
     noted: Mapping[str, Sequence[str]]
     urls: int = 0
+    shown: ShownPlan | None = None
 
     @property
     def events(self) -> list[Event]:
@@ -95,10 +112,12 @@ def plan(
     section: str,
     urls: int,
     now_ms: int,
+    since: Container[str] = (),
 ) -> RollbackPlan:
     """Plan to return each page to its line in `wanted`; the file of `section` lists `urls` pages.
 
-    `now_ms` is the time in ms since 1970, by the clock that orders events.
+    `now_ms` is the time in ms since 1970, by the clock that orders events. The pages
+    `since` changed after the plan was shown, and stay as they are.
     """
     gone, changed, back = list[Event](), list[Event](), list[Event]()
     left: dict[str, list[str]] = {}
@@ -106,6 +125,9 @@ def plan(
     for loc, line in sorted(wanted.items()):
         fact = facts[loc]
         if line == fact.line:
+            continue
+        if loc in since:
+            left.setdefault(SINCE, []).append(loc)
             continue
         if why := _obstacle(fact):
             if line is not None or not fact.elsewhere:

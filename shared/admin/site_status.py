@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import redis
 
@@ -14,105 +15,35 @@ from shared.domain.page_record import Arrival, PageRecord, digest_of
 from shared.sitemap import fragments, shards, urls, w3c_dates
 from shared.sitemap.entry import Entry
 from shared.sitemap.shards import Shard
-from shared.store.client import answering
-from shared.store.keys import Keys
-from shared.store.operations.checks import CheckStore
+from shared.store.layouts.version import CURRENT, Layout
 from shared.store.operations.event_log import EventLog
-from shared.store.operations.loop_health import LoopHealth
-from shared.store.operations.queues import Queues
-from shared.store.operations.resync_requests import ResyncRequests
+from shared.store.operations.loop_health import LoopHealth, of_sites
+from shared.store.operations.site_snapshot import SiteSnapshot, SnapshotReader
 from shared.store.pages.changes import loc_of
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.quarantine import QuarantineCause
 from shared.store.publishing.shrink_holds import ShrinkHold
+from shared.store.round_trips import Reading, gathered, read
 from shared.store.sections import Sections
+from shared.store.targets.target_state import TargetRecord
 
 LATELY = 5_000
 """Number of last decisions searched for those about one page."""
-
-
-class _Counted(NamedTuple):
-    """Events ever accepted, publishes, dead letters, paused queues."""
-
-    accepted: int
-    publishes: int
-    dead: int
-    paused: list[str]
 
 
 class Inspector:
     """Status of one site; every answer is a mapping of JSON values."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
-        self._client = client
-        self._keys = Keys(name)
-        self._name, self._site = name, site
+        self._client, self._name, self._site = client, name, site
         self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
         self._publishing = PublishState(client, name)
-        self._history, self._queues = EventLog(client, name), Queues(client, name)
+        self._history = EventLog(client, name)
 
     def status(self) -> dict[str, Any]:
         """Return counts, waiting work and its age (s), and the time of the last publish."""
-        files = self._publishing.files(self._publishing.sections())
-        news, waiting = self._site.routing.news, self._queues.waiting()
-        latest = max((file.lastmod for file in files.values()), default=None)
-        counted = self._counted()
-        stopped, single = self._publishing.quarantine.read()
-        return {
-            "site": self._name,
-            "base_url": self._site.base_url,
-            "urls": self._lookup.count(),
-            "files": len(files),
-            "published_urls": sum(
-                file.urls for shard, file in files.items() if shard.section not in news
-            ),
-            "last_publish": None if latest is None else w3c_dates.from_epoch_s(latest),
-            "waiting_events": waiting.events,
-            "oldest_s": waiting.age_s(waiting.oldest_ms),
-            "in_flight": waiting.in_flight,
-            "accepted_events": counted.accepted,
-            "dirty_files": waiting.files,
-            "dirty_for_s": waiting.age_s(waiting.files_since_ms) or 0.0,
-            "publishes": counted.publishes,
-            "dead_events": counted.dead,
-            "paused": counted.paused,
-            "failing": [each.plain() for each in LoopHealth(self._client).of_site(self._name)],
-            "disagrees": self._disagrees(),
-            "held": [_held(shard, hold) for shard, hold in self._publishing.shrink.held().items()],
-            "stopped": None if stopped is None else _cause(stopped),
-            "quarantined": [
-                {"shard": str(shard), **_cause(cause)} for shard, cause in single.items()
-            ],
-            "resync": [
-                {"scope": str(scope), "since": w3c_dates.from_epoch_s(when // 1000)}
-                for scope, when in ResyncRequests(self._client, self._name).open().items()
-            ],
-        }
-
-    def _disagrees(self) -> list[str]:
-        """Return the inconsistencies of the state that the last check found."""
-        report = CheckStore(self._client, self._name).latest()
-        return [f"{kind} {times}" for kind, times in report.disagreeing().items()] if report else []
-
-    def _counted(self) -> _Counted:
-        keys = self._keys
-        with answering():
-            pipe = self._client.pipeline(transaction=False)
-            pipe.xinfo_stream(keys.inbox)
-            pipe.hget(keys.counters, "publishes")
-            pipe.xlen(keys.dead)
-            pipe.hkeys(keys.paused)
-            inbox, *rest = pipe.execute(raise_on_error=False)
-            for reply in (inbox, *rest):
-                # The inbox does not exist before the first event.
-                if isinstance(reply, Exception) and not str(reply).startswith("no such key"):
-                    raise reply
-        publishes, dead, paused = rest
-        accepted = 0 if isinstance(inbox, Exception) else inbox["entries-added"]
-        return _Counted(
-            accepted, int(publishes or 0), int(dead), sorted(queue.decode() for queue in paused)
-        )
+        return statuses(self._client, {self._name: self._site})[0]
 
     def entry(self, loc: str) -> dict[str, Any]:
         """Return where page `loc` is listed, or why not. Raises UrlError if not of this site."""
@@ -192,6 +123,84 @@ class Inspector:
         if file is not None:
             answer["file_written"] = w3c_dates.from_epoch_s(file.lastmod)
         return answer
+
+
+def statuses(client: redis.Redis, sites: Mapping[str, Site]) -> list[dict[str, Any]]:
+    """Return the status of each of these sites, in as few round trips as that of one."""
+    snapshots = SnapshotReader(dict.fromkeys(sites, ()), "signs")
+    parts: list[Reading[Any]] = [
+        LoopHealth(client).reports_reading(), snapshots.reading(sites, time.time())
+    ]  # fmt: skip
+    reports, found = read(client, gathered(parts))
+    answers = [
+        status_of(name, site, snapshot)
+        for (name, site), snapshot in zip(sites.items(), found, strict=True)
+    ]
+    of_sites(reports, answers)
+    return answers
+
+
+def status_of(name: str, site: Site, snapshot: SiteSnapshot) -> dict[str, Any]:
+    """Return the status of a site (Inspector.status), without what is known of the loops of
+    workers.
+    """
+    waiting, files, news = snapshot.depth, snapshot.files, site.routing.news
+    latest = max((file.lastmod for file in files.values()), default=None)
+    stopped, single = snapshot.quarantined
+    disagrees = snapshot.report.disagreeing() if snapshot.report else {}
+    return {
+        "site": name,
+        "base_url": site.base_url,
+        "urls": snapshot.urls,
+        "files": len(files),
+        "published_urls": sum(
+            file.urls for shard, file in files.items() if shard.section not in news
+        ),
+        "last_publish": None if latest is None else w3c_dates.from_epoch_s(latest),
+        "waiting_events": waiting.events,
+        "oldest_s": waiting.age_s(waiting.oldest_ms),
+        "in_flight": waiting.in_flight,
+        "accepted_events": snapshot.accepted,
+        "dirty_files": waiting.files,
+        "dirty_for_s": waiting.age_s(waiting.files_since_ms) or 0.0,
+        "publishes": snapshot.publishes,
+        "dead_events": snapshot.dead,
+        "paused": sorted(snapshot.paused),
+        "failing": [],
+        "disagrees": [f"{kind} {times}" for kind, times in disagrees.items()],
+        "held": [_held(shard, hold) for shard, hold in snapshot.held.items()],
+        "stopped": None if stopped is None else _cause(stopped),
+        "quarantined": [{"shard": str(shard), **_cause(cause)} for shard, cause in single.items()],
+        "targets": _targets(site, snapshot),
+        "layout": _layout(snapshot.layout),
+        "resync": [
+            {"scope": str(scope), "since": w3c_dates.from_epoch_s(when // 1000)}
+            for scope, when in snapshot.resyncs.items()
+        ],
+    }
+
+
+def _layout(layout: Layout) -> str:
+    text = str(CURRENT if layout.stored is None else layout)
+    return text if layout.current else f"{text}, not migrated"
+
+
+def _targets(site: Site, snapshot: SiteSnapshot) -> list[dict[str, Any]]:
+    """Return the state of each target, of a site with several."""
+    now_ms = snapshot.depth.now_ms
+
+    def age(since_ms: int) -> float:
+        return max(0.0, (now_ms - since_ms) / 1000) if since_ms else 0.0
+
+    return [
+        {
+            "target": each.ident, "url": each.url, "host": each.host,
+            "publishes": max(0, record.publishes), "behind_s": age(record.behind_ms),
+            "failing_s": age(record.failing_ms), "reason": record.reason,
+        }
+        for each in (site.every_target if len(site.every_target) > 1 else ())
+        for record in [snapshot.targets.get(each.ident, TargetRecord())]
+    ]  # fmt: skip
 
 
 def _members(entry: Entry) -> Iterator[tuple[str, Any]]:

@@ -90,7 +90,7 @@ Address = Annotated[str, AfterValidator(absolute_url)]
 class Connection(BaseModel):
     """Settings of one CMS that sends to a site."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     secret: Annotated[
         tuple[Annotated[SecretStr, AfterValidator(_secret)], ...], BeforeValidator(_several)

@@ -14,7 +14,7 @@ from shared.config.standard_secret import standard_key
 class ConfigModel(BaseModel):
     """Base class of settings: unknown keys are refused, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Secret(ConfigModel):

@@ -20,6 +20,8 @@ MARKER = ".sitemapd"
 TEMP = ".sitemapd-"
 STYLESHEET, PAGE = "sitemap.css", "sitemap.html"
 ROBOTS = "robots.txt"
+LOOKUP = "sitemap-lookup"
+"""No file: an address beside PAGE at which the web server asks the webhook for a listed page."""
 
 _INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml"
 _FORMS = r"\.(?:xml(?:\.gz)?|txt)"

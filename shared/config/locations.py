@@ -1,4 +1,4 @@
-"""Checks of addresses and paths in the settings: Redis, web roots, sources, hosts.
+"""Checks of addresses and paths in the settings: web roots, sources, hosts.
 
 Each check returns its argument, or raises ValueError with the remedy. No message repeats an
 address: it may hold a password (RELIABILITY T30).
@@ -8,67 +8,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
+
+FILE = "sitemapd.toml"
+"""Name of the configuration in its home."""
 
 HOST = re.compile(
     r"(?!.*\.\.)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[?[0-9a-f:]+:[0-9a-f:.]*\]?", re.IGNORECASE
 )
 LANGUAGE = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*", re.IGNORECASE)
 
-_REDIS = (
-    "must be redis://HOST:6379/0, rediss://HOST:6380/0 (TLS) or "
-    "unix:///run/redis/redis.sock: one Redis or Valkey server; Sentinel, Cluster and "
-    "other brokers are not supported"
-)
-_OPTIONS = frozenset({"db", "username", "password", "client_name", "health_check_interval"})
-"""Accepted options of redis-py, besides those of TLS. Others change timeouts or what is read."""
-
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-
-
-def redis_url(text: str) -> str:
-    """Check the address of a Redis-compatible server, as redis-py and Celery both read it."""
-    if not text:
-        return text
-    try:
-        options = [name for name, _ in parse_qsl(urlsplit(text).query, keep_blank_values=True)]
-        meant = _is_redis(text)
-    except ValueError:  # the port, or a host in brackets
-        meant = False
-    if not meant:
-        raise ValueError(_REDIS)
-    if unknown := [o for o in options if o not in _OPTIONS and not o.startswith("ssl_")]:
-        known = ", ".join(sorted(_OPTIONS))
-        raise ValueError(
-            f"{', '.join(unknown)}: not supported as an option; supported: {known} and ssl_..."
-        )
-    if options:
-        _check_options(text)
-    return text
-
-
-def _check_options(text: str) -> None:
-    # Imported for the few addresses that have options: redis takes 0.15 s to import.
-    import redis
-
-    try:
-        redis.ConnectionPool.from_url(text).make_connection()
-    except (redis.RedisError, ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"invalid option: {type(error).__name__}; {_REDIS}") from None
-
-
-def _is_redis(text: str) -> bool:
-    parts = urlsplit(text)
-    if not text.isprintable() or " " in text or parts.fragment or "," in parts.netloc:
-        return False
-    if parts.scheme == "unix":
-        return parts.netloc[-1:] in {"", "@"} and parts.path.startswith("/") and parts.path != "/"
-    return (
-        parts.scheme in {"redis", "rediss"}
-        and bool(parts.hostname)
-        and parts.port != 0
-        and re.fullmatch(r"/?|/[0-9]{1,5}", parts.path) is not None
-    )
 
 
 def web_root(text: object) -> object:

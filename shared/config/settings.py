@@ -1,4 +1,4 @@
-"""The configuration: one TOML file and `SITEMAPD_*` variables, read once, all faults at once."""
+"""The configuration: one TOML file and `SITEMAPD_*` variables, read whole, all faults at once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
-from shared.config import cms_connections, locations
+from shared.config import broker, cms_connections, environment, locations, redis_address
+from shared.config.alerts import Alerts
 from shared.config.console import Console
+from shared.config.credentials import ConfigModel
+from shared.config.operator_api import OperatorApi
 from shared.config.site import Site
+from shared.config.targets import NO_DIRECTORY, host_name
 from shared.errors import ConfigError, Fault
 from shared.sitemap import shards
 
-FILE = "sitemapd.toml"
-PREFIX = "SITEMAPD_"
-NESTED = "__"
-"""SITEMAPD_CONSOLE__SESSION_HOURS is session_hours in the table console."""
+FILE = locations.FILE
 
 
 def _site_name(name: str) -> str:
@@ -45,15 +52,23 @@ _MEMBER = re.compile(r"([a-z_]+(?:\.[^\s:.]+)*): ")
 """The member named at the start of a line."""
 
 
-class Settings(BaseSettings):
+class Settings(ConfigModel):
     """All settings of an administrator."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", frozen=True
-    )
-
-    redis_url: Annotated[str, AfterValidator(locations.redis_url)] = Field(
+    redis_url: Annotated[str, AfterValidator(redis_address.check)] = Field(
         "", description="Redis >= 7.0 or Valkey; empty: the embedded server"
+    )
+    broker_url: Annotated[str, AfterValidator(broker.check)] = Field(
+        "",
+        validate_default=True,
+        description="broker of Celery: Redis or amqp:// of RabbitMQ; empty: that of redis_url",
+    )
+    wait_replicas: int = Field(
+        0, ge=0, le=16,
+        description="replicas of Redis that must have an event before it is acknowledged, else 503",
+    )  # fmt: skip
+    wait_replicas_ms: int = Field(
+        500, ge=10, le=900, description="milliseconds that a request waits for wait_replicas"
     )
     public_url: Annotated[str, AfterValidator(_public_url)] = Field(
         "",
@@ -72,6 +87,9 @@ class Settings(BaseSettings):
     console: Console = Field(
         {}, validate_default=True, description="the console at /admin/; off without users"
     )
+    api: OperatorApi = Field(
+        {}, validate_default=True, description="the operator's API for sites; off without tokens"
+    )
     metrics_token: Annotated[SecretStr, AfterValidator(_metrics_token)] = Field(
         "", validate_default=True, description="Bearer token for /metrics of all sites; empty: none"
     )
@@ -87,44 +105,72 @@ class Settings(BaseSettings):
         description="hours between two checks of each site; 0: only on request",
     )  # fmt: skip
     sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
+    alerts: Alerts = Field(
+        {}, validate_default=True, description="e-mail, webhook, Slack; off without a channel"
+    )
+
+    @field_validator("broker_url")
+    @classmethod
+    def _no_cluster(cls, broker_url: str, info: ValidationInfo) -> str:
+        if fault := broker.needed(info.data.get("redis_url", ""), broker_url):
+            raise ValueError(fault)
+        return broker_url
+
+    @field_validator("alerts")
+    @classmethod
+    def _of_known_sites(cls, alerts: Alerts, info: ValidationInfo) -> Alerts:
+        # Without `sites` they are invalid, which is reported already.
+        if "sites" in info.data and (faults := [*alerts.unknown_sites(info.data["sites"])]):
+            raise ValueError("\n".join(faults))
+        return alerts
 
 
 def load(path: Path) -> Settings:
     """Settings of `path` and the environment (which wins). Raises ConfigError with every fault."""
+    return parse(read(path), path)
+
+
+def read(path: Path) -> bytes:
+    """The text of the configuration file `path`. Raises ConfigError."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.read_bytes()
     except OSError as error:
         raise ConfigError(Fault(str(path), "config", f"cannot be read: {error.strerror}")) from None
+
+
+def parse(text: bytes, path: Path) -> Settings:
+    """Settings of `text`, the content of the file `path`, and the environment, which wins. Raises
+    ConfigError with every fault.
+    """
+    try:
+        given = tomllib.loads(text.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Fault(str(path), "config", f"is not valid TOML: {error}")) from None
-    for name in os.environ:
-        if name.startswith(PREFIX):
-            _leave_out(given, name.removeprefix(PREFIX).lower().split(NESTED))
+    given = environment.overlaid(given, os.environ, Settings)
     home = path.resolve().parent
     try:
         settings = Settings(**given)
     except ValidationError as error:
         faults = [fault for each in error.errors(include_input=False) for fault in _faults(each)]
         raise ConfigError(*faults, *_root_faults(_given_roots(given, faults), home)) from None
-    except SettingsError as error:
-        raise ConfigError(Fault("environment", "config", str(error))) from None
-    roots = {name: site.web_root for name, site in settings.sites.items()}
+    sites = {name: _placed(site, home) for name, site in settings.sites.items()}
+    roots = {name: site.web_root for name, site in sites.items() if site.web_root != NO_DIRECTORY}
     if faults := _root_faults(roots, home):
         raise ConfigError(*faults)
-    sites = {
-        name: site.model_copy(update={"web_root": home / site.web_root})
-        for name, site in settings.sites.items()
-    }
     return settings.model_copy(update={"sites": sites})
 
 
-def _leave_out(table: Any, path: list[str]) -> None:
-    """Remove the value at `path` of the file's tables: the environment overrides it."""
-    *above, last = path
-    for name in above:
-        table = table.get(name) if isinstance(table, dict) else None
-    if isinstance(table, dict):
-        table.pop(last, None)
+def _placed(site: Site, home: Path) -> Site:
+    """`site` with absolute directories; without `web_root`, that is its first on this host."""
+    every = tuple(
+        each if each.scheme else each.model_copy(update={"url": str(home / each.url)})
+        for each in site.targets
+    )
+    root, host = site.web_root, host_name()
+    if root == NO_DIRECTORY:
+        here = (each.url for each in every if not each.scheme and each.is_here(host))
+        root = Path(next(here, root))
+    return site.model_copy(update={"web_root": home / root, "targets": every})
 
 
 def _faults(error: Any) -> Iterator[Fault]:

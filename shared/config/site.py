@@ -11,13 +11,15 @@ from pydantic import (
     BeforeValidator,
     Field,
     SecretStr,
+    ValidationInfo,
     model_validator,
 )
 
-from shared.config import cms_connections, import_source, locations
+from shared.config import cms_connections, import_source, locations, targets
 from shared.config.cms_connections import Connection, SourceName
 from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
+from shared.config.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Family, Routing
 from shared.domain.shrink_guard import ShrinkRule
 from shared.events.event_fields import EventRules
@@ -33,6 +35,14 @@ SMALLEST_SHARD = 16_384
 
 def _title(text: str) -> str:
     return one_line(legal(text))
+
+
+def _web_root(given: object, info: ValidationInfo) -> object:
+    if given is None and info.data.get("targets"):
+        return NO_DIRECTORY
+    if given is None:
+        raise ValueError("is needed: a directory for the files, or targets")
+    return locations.web_root(given)
 
 
 def _section_name(name: str) -> str:
@@ -91,8 +101,13 @@ class Site(ConfigModel):
     base_url: Annotated[str, AfterValidator(cms_connections.base_url)] = Field(
         description="scheme, host, port (and directory) of every loc"
     )
-    web_root: Annotated[Path, BeforeValidator(locations.web_root)] = Field(
-        description="directory for the files; relative to the TOML file"
+    targets: tuple[TargetSettings, ...] = Field(
+        (), description="further places for the files, or all: directories of hosts, buckets"
+    )
+    web_root: Annotated[Path, BeforeValidator(_web_root)] = Field(
+        None,
+        validate_default=True,
+        description="directory for the files; relative to the TOML file",
     )
     secrets: tuple[Annotated[Secret, BeforeValidator(from_text)], ...] = Field(
         (), description="Standard Webhooks secrets; several for rotation"
@@ -216,6 +231,7 @@ class Site(ConfigModel):
                 "read only that of "
                 f"{self.base.origin}/, which is not in a web root below {self.base.path}"
             )
+        yield from targets.faults(self.every_target)
         if self.form == "txt" and any(section.news for section in self.sections.values()):
             yield "form: txt files list URLs only and cannot contain news"
 
@@ -223,6 +239,20 @@ class Site(ConfigModel):
     def base(self) -> Base:
         """`base_url` as a Base."""
         return Base.parse(self.base_url)
+
+    @property
+    def every_target(self) -> tuple[TargetSettings, ...]:
+        """The places to which the files are published: `web_root`, then `targets`."""
+        root = str(self.web_root)
+        if self.web_root == NO_DIRECTORY or root in {each.url for each in self.targets}:
+            return self.targets
+        # No validation: a path of another platform or test is as good as it was as web_root.
+        first = TargetSettings.model_construct(url=root, name=WEB_ROOT)
+        return (first, *self.targets)
+
+    def targets_of(self, host: str) -> list[TargetSettings]:
+        """The targets that workers of `host` write."""
+        return [each for each in self.every_target if each.is_here(host)]
 
     @property
     def keeps_robots(self) -> bool:

@@ -36,6 +36,13 @@ class Policy(NamedTuple):
     now_ms: int = 0
 
 
+class Outcome(NamedTuple):
+    """Outcome of one event: `changed` if published bytes change, and the `reason` in words."""
+
+    changed: bool
+    reason: str
+
+
 @dataclass(slots=True)
 class Changes:
     """Changes of one decision; each member goes into the one of the same name in BatchState.
@@ -70,7 +77,8 @@ class BatchState:
     pages that leave because their time is over, `coming` the news entries to be listed at that
     time (expiry.schedule; empty: cancelled).
     `feed` holds the feed item of each page (None: none), no page if the site has no feeds.
-    `notified` are the pages whose change search engines are to be notified of.
+    `notified` are the pages whose change search engines are to be notified of. `former_owners` if
+    the claims of the site are stored under the owners of layout 2 (page_record.owner_of).
     """
 
     sections: Mapping[str, int]
@@ -87,6 +95,7 @@ class BatchState:
     coming: dict[str, bytes] = field(default_factory=dict)
     feed: dict[str, FeedItem | None] = field(default_factory=dict)
     notified: set[str] = field(default_factory=set)
+    former_owners: bool = False
 
     def section_of(self, key: str) -> int | None:
         """The number of the section that lists `key` after this batch, None if none does."""

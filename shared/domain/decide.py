@@ -8,12 +8,17 @@ Not guaranteed: the order of entries across blocks, which is that of first arriv
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from shared.domain import feed_items, group_alternates, news_entries, translation_groups
-from shared.domain.batch_state import NEWS, BatchState, Changes, Policy, UnknownSectionError
+from shared.domain.batch_state import (
+    NEWS,
+    BatchState,
+    Changes,
+    Outcome,
+    Policy,
+    UnknownSectionError,
+)
 from shared.domain.expiry import is_over, next_over_ms
 from shared.domain.page_record import Arrival, Claim, PageRecord, is_older, stamp, subjects
 from shared.domain.routing import DEFAULT_SECTION
@@ -32,42 +37,7 @@ class Decision(NamedTuple):
     changes: Changes
 
 
-class ArrivedEvent(NamedTuple):
-    """One event of a batch with its arrival; engines are not notified of a `quiet` one."""
-
-    event: Event
-    arrival: Arrival
-    quiet: bool = True
-
-
-class _Outcome(NamedTuple):
-    changed: bool
-    reason: str
-
-
 FUTURE_LASTMOD = "its lastmod lies in the future and is left out"
-
-
-def decide_all(
-    state: BatchState, batch: Iterable[ArrivedEvent], policy: Policy
-) -> tuple[list[Decision], BatchState]:
-    """Decide the events of a batch in their order, each on the state that those before it leave.
-
-    Return the decisions and the state after all of them; `state` stays as it is. Raises
-    UnknownSectionError, GroupFullError.
-    """
-    after = replace(
-        state, pages={**state.pages}, claims={**state.claims}, fragments={**state.fragments},
-        placed={**state.placed}, groups={**state.groups}, linked={**state.linked},
-        expiry={**state.expiry}, expired={*state.expired}, coming={**state.coming},
-        feed={**state.feed}, notified={*state.notified},
-    )  # fmt: skip
-    decisions = []
-    for event, arrival, quiet in batch:
-        decision = decide(after, event, arrival, policy, quiet=quiet)
-        include(after, decision.changes)
-        decisions.append(decision)
-    return decisions, after
 
 
 def include(state: BatchState, changes: Changes) -> None:
@@ -101,7 +71,7 @@ def decide(
     Unless `quiet`, search engines are to be notified of the pages that it changes.
     """
     changes = Changes()
-    loc, owner = subjects(event)
+    loc, owner = subjects(event, former=state.former_owners)
     when = stamp(event.version, *arrival)
     claim = state.claims.get(owner) if owner else None
     changed, reason = _decide(state, changes, event, (loc, owner, claim), when, arrival, policy)
@@ -118,21 +88,21 @@ def _decide(
     when: int,
     arrival: Arrival,
     policy: Policy,
-) -> _Outcome:
+) -> Outcome:
     loc, owner, claim = subject
     # An event may wait longer than a version may lie ahead of its arrival, and later arrivals
     # count: the time (ms since 1970) against which a stored version is too far ahead.
     by_ms = max(arrival.ms, policy.now_ms)
-    left = _Outcome(changed=False, reason="")
+    left = Outcome(changed=False, reason="")
     why = _gone(event)
     if owner:
         if claim and is_older(when, claim.stamp, by_ms):
-            return _Outcome(changed=False, reason="older than what is known of this id")
+            return Outcome(changed=False, reason="older than what is known of this id")
         if claim and claim.loc and claim.loc != loc:
             left = _leave(state, changes, claim.loc, owner, when, why, by_ms)
         changes.claims[owner] = Claim(when, "" if why or loc is None else loc)
     if loc is None:
-        return left if left.changed else _Outcome(changed=False, reason="no page with this id")
+        return left if left.changed else Outcome(changed=False, reason="no page with this id")
     if why:
         gone = _remove(state, changes, loc, owner, when, why, by_ms)
         return left if left.changed and not gone.changed else gone
@@ -140,7 +110,7 @@ def _decide(
     if event.lastmod is not None and w3c_dates.in_future(event.lastmod, arrival.ms):
         put = put._replace(reason=f"{put.reason}; {FUTURE_LASTMOD}")
     if left.changed:
-        return _Outcome(changed=True, reason=f"moved: {put.reason}")
+        return Outcome(changed=True, reason=f"moved: {put.reason}")
     return put
 
 
@@ -157,26 +127,26 @@ def _gone(event: Event) -> str:
 
 def _leave(
     state: BatchState, changes: Changes, loc: str, owner: bytes, when: int, why: str, by_ms: int
-) -> _Outcome:
+) -> Outcome:
     """Remove the page of `owner` from `loc`, unless `loc` has another owner now."""
     page = state.pages.get(loc)
     if not page or page.owner != owner:
-        return _Outcome(changed=False, reason="its old URL belongs to another page by now")
+        return Outcome(changed=False, reason="its old URL belongs to another page by now")
     return _remove(state, changes, loc, owner, when, why or "moved", by_ms)
 
 
 def _remove(
     state: BatchState, changes: Changes, loc: str, owner: bytes, when: int, why: str, by_ms: int
-) -> _Outcome:
+) -> Outcome:
     page = state.pages.get(loc)
     if page and is_older(when, page.stamp, by_ms):
         if page.live and owner and page.owner == owner:
             # The listed page came later and without an id; its old id has left all the same, as if
             # this event had arrived first.
             changes.pages[loc] = page._replace(owner=b"")
-        return _Outcome(changed=False, reason="older than what is known of this URL")
+        return Outcome(changed=False, reason="older than what is known of this URL")
     if page and page.live and owner and page.owner and page.owner != owner:
-        return _Outcome(changed=False, reason="this URL belongs to another page by now")
+        return Outcome(changed=False, reason="this URL belongs to another page by now")
     if page and page.group:
         group_alternates.leave(state, changes, loc, page.group)
     # A tombstone even for an unknown page: an older event may still arrive.
@@ -187,8 +157,8 @@ def _remove(
     if NEWS + loc in state.pages:
         news_entries.drop(state, changes, loc, when)
     if page and page.live:
-        return _Outcome(changed=True, reason=why)
-    return _Outcome(changed=False, reason=f"{why}, and it was not listed")
+        return Outcome(changed=True, reason=why)
+    return Outcome(changed=False, reason=f"{why}, and it was not listed")
 
 
 def _put(
@@ -201,10 +171,10 @@ def _put(
     arrival: Arrival,
     by_ms: int,
     policy: Policy,
-) -> _Outcome:
+) -> Outcome:
     page = state.pages.get(loc)
     if page and is_older(when, page.stamp, by_ms) and not _vacated(page, owner):
-        return _Outcome(changed=False, reason="older than what is known of this URL")
+        return Outcome(changed=False, reason="older than what is known of this URL")
     group, links = b"", None
     if event.group or (page and page.group):
         links = group_alternates.of_page(state, changes, loc)
@@ -222,9 +192,9 @@ def _put(
     same = page is not None and page.live and page.digest == digest and here == there
     if not same:
         changes.fragments[loc], changes.placed[loc] = fragment, there
-    put = _Outcome(not same, "same content")
+    put = Outcome(not same, "same content")
     if not same:
-        put = _Outcome(changed=True, reason="changed" if page and page.live else "added")
+        put = Outcome(changed=True, reason="changed" if page and page.live else "added")
     if group:
         changes.linked[loc] = entry.alternates
     if page and links:
@@ -232,7 +202,7 @@ def _put(
         # same if it is as it was, with the links that were due.
         had = entry.alternates == links.due and here == there
         had = had and feed_items.digest_with(entry, digest, links.had) == page.digest
-        put = _Outcome(not had, "same content" if had else "changed")
+        put = Outcome(not had, "same content" if had else "changed")
     news_is = ""
     if NEWS + loc in state.pages:
         news_is = news_entries.put(state, changes, event, entry, when, policy)
@@ -241,7 +211,7 @@ def _put(
     )
     if put.changed or not (news_is or fed):
         return put
-    return _Outcome(changed=True, reason=news_is or "changed in the feeds")
+    return Outcome(changed=True, reason=news_is or "changed in the feeds")
 
 
 def _section(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from shared.events.event import Event
 from shared.events.event_fields import MAX_AHEAD_MS
+from shared.sitemap import fragments
 
 BUCKETS = 1 << 16
 """Buckets of a site: each stays a listpack (512 fields) up to 31,000,000 URLs, or 65,000,000 where
@@ -31,6 +32,7 @@ NOWHERE = b"\xff" * PLACE_BYTES
 """The place of a page that is not listed."""
 
 _REST = struct.Struct(">Q5s")
+_RECORD = struct.Struct(">IHBHQ5s")  # the place, a length in three bytes, the rest
 _PLACE = struct.Struct(">IH")
 _SHARD_BITS = 20
 _OWNER_AT, _GROUP_AT = 22, 30
@@ -101,6 +103,11 @@ class PageRecord(NamedTuple):
         live = stored[17:22] == digest and stored[6:9] > b"\0\0\0"
         return live and Place.unpack(stored).section == section
 
+    @staticmethod
+    def lists_as(stored: bytes, tail: bytes) -> bool:
+        """True if `stored` is a listed page with this `tail`, whatever its stamp."""
+        return stored[6:9] == tail[:3] != bytes(3) and stored[17:] == tail[11:]
+
     def tail(self) -> bytes:
         """The record without its place, which only the store can assign."""
         owner = self.owner or (_NOBODY if self.group else b"")
@@ -114,15 +121,16 @@ class PageRecord(NamedTuple):
     @classmethod
     def unpack(cls, stored: bytes) -> PageRecord:
         """The record that `pack` wrote."""
-        stamp_, digest = _REST.unpack_from(stored, 9)
+        shard, block, high, low, stamp_, digest = _RECORD.unpack_from(stored)
         place = None
-        if stored[:6] != NOWHERE:
-            place = Place.unpack(stored)
+        if stored[:PLACE_BYTES] != NOWHERE:
+            place = Place(shard >> _SHARD_BITS, shard & (1 << _SHARD_BITS) - 1, block)
+        length = high << 16 | low
+        if len(stored) == _OWNER_AT:
+            return cls(place, length, stamp_, digest, b"")
         owner = stored[_OWNER_AT:_GROUP_AT]
-        return cls(
-            place, int.from_bytes(stored[6:9], "big"), stamp_, digest,
-            b"" if owner == _NOBODY else owner, stored[_GROUP_AT:],
-        )  # fmt: skip
+        owner = b"" if owner == _NOBODY else owner
+        return cls(place, length, stamp_, digest, owner, stored[_GROUP_AT:])
 
 
 class Claim(NamedTuple):
@@ -141,23 +149,37 @@ class Claim(NamedTuple):
         return cls(int.from_bytes(stored[:8], "big"), stored[8:].decode())
 
 
+def listed_tail(fragment: bytes, stamp: int, owner: bytes) -> bytes:
+    """PageRecord.tail of a page without a group that is listed as `fragment`."""
+    rest = _REST.pack(stamp, fragments.digest(fragment))
+    return len(fragment).to_bytes(3, "big") + rest + owner
+
+
 def digest_of(loc: str) -> bytes:
     """The eight bytes that stand for `loc`."""
     return blake2b(loc.encode(), digest_size=8).digest()
 
 
-def owner_of(source: str, kind: str, ident: str, locale: str) -> bytes:
-    """The eight bytes that stand for one page of one sender, whatever its URL (WEBHOOKS 5.2)."""
-    # With the lengths no two different pages give the same text.
-    joined = f"{len(kind)} {len(locale)} {source} {kind}{locale}{ident}".encode()
-    return blake2b(joined, digest_size=8, person=b"owner").digest()
+def owner_of(source: str, kind: str, ident: str, locale: str, *, former: bool = False) -> bytes:
+    """The eight bytes that stand for one page of one sender, whatever its URL (WEBHOOKS 5.2).
+
+    `former` owners are those of a site that began in layout 2: its claims are stored under them.
+    """
+    if former:
+        joined = f"{source}\0{kind}\0{ident}\0{locale}"
+    else:
+        # With the lengths no two different pages give the same text.
+        joined = f"{len(kind)} {len(locale)} {source} {kind}{locale}{ident}"
+    return blake2b(joined.encode(), digest_size=8, person=b"owner").digest()
 
 
-def subjects(event: Event) -> tuple[str | None, bytes]:
-    """The loc and the owner (empty: none) whose records are needed to decide `event`."""
+def subjects(event: Event, *, former: bool = False) -> tuple[str | None, bytes]:
+    """The loc and the owner (empty: none; `former` of owner_of) whose records are needed to decide
+    `event`.
+    """
     if event.id is None:
         return event.loc, b""
-    return event.loc, owner_of(event.source, event.kind, event.id, event.locale)
+    return event.loc, owner_of(event.source, event.kind, event.id, event.locale, former=former)
 
 
 def bucket_of(digest: bytes) -> int:

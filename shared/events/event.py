@@ -80,7 +80,11 @@ class Event:
 
     def dump(self) -> bytes:
         """The stored form: JSON without the members that have their default."""
-        members = {name: v for name, v in vars(self).items() if v != _DEFAULTS[name]}
+        members = {
+            name: value
+            for name, value in vars(self).items()
+            if value is not None and value != _DEFAULTS[name]
+        }
         plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
         return _encode({"v": PLAIN_SCHEMA if plain else SCHEMA, **members}).encode()
 
@@ -89,8 +93,17 @@ class Event:
         """The event that `dump` wrote. Raises SchemaError for anything else, NewerSchemaError for a
         version that this worker does not know.
         """
+        if found := _MOSTLY.fullmatch(stored):
+            event = cls.__new__(cls)
+            vars(event).update(type="upsert", loc=found[1].decode())
+            if found[2]:
+                vars(event)["lastmod"] = found[2].decode()
+            return event
         try:
-            members = json.loads(stored.decode())
+            text = stored.decode()
+            members, end = _parse(text)
+            if end != len(text):
+                members = json.loads(text)
             if b"\\u" in stored:
                 json.dumps(members, ensure_ascii=False).encode()  # half of a surrogate pair
             schema = members.pop("v")
@@ -125,12 +138,16 @@ class Event:
         return loc.isascii() and loc.isprintable() and _PLAIN.fullmatch(plain) is not None
 
 
-_PLAIN = re.compile(
-    r"(?:[0-9]{4}(?:-[0-9]{2}){0,2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+))?)? [a-z]* [0-9.]*"
+_DATE = r"[0-9]{4}(?:-[0-9]{2}){0,2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+))?"
+_PLAIN = re.compile(rf"(?:{_DATE})? [a-z]* [0-9.]*")
+_MOSTLY = re.compile(
+    rf'{{"v":1,"type":"upsert","loc":"([ !#-\[\]-~]+)"(?:,"lastmod":"({_DATE})")?}}'.encode()
 )
+"""The stored form of most events, read in a third of the time of any other."""
 _EXTENDED = frozenset(extensions.CHECKS)
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_parse = json.JSONDecoder().raw_decode
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _DEFAULTS = asdict(Event(type=""))
 _KINDS = frozenset(
     {(n, str) for n, d in _DEFAULTS.items() if type(d) in {str, type(None)}}

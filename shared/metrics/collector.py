@@ -3,66 +3,105 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import redis
 
 from shared.config.cms_connections import STANDARD
 from shared.config.site import Site
+from shared.metrics import exposition
 from shared.metrics.counter_samples import MetricSample, counted, waited
-from shared.metrics.declarations import DECLARED
+from shared.metrics.declarations import DECLARED, METRICS
 from shared.store.client import answering
 from shared.store.counting.counter_buffer import OF_NO_SITE
-from shared.store.counting.counters import Counters
-from shared.store.keys import GROUP, Keys
-from shared.store.operations.dead_letters import DeadLetters
-from shared.store.operations.loop_health import LOOPS, LoopHealth, failing
-from shared.store.operations.queues import PAUSABLE, Queues
-from shared.store.operations.resync_requests import ResyncRequests
-from shared.store.operations.worker_registry import HEARTBEAT, NAMES, own_version
-from shared.store.pages.lookup import PageLookup
-from shared.store.publishing.publish_state import PublishState
-from shared.store.sections import Sections
+from shared.store.operations.config_reports import ConfigReports
+from shared.store.operations.loop_health import (
+    LOOPS,
+    LoopHealth,
+    ReportedLoops,
+    failing,
+    troubles,
+)
+from shared.store.operations.queues import PAUSABLE
+from shared.store.operations.site_snapshot import SiteSnapshot, SnapshotReader
+from shared.store.operations.worker_registry import WorkerRegistry, own_version
+from shared.store.round_trips import Reading, gathered, read
 
 
 class Collector:
-    """Reader of the metrics of one site."""
+    """Reader of the metrics of these sites, by name."""
 
     def __init__(
-        self, client: redis.Redis, name: str, site: Site, codes: Sequence[str] = ()
+        self, client: redis.Redis, sites: Mapping[str, Site], codes: Sequence[str] = ()
     ) -> None:
         """Prepare the reader; `codes` are all codes with which requests may be refused."""
+        self._client = client
+        self._snapshots = SnapshotReader(dict.fromkeys(sites, ()), "stats")
+        self._of = {name: _SiteMetrics(name, site, codes) for name, site in sites.items()}
+        self._texts: dict[str, tuple[SiteSnapshot, list[ReportedLoops], dict[str, str]]] = {}
+
+    def samples(self, names: Iterable[str]) -> Iterator[MetricSample]:
+        """Every sample of the sites `names`, read in as many round trips as those of one; no work
+        grows with their pages. Raises StoreError.
+        """
+        for name, snapshot, told in self._read(list(names)):
+            yield from self._of[name].samples(snapshot, told)
+
+    def texts(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Return the lines of `samples` by metric. Those of a site at which nothing changes are
+        kept. Raises StoreError.
+        """
+        found: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
+        for name, snapshot, told in self._read(list(names)):
+            known = self._texts.get(name)
+            if known is None or known[0] is not snapshot or known[1] != told:
+                lines = lines_by_metric(self._of[name].samples(snapshot, told))
+                known = self._texts[name] = snapshot, told, lines
+            for metric, text in known[2].items():
+                found[metric].append(text)
+        return found
+
+    def _read(
+        self, names: Sequence[str]
+    ) -> Iterator[tuple[str, SiteSnapshot, list[ReportedLoops]]]:
+        parts: list[Reading[Any]] = [
+            LoopHealth(self._client).reports_reading(), self._snapshots.reading(names, time.time())
+        ]  # fmt: skip
+        reports, snapshots = read(self._client, gathered(parts))
+        told = troubles(reports)
+        for name, snapshot in zip(names, snapshots, strict=True):
+            yield name, snapshot, [each for each in told if each.trouble.site in {"", name}]
+
+
+class _SiteMetrics:
+    """Samples of one site."""
+
+    def __init__(self, name: str, site: Site, codes: Sequence[str]) -> None:
         self._name, self._news = name, site.routing.news
         # Also those of expired and unused secrets: one whose count stopped rising may be removed.
         keys = [secret.fingerprint for secret in site.secrets]
         keys += [*(["token"] if site.tokens else []), *{**site.sources, **dict.fromkeys(STANDARD)}]
         self._known = {"verified": keys, "refused": codes}
-        self._stats, self._queues, self._dead = (
-            Counters(client, name), Queues(client, name), DeadLetters(client, name),
-        )  # fmt: skip
-        self._health = LoopHealth(client)
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
-        self._publishing, self._resyncs = PublishState(client, name), ResyncRequests(client, name)
 
-    def samples(self) -> Iterator[MetricSample]:
-        """Every sample of the site; no work grows with its pages. Raises StoreError."""
-        counts, waits = self._stats.totals()
+    def samples(
+        self, snapshot: SiteSnapshot, told: Iterable[ReportedLoops]
+    ) -> Iterator[MetricSample]:
+        """Every sample of `snapshot`, and of `told`, the troubles of loops at this site."""
+        counts, waits = snapshot.totals
         yield waited(self._name, waits)
         yield from counted(self._name, counts, self._known)
-        for name, value in self._looked_up().items():
+        for name, value in self._looked_up(snapshot).items():
             yield MetricSample(DECLARED[f"sitemapd_{name}"], (self._name,), float(value))
-        paused = self._queues.paused()
         for queue in PAUSABLE:
             metric = DECLARED["sitemapd_queue_paused"]
-            yield MetricSample(metric, (self._name, queue), float(queue in paused))
-        for loop, fails in failing(self._health.of_site(self._name)).items():
+            yield MetricSample(metric, (self._name, queue), float(queue in snapshot.paused))
+        for loop, fails in failing(told).items():
             yield MetricSample(DECLARED["sitemapd_loop_failing"], (self._name, loop), float(fails))
 
-    def _looked_up(self) -> dict[str, float]:
-        waiting = self._queues.waiting()
-        files = self._publishing.files(self._publishing.sections())
-        resyncs = self._resyncs.open().values()
-        stopped, single = self._publishing.quarantine.read()
+    def _looked_up(self, snapshot: SiteSnapshot) -> dict[str, float]:
+        waiting, files, resyncs = snapshot.depth, snapshot.files, snapshot.resyncs.values()
+        stopped, single = snapshot.quarantined
 
         def age(since_ms: int | None) -> float:
             return 0.0 if since_ms is None else max(0, waiting.now_ms - since_ms) / 1000
@@ -71,15 +110,15 @@ class Collector:
             "events_waiting": waiting.events,
             "events_in_flight": waiting.in_flight,
             "events_oldest_seconds": age(waiting.oldest_ms),
-            "events_dead": len(self._dead),
+            "events_dead": snapshot.dead,
             "files_waiting": waiting.files,
             "files_oldest_seconds": age(waiting.files_since_ms),
-            "files_held": len(self._publishing.shrink.held()),
+            "files_held": len(snapshot.held),
             "publishing_stopped": float(stopped is not None),
             "files_quarantined": len(single),
             "files": len(files),
             "files_size_bytes": sum(file.size for file in files.values()),
-            "urls": self._lookup.count(),
+            "urls": snapshot.urls,
             "urls_published": sum(
                 file.urls for shard, file in files.items() if shard.section not in self._news
             ),
@@ -87,6 +126,15 @@ class Collector:
             "resyncs_open": len(resyncs),
             "resync_oldest_seconds": age(min(resyncs, default=None)),
         }
+
+
+def lines_by_metric(samples: Iterable[MetricSample]) -> dict[str, str]:
+    """Return the lines of these samples, by metric."""
+    found: dict[str, str] = {}
+    for sample in samples:
+        name = sample.metric.name
+        found[name] = found.get(name, "") + exposition.lines(sample)
+    return found
 
 
 def of_process(*, up: bool) -> list[MetricSample]:
@@ -97,7 +145,7 @@ def of_process(*, up: bool) -> list[MetricSample]:
     ]
 
 
-def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[MetricSample]:
+def of_server(client: redis.Redis) -> Iterator[MetricSample]:
     """Samples of no site, and the number of workers that serve `sites`. Raises StoreError."""
     with answering():
         pipe = client.pipeline(transaction=False)
@@ -108,11 +156,12 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[MetricSampl
         began = time.time()
         seconds, micros = client.time()
         middle = (began + time.time()) / 2
-        workers = _workers(client, sites)
+    reports = ConfigReports(client).read()
     truncated = DECLARED["sitemapd_redis_truncated_loads_total"]
     counts = {name.decode(errors="replace"): int(count) for name, count in stored.items()}
     for name, value in {
-        "workers": workers,
+        "workers": sum(each.alive for each in WorkerRegistry(client).list()),
+        "configuration_refused": sum(1 for each in reports.values() if each.refused),
         "clock_offset_seconds": round(seconds + micros / 1e6 - middle, 3),
         "redis_memory_bytes": memory["used_memory"],
         "redis_memory_limit_bytes": memory["maxmemory"],
@@ -131,15 +180,3 @@ def of_server(client: redis.Redis, sites: Sequence[str]) -> Iterator[MetricSampl
     for loop in LOOPS:
         if loop in rounds:
             yield MetricSample(metric, (loop,), rounds[loop])
-
-
-def _workers(client: redis.Redis, sites: Sequence[str]) -> int:
-    """The number of known workers with a heartbeat now."""
-    pipe = client.pipeline(transaction=False)
-    pipe.zrange(NAMES, 0, -1)
-    for site in sites:
-        pipe.xinfo_consumers(Keys(site).inbox, GROUP)
-    told, *readers = pipe.execute(raise_on_error=False)  # an unread inbox has no group
-    names = set(told) if isinstance(told, list) else set()
-    names |= {row["name"] for rows in readers if isinstance(rows, list) for row in rows}
-    return int(client.exists(*(HEARTBEAT.encode() + name for name in names))) if names else 0

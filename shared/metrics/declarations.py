@@ -88,6 +88,7 @@ METRICS = (
     _server("up", "1 if Redis answered this scrape, else 0 and no other values"),
     _server("build_info", "always 1", "", Label("version", "version of this web process", most=1)),
     _server("workers", "worker processes with a heartbeat within the last 10 s"),
+    _server("configuration_refused", "processes that refuse the present configuration file"),
     _server(
         "loop_last_round_timestamp_seconds",
         "end of the last round, failed or not, in the worker for which it is longest ago",

@@ -38,7 +38,8 @@ _FINAL_BLOCK = b"\x03\x00"
 class Block(NamedTuple):
     """A deflated run of `urls` fragments, `length` bytes raw with checksum `crc`.
 
-    `uses` are the extensions that occur in it (fragments.uses).
+    `uses` are the extensions that occur in it (fragments.uses), `kept` its fragments where they
+    need not be inflated again.
     """
 
     crc: int
@@ -46,6 +47,7 @@ class Block(NamedTuple):
     urls: int
     segment: bytes
     uses: int = 0
+    kept: bytes = b""
 
     def pack(self) -> bytes:
         """The stored form of the block."""
@@ -60,6 +62,8 @@ class Block(NamedTuple):
 
     def raw(self) -> bytes:
         """The fragments, concatenated. Raises ShardError if they are damaged in the store."""
+        if self.kept:
+            return self.kept
         try:
             raw = isal_zlib.decompress(self.segment + _FINAL_BLOCK, _RAW_DEFLATE, self.length + 1)
         except IsalError as error:  # type: ignore[misc]  # its stub lacks the base class

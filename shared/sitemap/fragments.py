@@ -93,18 +93,24 @@ def key(loc: str) -> bytes:
 
 def render(entry: Entry) -> bytes:
     """The fragment of `entry`, children in the order of the XSD (PROTOCOL F5, C0)."""
-    loc = entry.loc
-    parts = ["<url><loc>", escape(loc) if _ESCAPED.search(loc) else loc, "</loc>"]
-    if entry.lastmod is not None:
-        parts += "<lastmod>", entry.lastmod, "</lastmod>"
-    if entry.changefreq is not None:
-        parts += "<changefreq>", entry.changefreq, "</changefreq>"
-    if entry.priority is not None:
-        parts += "<priority>", entry.priority, "</priority>"
+    plain = render_plain(entry.loc, entry.lastmod, entry.changefreq, entry.priority)
     if entry.alternates or entry.images or entry.videos or entry.news:
-        parts += _extensions(entry)
-    parts.append("</url>\n")
-    return "".join(parts).encode()
+        return b"%b%b%b" % (plain[: -len(END)], "".join(_extensions(entry)).encode(), END)
+    return plain
+
+
+def render_plain(
+    loc: str, lastmod: str | None, changefreq: str | None, priority: str | None
+) -> bytes:
+    """The fragment of a page without extensions; None where it states nothing."""
+    text = f"<url><loc>{escape(loc) if _ESCAPED.search(loc) else loc}</loc>"
+    if lastmod is not None:
+        text += f"<lastmod>{lastmod}</lastmod>"
+    if changefreq is not None:
+        text += f"<changefreq>{changefreq}</changefreq>"
+    if priority is not None:
+        text += f"<priority>{priority}</priority>"
+    return f"{text}</url>\n".encode()
 
 
 def _extensions(entry: Entry) -> list[str]:
@@ -155,6 +161,18 @@ def find(raw: bytes, loc: str) -> bytes | None:
     """The fragment of `loc` among the fragments `raw`, None if there is none."""
     at = raw.find(key(loc))
     return raw[at : raw.index(END, at) + len(END)] if at >= 0 else None
+
+
+def matching(raw: bytes, part: bytes) -> Iterator[bytes]:
+    """Yield the fragments of `raw` whose loc contains `part`, which is escaped and in lower case;
+    the case of ASCII letters does not count.
+    """
+    lower, end = raw.lower(), 0
+    while end < len(raw) and (at := lower.find(part, end)) >= 0:
+        start = raw.rindex(START, 0, at + len(START))  # a match may lie in the markup
+        end = raw.index(END, start) + len(END)
+        if part in lower[start + len(START) : raw.index(LOC_END, start)]:
+            yield raw[start:end]
 
 
 def loc_of(fragment: bytes) -> str:

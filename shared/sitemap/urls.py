@@ -86,7 +86,7 @@ def canonical(loc: str, base: Base) -> str:
     Host in lower case and punycode, default port and fragment dropped, everything RFC 3986 does
     not allow escaped as UTF-8, escapes in upper case. Raises UrlError with the broken rule.
     """
-    if _is_canonical(loc, base):
+    if is_canonical(loc, base):
         return loc
     parts = _split(loc)
     if parts.origin != base.origin:
@@ -112,7 +112,7 @@ def absolute(text: str, schemes: Sequence[str] = _WEB) -> str:
     return url
 
 
-def _is_canonical(loc: str, base: Base) -> bool:
+def is_canonical(loc: str, base: Base) -> bool:
     """True for the usual case, decided without splitting the URL; False decides nothing."""
     return (
         loc.startswith(base.prefix)

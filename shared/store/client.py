@@ -1,4 +1,4 @@
-"""Connection to Redis: clients with bounded waits, and Lua scripts."""
+"""Commands and Lua scripts over connections that are kept, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,40 +15,22 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Any
 
+import hiredis
 import redis
 from redis import exceptions
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from shared.errors import NoWritesError, StoreDownError, StoreError
 
 _INCLUDE = re.compile(r"^-- include ([a-z_/]+)$", re.MULTILINE)
 Argument = bytes | str | int | float
 Command = tuple[Argument, ...]
+_pack: Callable[[Command], bytes] = hiredis.pack_command  # type: ignore[assignment]  # wrong stub
 # Prefixes of error replies that are about the state of the server, not about the command.
 _UNWELL = ("MISCONF", "OOM", "READONLY", "NOREPLICAS", "CLUSTERDOWN", "BUSY", "LOADING", "NOPERM")
-
-
+_MOVING = (exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)
+"""Errors of a cluster whose slots move, or lack a master: nothing was run."""
 _kept: weakref.WeakKeyDictionary[redis.Redis, KeptConnections] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
-
-
-def connect(url: str, timeout: float) -> redis.Redis:
-    """Return a client that gives up after `timeout` seconds and never retries a command.
-
-    redis-py's own default hangs for a minute on a frozen server, and a repeated XADD leaves two
-    entries (DESIGN 9).
-    """
-    client: redis.Redis = redis.Redis.from_url(
-        url,
-        socket_timeout=timeout,
-        socket_connect_timeout=min(timeout, 1.0),
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
-    )
-    # In a garbage cycle a socket may be collected before its connection, with a ResourceWarning.
-    weakref.finalize(client, client.connection_pool.disconnect).atexit = False
-    return client
 
 
 @contextmanager
@@ -66,6 +48,8 @@ def translated(error: redis.RedisError) -> StoreError:
     """
     if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):
         return StoreDownError(f"Redis does not answer: {error}")
+    if isinstance(error, _MOVING):
+        return StoreDownError(f"the keys of this site are being moved: {error}")
     full = isinstance(error, exceptions.OutOfMemoryError | exceptions.ReadOnlyError)
     if full or str(error).startswith(_UNWELL):
         return NoWritesError(f"Redis refuses writes: {error}")
@@ -77,6 +61,28 @@ def source(name: str) -> str:
     """Return the text of the Lua script `name`, with each `-- include PART` line resolved."""
     text = files("shared.store").joinpath(f"{name}.lua").read_text(encoding="utf-8")
     return _INCLUDE.sub(lambda found: source(found[1]), text)
+
+
+_called: dict[Argument, str] = {}
+"""Names of scripts by their digest."""
+
+
+@lru_cache
+def _digest(name: str) -> str:
+    digest = sha1(source(name).encode(), usedforsecurity=False).hexdigest()
+    _called[digest] = name
+    return digest
+
+
+def script_call(name: str, keys: Sequence[str], *args: Argument) -> Command:
+    """Return the command that runs script `name`, if the server knows it."""
+    return ("EVALSHA", _digest(name), len(keys), *keys, *args)
+
+
+def load_scripts(client: redis.Redis, calls: Iterable[Command]) -> None:
+    """Load the scripts of these `calls`, made by `script_call`, into the server."""
+    for name in {_called[call[1]] for call in calls}:
+        client.script_load(source(name))
 
 
 @dataclass(slots=True)
@@ -91,6 +97,24 @@ class PipelinedScript:
     args: tuple[Argument, ...]
     done: bool = False
     reply: Any = None
+
+
+@dataclass(slots=True)
+class RunningScript:
+    """Script that was sent with its `follow_ups`: `reply` or `abandon` it, once."""
+
+    scripts: Scripts
+    connection: Any
+    follow_ups: Sequence[PipelinedScript]
+    call: tuple[str, list[str], tuple[Argument, ...]]
+
+    def reply(self) -> Any:
+        """Wait for the replies; return that of the script. Raises StoreDownError, StoreError."""
+        return self.scripts.finish(self)
+
+    def abandon(self) -> None:
+        """Wait for no reply."""
+        self.scripts.abandon(self)
 
 
 class KeptConnections:
@@ -111,16 +135,36 @@ class KeptConnections:
         Raises redis.ConnectionError or redis.TimeoutError; then any of the commands may have been
         run. Nothing is sent twice.
         """
+        connection = self.send(*commands)
+        return self.receive(connection, len(commands))
+
+    def send(self, *commands: Command) -> Any:
+        """Send `commands` and return the connection, from which the caller is to `receive` the
+        replies. Raises as `exchange`.
+        """
         connection = self._take()
         try:
-            connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-            replies = [self._reply(connection) for _ in commands]
+            packed = b"".join(map(_pack, commands))
+            connection.send_packed_command([packed], check_health=False)
         except BaseException:
-            connection.disconnect()  # a reply that nobody reads must not be the next one's
+            self.abandon(connection)
             raise
-        finally:
-            self._idle.append(connection)
+        return connection
+
+    def receive(self, connection: Any, count: int) -> list[Any]:
+        """Return the replies to `count` commands that were sent. Raises as `exchange`."""
+        try:
+            replies = [self._reply(connection) for _ in range(count)]
+        except BaseException:
+            self.abandon(connection)
+            raise
+        self._idle.append(connection)
         return replies
+
+    def abandon(self, connection: Any) -> None:
+        """Take back a connection: a reply that nobody reads must not be the next one's."""
+        connection.disconnect()
+        self._idle.append(connection)
 
     @staticmethod
     def _reply(connection: Any) -> Any:
@@ -148,6 +192,9 @@ class KeptConnections:
 
 def kept_connections(client: redis.Redis) -> KeptConnections:
     """Return the connections shared by all scripts of `client`."""
+    own: KeptConnections | None = getattr(client, "cluster_connections", None)
+    if own is not None:
+        return own
     with _lock:
         if client not in _kept:
             _kept[client] = KeptConnections(client.connection_pool)
@@ -159,17 +206,27 @@ class Scripts:
 
     def __init__(self, client: redis.Redis) -> None:
         self._client, self._connections = client, kept_connections(client)
-        self._digests: dict[str, str] = {}
 
     def __call__(self, name: str, keys: list[str], *args: Argument) -> Any:
         """Run script `name`. Raises StoreDownError or StoreError if it fails."""
-        with answering():
-            (reply,) = self._connections.exchange(self._command(name, keys, args))
+        try:
+            (reply,) = self._connections.exchange(script_call(name, keys, *args))
             if isinstance(reply, exceptions.NoScriptError):
                 reply = self._load_and_run(name, keys, args)
             if isinstance(reply, Exception):
                 raise reply
+        except redis.RedisError as error:
+            raise translated(error) from error
         return reply
+
+    def followed(self, script: PipelinedScript, *commands: Command) -> list[Any]:
+        """Run `script`, then `commands`; return all replies, errors of the server among them."""
+        call = script_call(script.name, script.keys, *script.args)
+        replies = self._connections.exchange(call, *commands)
+        if isinstance(replies[0], exceptions.NoScriptError):
+            self._client.script_load(source(script.name))
+            replies = self._connections.exchange(call, *commands)
+        return replies
 
     def run(self, follow_up: PipelinedScript) -> Any:
         """Run `follow_up` in a round trip of its own and return its reply."""
@@ -177,33 +234,39 @@ class Scripts:
         follow_up.done = True
         return follow_up.reply
 
-    def along(self, follow_up: PipelinedScript, name: str, keys: list[str], *args: Argument) -> Any:
-        """Run script `name`, then `follow_up` even if `name` failed; return the reply of `name`.
+    def start(
+        self, follow_ups: Sequence[PipelinedScript], name: str, keys: list[str], *args: Argument
+    ) -> RunningScript:
+        """Send script `name`, then `follow_ups`, which run even if `name` fails; the replies are
+        waited for later. After a server has lost its script cache, `follow_ups` are not done.
 
-        After a server has lost its script cache, `follow_up` is not done.
+        Raises StoreDownError.
         """
+        commands = [script_call(each.name, each.keys, *each.args) for each in follow_ups]
         with answering():
-            first, second = self._connections.exchange(
-                self._command(name, keys, args),
-                self._command(follow_up.name, follow_up.keys, follow_up.args),
+            connection = self._connections.send(script_call(name, keys, *args), *commands)
+        return RunningScript(self, connection, follow_ups, (name, keys, args))
+
+    def finish(self, running: RunningScript) -> Any:
+        """Wait for the replies of `running`; return that of the first script."""
+        with answering():
+            first, *others = self._connections.receive(
+                running.connection, 1 + len(running.follow_ups)
             )
-            if not isinstance(second, Exception):
-                follow_up.reply, follow_up.done = second, True
+            for follow_up, reply in zip(running.follow_ups, others, strict=True):
+                if not isinstance(reply, Exception):
+                    follow_up.reply, follow_up.done = reply, True
             if isinstance(first, exceptions.NoScriptError):
-                first = self._load_and_run(name, keys, args)
+                first = self._load_and_run(*running.call)
             if isinstance(first, Exception):
                 raise first
         return first
 
-    def _command(self, name: str, keys: list[str], args: tuple[Argument, ...]) -> Command:
-        digest = self._digests.get(name)
-        if digest is None:
-            digest = self._digests[name] = sha1(
-                source(name).encode(), usedforsecurity=False
-            ).hexdigest()
-        return ("EVALSHA", digest, len(keys), *keys, *args)
+    def abandon(self, running: RunningScript) -> None:
+        """Wait for no reply of `running`."""
+        self._connections.abandon(running.connection)
 
     def _load_and_run(self, name: str, keys: list[str], args: tuple[Argument, ...]) -> Any:
         self._client.script_load(source(name))
-        (reply,) = self._connections.exchange(self._command(name, keys, args))
+        (reply,) = self._connections.exchange(script_call(name, keys, *args))
         return reply

@@ -7,6 +7,8 @@ that no such name can make one key equal to another (RELIABILITY T36).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from shared.domain.page_record import bucket_of, field_of
 from shared.sitemap.shards import Shard
 
@@ -32,8 +34,10 @@ PERMANENT = (
     "id:",  # hash per bucket: owner -> Claim; apply.lua, purge_tombstones.lua
     "tombs",  # zset: digest or `i` + owner -> when the tombstone may be purged (ms); apply.lua,
     # purge_tombstones.lua
-    "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`; commit_publish.lua.
-    # `run`, `form`, `sections`, `numbering`; store/sections.py. `reconciled` (ms);
+    "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`, `publisher` (token of
+    # the last commit); commit_publish.lua.
+    # `run`, `form`, `sections`, `numbering`; store/sections.py. `form`, `back`, `owners`;
+    # store/layouts/version.py, begin_migration.lua, end_migration.lua. `reconciled` (ms);
     # store/operations/resync_requests.py
     "sections",  # hash: name -> number; store/sections.py
     "tails",  # hash: section -> shard, block, count, bytes: the place of new pages; apply.lua
@@ -53,6 +57,13 @@ PERMANENT = (
     "retired",  # zset: file name of an earlier configuration -> when it is removed (s);
     # store/publishing/file_shape.py
     "shape",  # hash: the settings by which the files were written; store/publishing/file_shape.py
+    "versions",  # zset, of a site with several targets: shard, or `index:` + number -> publish that
+    # changed its file last; commit_publish.lua
+    "targets",  # hash: target -> publishes that it has, time of its last pass (ms); target
+    # `failing` -> since (ms), reason; target `behind` -> since (ms); commit_publish.lua,
+    # store/targets/target_state.py
+    "target:",  # hash per target: shard or index as in `versions` that may differ from what this
+    # state holds; the same
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit_publish.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`;
     # store/publishing/shrink_holds.py
@@ -88,17 +99,25 @@ PERMANENT = (
     # store/notify/notification_queue.py
     "websub",  # hash: feed -> Subscription; store/notify/subscriptions.py
     "audit",  # stream, of EVERYWHERE: audit log, the newest 10,000; store/operations/audit_log.py
+    "alerts",  # hash, of EVERYWHERE: condition and site -> Alert; store/operations/alert_store.py
+    "alerts:messages",  # hash, of EVERYWHERE: id -> message, channels that lack it; the same
+    "alerts:channels",  # hash, of EVERYWHERE: channel -> ChannelHealth; the same
     "checks",  # hash: `report`, `began`, `compared`, `seen` of the last; store/operations/checks.py
     "checks:asked",  # zset: requester of a check -> since (ms); store/operations/checks.py,
     # close_resyncs.lua
 )
 """Keys without a TTL, without the prefix: whole names, and prefixes that end in a colon.
 
-With a TTL: `seen:`, `awake`, `rate`, `lease`, `reconcile`, `resync-alarm`, `crawl`, `told:`,
-`spent:`, `telling:`, `checking` and `checking:progress`, `import:` (an interrupted import),
-`pulse:` (counts of one minute) and `purged:` (events removed by a purge); of EVERYWHERE `session:`,
-`once:`, `tries:`, `doctor`, of store/operations/worker_registry.py `worker:`, `workers`, `wanted:`,
-and of store/operations/loop_health.py `loops:`.
+With a TTL: `seen:`, `awake`, `rate`, `lease`, `migrating`, `reconcile`, `resync-alarm`, `crawl`,
+`told:`, `spent:`, `telling:`, `following:`, `checking`, `checking:progress`, `import:` (an
+interrupted import), `pulse:` (counts of one minute), `hour:` (the same of one hour), `accepted:`
+(events of each hour of a week) and `purged:` (events removed by a purge); of EVERYWHERE `session:`,
+`once:`, `tries:`, `doctor`, of store/operations/alert_store.py `alerting` and `alerts:sent`, of
+store/operations/worker_registry.py `worker:`, `workers`, `wanted:`, of
+store/operations/loop_health.py `loops:`, and of store/operations/config_reports.py `configuration`.
+
+`absent` never exists: servers/cluster.py names it with each script, so that none runs half-way
+while its slot moves.
 
 Keys that begin with `{site}~` belong to a running restore; the next restore removes those of a
 killed one.
@@ -123,6 +142,8 @@ class Keys:
         self.quarantine = self.prefix + "quarantine"
         self.retired = self.prefix + "retired"
         self.shape = self.prefix + "shape"
+        self.versions = self.prefix + "versions"
+        self.targets = self.prefix + "targets"
         self.expiry = self.prefix + "expiry"
         self.coming = self.prefix + "coming"
         self.resync = self.prefix + "resync"
@@ -147,6 +168,7 @@ class Keys:
         self.checking = self.prefix + "checking"
         self.checking_progress = self.prefix + "checking:progress"
         self.websub = self.prefix + "websub"
+        self.migrating = self.prefix + "migrating"
 
     def seen(self, ident: str) -> str:
         """Mark of one delivery id as received."""
@@ -155,6 +177,14 @@ class Keys:
     def pulse(self, minute: int) -> str:
         """Counts of one minute since 1970."""
         return f"{self.prefix}pulse:{minute}"
+
+    def hour(self, hour: int) -> str:
+        """Counts of one hour since 1970."""
+        return f"{self.prefix}hour:{hour}"
+
+    def accepted(self, week: int) -> str:
+        """Events accepted in each hour of one week since 1970."""
+        return f"{self.prefix}accepted:{week}"
 
     def purged(self, name: str) -> str:
         """Events removed by one purge."""
@@ -183,6 +213,14 @@ class Keys:
     def notify_lease(self, engine: str) -> str:
         """Delivery lease: the right to notify `engine`."""
         return f"{self.prefix}telling:{engine}"
+
+    def target(self, name: str) -> str:
+        """Files of one target that may differ from the state."""
+        return f"{self.prefix}target:{name}"
+
+    def target_lease(self, name: str) -> str:
+        """Lease of one target: the right to write it."""
+        return f"{self.prefix}following:{name}"
 
     def loc(self, digest: bytes) -> str:
         """Bucket that holds the page record of `digest`."""
@@ -223,6 +261,10 @@ class Keys:
     def index(self, page: int) -> str:
         """Lines of one index file."""
         return f"{self.prefix}index:{page}"
+
+
+keys_of = lru_cache(4_096)(Keys)
+"""Return the key names of a site, made once: pages of many sites ask for them again and again."""
 
 
 def field(digest: bytes) -> bytes:

@@ -12,32 +12,30 @@ from shared.domain.page_record import MAX_SECTIONS
 from shared.errors import ConfigError, Fault, StoreError
 from shared.store.client import answering
 from shared.store.keys import Keys
-
-FORM = 3
-"""Version of the stored state: 1 had section numbers of 8 bits and shard numbers of 24, 2 had the
-keys of a section beside the other keys of the site (`{site}:<section>:shards`).
-"""
+from shared.store.layouts.version import BACK, CURRENT, FORM, OWNERS, Layout
 
 
 class Sections:
     """Section numbers of one site, cached: `by_name` and `by_number`, both empty before first use;
-    `numbering` identifies those in Redis.
+    `numbering` identifies those in Redis. With them it is known whether claims are stored under the
+    `former_owners` of layout 2.
     """
 
     draft = False
 
     def __init__(self, client: redis.Redis, site: str, configured: Iterable[str]) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._site, self._keys = client, site, Keys(site)
         self._configured = frozenset(configured)
         self.by_name: dict[str, int] = {}
         self.by_number: dict[int, str] = {}
         self.numbering = b""
+        self.former_owners = False
 
     def numbers(self, named: Iterable[str] = ()) -> dict[str, int]:
         """Return the number of every section, given at first use and never changed.
 
         Configured and `named` sections without a number get one now. Raises ConfigError if there
-        are too many, StoreError if the state is of another version.
+        are too many, LayoutError if the state has another layout.
         """
         wanted = {*self._configured, *named}
         if not wanted <= self.by_name.keys():
@@ -51,7 +49,7 @@ class Sections:
         """Return the sections by number, without giving new numbers.
 
         An unknown one of `numbers` was given by another process: the sections are read again.
-        Raises StoreError if it is unknown even then, or if the state is of another version.
+        Raises StoreError if it is unknown even then, LayoutError if the state has another layout.
         """
         wanted = set(numbers)
         if not self._configured <= self.by_name.keys() or not wanted <= self.by_number.keys():
@@ -79,21 +77,19 @@ class Sections:
     def _read(self) -> dict[str, int]:
         with answering():
             known: Any = self._client.hgetall(self._keys.sections)
-            stamps: Any = self._client.hmget(self._keys.counters, "form", "numbering")
-        form, self.numbering = stamps[0], stamps[1] or b""
-        if form != str(FORM).encode() and (known or form is not None):
-            found = "1" if form is None else form.decode(errors="replace")
-            raise StoreError(
-                f"this state is of another version of sitemapd (form {found}, this one reads form "
-                f"{FORM}): run that version until `sitemapd status` counts no waiting events, keep "
-                "the published files, empty Redis, and `sitemapd import` them"
-            )
+            fields = (FORM, BACK, "numbering", OWNERS)
+            found: Any = self._client.hmget(self._keys.counters, *fields)
+        form, back, numbering, owners = found
+        layout = Layout.read(form, back, known=bool(known))
+        if not layout.current:
+            raise layout.refusal(self._site)
+        self.numbering, self.former_owners = numbering or b"", owners is not None
         return {name.decode(): int(number) for name, number in known.items()}
 
     def _number(self, name: str, known: Mapping[str, int]) -> int:  # noqa: ARG002
         """Give `name`, which is not `known`, a number."""
         with answering():
-            self._client.hsetnx(self._keys.counters, "form", str(FORM))
+            self._client.hsetnx(self._keys.counters, FORM, str(CURRENT))
             self._client.hsetnx(self._keys.counters, "numbering", secrets.token_hex(8))
             number = int(self._client.hincrby(self._keys.counters, "sections", 1))
             if number > MAX_SECTIONS:

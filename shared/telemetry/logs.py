@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,18 +65,12 @@ def configure(
         json_lines = not sys.stderr.isatty()
     # JSON escapes control characters itself.
     renderers: list[structlog.typing.Processor] = (
-        [structlog.processors.JSONRenderer()]
+        [_json_line]
         if json_lines
         else [_visible_values, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     )
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            tracing.in_log,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            *renderers,
-        ],
+        processors=[_completed, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
@@ -114,6 +110,30 @@ def _load_structlog() -> None:
     # It loads rich where that is installed, for tracebacks that are not used here: 0.16 s.
     with importing_less("rich"):
         import structlog  # noqa: F401
+
+
+_encode = json.JSONEncoder(default=repr).encode
+
+
+def _completed(
+    logger: object, method: str, line: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """The line with its level, trace and moment, and an exception as text. In one step: structlog's
+    own four took half of the time of a line.
+    """
+    line["level"] = "error" if method == "exception" else method
+    if tracing.active:
+        tracing.in_log(logger, method, line)
+    line["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    if "exc_info" in line:
+        import structlog
+
+        return structlog.processors.format_exc_info(logger, method, line)
+    return line
+
+
+def _json_line(_logger: object, _method: str, line: Mapping[str, Any]) -> str:
+    return _encode(line)
 
 
 def _visible_values(

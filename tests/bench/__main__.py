@@ -9,8 +9,21 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from shared.sitemap.shards import DEFAULT_URLS
 from shared.telemetry import logs
-from tests.bench import bulk, flow, http, idle, latency, rates, sites, sources, start, timeline
+from tests.bench import (
+    bulk,
+    flow,
+    http,
+    idle,
+    latency,
+    lookup,
+    rates,
+    sites,
+    sources,
+    start,
+    timeline,
+)
 from tests.bench.bed import bed, server
 from tests.bench.corpus import Corpus
 from tests.bench.peers.rows import peers
@@ -73,12 +86,14 @@ def _scale(options: argparse.Namespace) -> Scale:
 
 def _latency(report: Report, scale: Scale) -> None:
     """Event to visible, with three sizes of shards, and in the gzip form."""
-    for size in (10_000, 2_000, 50_000):
+    for size in (DEFAULT_URLS, 2_000, 50_000):
         corpus = Corpus()
         with server() as client, bed(client, "large", shard_urls=size) as site:
             pages = bulk.load(site, corpus.rows(scale.urls), scale.urls)
             what = f"{scale.urls:,} URLs, shards of {size:,}"
             latency.latency(report, site, pages, corpus, scale, what)
+            if size == DEFAULT_URLS:
+                lookup.lookup(report, site, pages, scale)
     corpus, urls = Corpus(), scale.urls // 10
     with server() as client, bed(client, "large", form="xml.gz") as site:
         pages = site.load(corpus.pages(urls))

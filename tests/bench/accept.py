@@ -12,7 +12,7 @@ import redis
 
 from shared.batches import batches
 from shared.events.event import Event
-from shared.store.client import connect
+from shared.store.connection import connect
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import Keys
 from shared.store.operations.queues import EVENTS, Queues

@@ -12,21 +12,30 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from flask import Flask, Response, request
 
 from deploy.web.server import serve
-from shared.config.settings import FILE
-from shared.store.client import connect
+from shared.config.settings import FILE, load
+from shared.store.connection import connect
 from tests.bench.bed import server
 from tests.bench.service import ROOT, Service, until
 
 PATH = "/events"
 
 
-def create(url: str) -> Flask:
+class BareFlask(Flask):
+    """Flask with the settings that the server asks for its limit of bodies."""
+
+    def __init__(self) -> None:
+        super().__init__("bare", static_folder=None)
+        self.settings = load(Path(os.environ["SITEMAPD_CONFIG"]))
+
+
+def create(url: str) -> BareFlask:
     """The application; `url` is that of its Redis."""
-    app, client = Flask("bare", static_folder=None), connect(url, 5.0)
+    app, client = BareFlask(), connect(url, 5.0)
 
     @app.post(PATH)
     def take() -> Response:

@@ -20,14 +20,15 @@ from shared.batches import batches
 from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.domain.batch_state import Policy
-from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival
 from shared.domain.routing import Routing
 from shared.events.event import Event
-from shared.store.client import connect
+from shared.store.connection import connect
 from shared.store.pages.page_repository import PageRepository
 from tests.bench.corpus import BASE
 from worker.ingest.inbox_consumer import InboxConsumer
+from worker.main import GARBAGE_AT
 from worker.publishing.publisher import Publisher, PublishResult
 
 CONSUMER = "bench"
@@ -84,6 +85,7 @@ class Bed:
         # The made-up pages are no garbage of a worker's: collections must not look at them.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(GARBAGE_AT)  # as a worker
         return kept
 
 

@@ -17,7 +17,8 @@ from redis.connection import AbstractConnection
 from deploy.local.redis_socket import socket_url
 from shared.config.settings import FILE, Settings, load
 from shared.events.event import Event
-from shared.store.client import connect
+from shared.store.client import KeptConnections
+from shared.store.connection import connect
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations.sessions import Sessions
 from tests.bench.corpus import Corpus
@@ -120,10 +121,11 @@ def _shares(
 def pages(report: Report, running: Quiet, scale: Scale) -> None:
     """Time and round trips of the overview of the console and of /metrics, over HTTP."""
     settings, connection = running.settings(), running.connect()
-    with connect(socket_url(running.home), 60.0) as client:
+    url = socket_url(running.home)
+    with connect(url, 60.0) as client:
         console = settings.console.users["admin"]
         cookie = Sessions(client).begin("admin", console.stamp, 3_600)
-        app = create_app(settings, client).test_client()
+        app = create_app(settings.model_copy(update={"redis_url": url}), client).test_client()
         app.set_cookie("sitemapd", cookie, domain="127.0.0.1", path="/admin")
         for path, headers in (
             ("/admin/", {"Cookie": f"sitemapd={cookie}"}),
@@ -148,6 +150,7 @@ def counting() -> Iterator[Counter[str]]:
     """Count what this process sends to Redis."""
     counts = Counter[str]()
     send, pack = AbstractConnection.send_packed_command, AbstractConnection.pack_commands
+    exchange = KeptConnections.exchange
 
     def sent(self: AbstractConnection, *args: Any, **named: Any) -> Any:
         counts["round trips to Redis"] += 1
@@ -159,9 +162,14 @@ def counting() -> Iterator[Counter[str]]:
         counts["commands to Redis"] += len(some) - 1
         return pack(self, some)
 
+    def exchanged(self: KeptConnections, *commands: Any) -> Any:
+        counts["commands to Redis"] += len(commands) - 1
+        return exchange(self, *commands)
+
     with (
         patch.object(AbstractConnection, "send_packed_command", sent),
         patch.object(AbstractConnection, "pack_commands", packed),
+        patch.object(KeptConnections, "exchange", exchanged),
     ):
         yield counts
 

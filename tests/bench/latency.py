@@ -13,7 +13,7 @@ from shared.events.event import Event
 from shared.sitemap import blocks, fragments
 from shared.sitemap.entry import Entry
 from shared.sitemap.shards import Shard, ShardState
-from shared.store.publishing.publish_batch import ShardWork
+from shared.store.publishing.publish_work import ShardWork
 from tests.bench.bed import Bare, Bed
 from tests.bench.corpus import BASE, Corpus
 from tests.bench.report import Report, compared

@@ -13,7 +13,8 @@ from tests.bench.bed import Bed
 from tests.bench.bulk import Page
 from tests.bench.report import Figure, Report
 
-HISTORY = ("recent", "revisions", "refused", "notices", "dead", "stats", "pulse:", "checks")
+HISTORY = ("recent", "revisions", "refused", "notices", "dead", "stats", "pulse:", "hour:",
+           "accepted:", "checks")  # fmt: skip
 """Keys whose size has a bound that does not depend on the URLs (store/keys.py)."""
 KINDS = {
     "page records": ("loc:", "id:"),

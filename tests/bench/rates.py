@@ -9,7 +9,7 @@ import redis
 
 from shared.batches import batches
 from shared.domain.batch_state import Policy
-from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival, bucket_of, digest_of, field_of
 from shared.domain.routing import Routing
 from shared.events.event import Event

@@ -16,7 +16,7 @@ import redis
 
 from deploy.local.embedded_redis import EmbeddedServer
 from shared.events.event import Event
-from shared.store.client import connect
+from shared.store.connection import connect
 from tests.bench import bulk
 from tests.bench.bed import Bed, bed
 from tests.bench.corpus import BASE, Corpus

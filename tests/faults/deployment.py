@@ -168,7 +168,7 @@ class Deployment:
     def reload_web(self) -> None:
         """Have the web server replace the processes that answer, as at a deployment."""
         old = self.parts["web"].pids()[1:]
-        os.kill(self.parts["web"].pid, signal.SIGHUP)
+        os.kill(self.parts["web"].pid, signal.SIGUSR1)
         until(lambda: not set(old) & set(self.parts["web"].pids()), "the web server reloads")
 
     def stop(self) -> None:

@@ -32,7 +32,7 @@ MISTAKES: Mapping[str, Mistake] = {
         "        if not entries:\n            return [], frozenset(map(bytes.decode, paused))\n",
         "        if not entries:\n            return [], frozenset(map(bytes.decode, paused))\n"
         "        for ident, _ in entries:\n"
-        "            self._client.xack(names[0], GROUP, ident)\n"
+        "            self._client.xack(self._keys.inbox, GROUP, ident)\n"
         "        __import__('time').sleep(0.3)\n",
         r"\(c\)",
         "worker",
@@ -56,7 +56,7 @@ MISTAKES: Mapping[str, Mistake] = {
     ),
     # Files are written where they stand: a reader sees halves.
     "in-place": Mistake(
-        "worker/publishing/web_root.py",
+        "worker/publishing/targets/web_root.py",
         "            os.rename(temp, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)\n",
         "            new = open(f'{self.path}/{temp}', 'rb').read()\n"
         "            open(f'{self.path}/{name}', 'wb', 0).writelines([new[:2000], new[2000:]])\n"

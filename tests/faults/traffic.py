@@ -70,6 +70,7 @@ class Sender(threading.Thread):
             self.send(self._next())
         for held in self._late:
             self.send(held)
+        self._forget()
 
     def _next(self) -> Delivery:
         chance = self._chance

@@ -41,6 +41,7 @@ class Pipeline:
         self.settings = Settings.model_validate({"sites": {NAME: Site(**given)}})
         self.root, self._client = root, client
         self._site = self.settings.sites[NAME]
+        self.rules = self._site.rules
         self.inbox, self.state = Inbox(client, NAME), PublishState(client, NAME)
         self.now_ms = now_ms
         self.pump = InboxConsumer(self.settings, client, NAME, "test", lambda: now_ms() / 1000)
@@ -63,7 +64,7 @@ class Pipeline:
 
     def send(self, items: Iterable[dict[str, object]]) -> None:
         """Accept `items` as events and publish them."""
-        events = [parse(item, self._site.rules) for item in items]
+        events = [parse(item, self.rules) for item in items]
         if events:
             assert self.inbox.accept(events).status == "accepted"
         self.drain()

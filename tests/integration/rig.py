@@ -25,8 +25,9 @@ from shared.store.keys import PERMANENT, Keys
 from shared.store.operations import event_log
 from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.pages.page_repository import PageRepository
-from shared.store.publishing.publish_batch import PublishBatch, PublishLease
+from shared.store.publishing.publish_batch import PublishLease
 from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.publish_work import PublishBatch
 from tests.integration.logs import silence
 from worker.checks.consistency.examination import Consistency
 from worker.checks.verify import Verification
@@ -252,6 +253,23 @@ class Rig:
                 assert (urls, len(content)) == published.pop(shard)[2:4]
         assert not contents
         assert not published
+
+
+StoredKeys = dict[bytes, tuple[bytes | None, int]]
+"""Keys with their values and their remaining ms, 0 for ever."""
+
+
+def stored_keys(client: redis.Redis, pattern: str = "*") -> StoredKeys:
+    """Every key as a back-up has it."""
+    keys: list[bytes] = client.keys(pattern)
+    return {key: (client.dump(key), max(client.pttl(key), 0)) for key in keys}
+
+
+def restore_keys(client: redis.Redis, stored: StoredKeys) -> None:
+    """Have these keys and no others."""
+    client.flushall()
+    for key, (value, ttl) in stored.items():
+        client.restore(key, ttl, value)  # type: ignore[arg-type]
 
 
 def check_keys(client: redis.Redis) -> None:

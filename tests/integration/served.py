@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "/v1/sites/demo/events"
 TOKEN = "canary-token-canary-token"
+OPERATOR = "canary-operator-canary-operator"
 
 
 class Answer(NamedTuple):
@@ -33,6 +34,7 @@ class Web:
         config.write_text(
             f'redis_url = "{redis_server.url}"\n[sites.demo]\nweb_root = "public"\n'
             f'base_url = "https://www.example.com"\nsecrets = ["{secret}"]\ntokens = ["{TOKEN}"]\n'
+            f'[api]\ntoken = "{OPERATOR}"\n'
         )
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -94,10 +96,11 @@ class Web:
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def state(self) -> set[bytes]:
-        """The keys of all sites but for counts and notes of refusals (webhook/rejection_log.py),
-        which decide nothing; the wake-up of an earlier test may still come in beside them.
+        """The keys of all sites but for counts, notes of refusals (webhook/rejection_log.py) and
+        the configuration that is in force, which decide nothing; the wake-up of an earlier test may
+        still come in beside them.
         """
-        told = (b":stats", b":counts", b":refused")
+        told = (b":stats", b":counts", b":refused", b":configuration")
         keys = (key for key in self.store.keys("{*") if b":pulse:" not in key)
         return {key for key in keys if not key.endswith(told)}
 

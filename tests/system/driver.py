@@ -37,8 +37,11 @@ def wait_until(holds: Callable[[], object], what: str, seconds: float = 30) -> N
 class System:
     """One `sitemapd up` with its home directory."""
 
-    def __init__(self, home: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Path, environment: Mapping[str, str] | None = None, program: Path = SITEMAPD
+    ) -> None:
         self.home, self.environment = home, {**os.environ, **(environment or {})}
+        self.program, self.options = program, list[str]()
         self.root = home / "public"
         self.address = ""
 
@@ -55,7 +58,7 @@ class System:
         self.log = (self.home.parent / f"{self.home.name}.log").open("a+", encoding="utf-8")
         start = self.log.tell()
         self.process = subprocess.Popen(
-            [SITEMAPD, "up", "--home", self.home, "--http", address],
+            [self.program, "up", "--empty", "--home", self.home, "--http", address, *self.options],
             stdout=self.log, stderr=self.log, env=self.environment,
         )  # fmt: skip
 
@@ -178,6 +181,6 @@ class System:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of sitemapd on this home."""
         return subprocess.run(
-            [SITEMAPD, *arguments], capture_output=True, text=True, timeout=120, check=False,
+            [self.program, *arguments], capture_output=True, text=True, timeout=120, check=False,
             env={**self.environment, "SITEMAPD_HOME": str(self.home)},
         )  # fmt: skip

@@ -63,6 +63,13 @@ class Nginx:
         self.upstream = upstream
         self.port = 0
         self._beside: str | None = None
+        self._whole: str | None = None
+
+    def whole(self, written: Path) -> None:
+        """Use what `sitemapd deploy-files` has written for sites-available and its snippets."""
+        self._whole = (written / "nginx/sites-available/sitemapd").read_text(encoding="utf-8")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "snippets").symlink_to(written / "nginx/snippets")
 
     def beside(self, lines: str) -> None:
         """Have another web site, of files in `web_root`, include these lines in its server block
@@ -99,6 +106,7 @@ class Nginx:
             "listen6": "", "listen6 default": "",  # a machine may have no IPv6
             "host": f"server_name {HOST};",
             "web root": f"root {self.web_root};",
+            "lookup": "proxy_pass http://sitemapd/v1/sites/demo/listed;",
             "snippet": snippet,
         }  # fmt: skip
         for name in ("sitemapd.conf", "sitemapd-files.conf"):
@@ -109,6 +117,10 @@ class Nginx:
             (self.directory / "sitemapd.conf").write_text(
                 f"server {{ {listen}; root {self.web_root};\n{lines}\n}}\n"
             )
+        if self._whole is not None:
+            kept = re.sub(r"(?m)^ *listen \[::\].*\n", "", self._whole)  # there may be no IPv6
+            text = re.sub(r"listen (80|443)\b", listen, kept)
+            (self.directory / "sitemapd.conf").write_text(text, encoding="utf-8")
         # root's nginx would serve as nobody, who may not look into root's temporary directories
         user = "user root root;" if os.geteuid() == 0 else ""
         main = MAIN.format(directory=self.directory, user=user)

@@ -107,6 +107,7 @@ CASES = {
         {f'sitemapd_notifications_total{{{S},engine="bing",outcome="done"}}': rising(1)},
     ),
     "SitemapdResyncStuck": gauge("resync_oldest_seconds", 30_000, 600),
+    "SitemapdConfigurationRefused": gauge("configuration_refused", 1, 0, ""),
     "SitemapdLoopFails": gauge("loop_failing", 1, 0, f'{S},loop="notify"'),
     "SitemapdWorkersDie": Case(
         {

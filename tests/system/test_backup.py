@@ -51,8 +51,10 @@ def keep_sending(system: System, ledger: Ledger, stop: threading.Event, seed: in
         ledger.note([sent], "acked")
 
 
-def backed_up_at_work(system: System, file: Path) -> dict[str, Sent]:
-    """Back up while senders are at work: what was acknowledged about each page before it began."""
+def backed_up_at_work(system: System, directory: Path) -> dict[str, Sent]:
+    """Back up as the timer does, while senders are at work: what was acknowledged about each page
+    before it began.
+    """
     ledger, stop = Ledger(), threading.Event()
     ledger.next_version()  # 1 is what the pages have already
     threads = [
@@ -64,7 +66,7 @@ def backed_up_at_work(system: System, file: Path) -> dict[str, Sent]:
     try:
         wait_until(lambda: ledger.acked > LATER, "events are accepted")
         before = ledger.book().acked
-        done = system.run("backup", str(file), "--json")
+        done = system.run("backup", str(directory), "--keep", "2", "--json")
         assert done.returncode == 0, done.stderr
         so_far = ledger.acked
         wait_until(lambda: ledger.acked > so_far + LATER, "events go on")
@@ -80,9 +82,16 @@ def backed_up_at_work(system: System, file: Path) -> dict[str, Sent]:
 def test_what_was_acknowledged_before_a_backup_is_there_after_a_restore(
     system: System, tmp_path: Path
 ) -> None:
-    file = tmp_path / "backup"
+    file = tmp_path / "backups"
+    file.mkdir()
+    old = [f"sitemapd-2020010{day}T000000Z.backup" for day in (1, 2, 3)]
+    for name in (*old, "notes"):
+        (file / name).touch()
     fill(system)
     acknowledged = backed_up_at_work(system, file)
+    assert sorted(path.name for path in file.iterdir())[:2] == ["notes", old[-1]]
+    assert len(list(file.iterdir())) == 3
+    assert system.run("backup", "--check", str(file)).returncode == 0
 
     new = another(system, tmp_path / "new")
     done = new.run("restore", str(file), "--json")

@@ -11,6 +11,8 @@ import pytest
 
 ROWS = (
     "event to visible, 1,000 URLs, shards of 10,000",
+    "of 1,000 URLs, one looked up",
+    "of 1,000 URLs, those with a part",
     "event to visible, 1,000 URLs, shards of 2,000",
     "event to visible, 1,000 URLs, shards of 50,000",
     "event to visible, 100 URLs, shards of 10,000, xml.gz",
@@ -36,8 +38,13 @@ ROWS = (
     "CPU of an idle `up` of 3 sites", "memory (PSS) of an idle `up` of 3 sites",
     "/admin/ of 3 sites", "round trips to Redis of /admin/", "commands to Redis of /admin/",
     "/metrics of 3 sites", "round trips to Redis of /metrics", "commands to Redis of /metrics",
-    "CPU time of `sitemapd --help`", "CPU time of `sitemapd secret`",
-    "CPU time of `sitemapd config check`", "CPU time of `sitemapd status`",
+    *(
+        f"CPU time of `sitemapd {command}`"
+        for command in (
+            "--version", "--help", "secret", "completion zsh", "config check", "site list",
+            "event example", "status",
+        )
+    ),
     "whole site of 1,000 written anew from the state, thrice",
     "whole site of 1,000 written anew from the state by `sitemapd rebuild`",
     *(

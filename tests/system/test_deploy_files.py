@@ -9,11 +9,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.system.driver import SITEMAPD
 from tests.system.nginx import PROGRAM, SHIPPED, Nginx, needs
 
 DEPLOY = SHIPPED.parent
+COMPOSE = ("compose.yaml", "compose.ha.yaml")
+KINDS = ("services", "networks", "volumes", "secrets")
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
 
@@ -72,10 +75,33 @@ def test_the_dockerfile_passes_its_linter() -> None:
     assert said(hadolint, "--failure-threshold", "style", DEPLOY / "Dockerfile") == ""
 
 
-def test_the_compose_file_follows_the_compose_specification() -> None:
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.ha.yaml"])
+def test_a_compose_file_follows_the_compose_specification(name: str) -> None:
     checker = Path(sys.executable).with_name("check-jsonschema")
 
-    said(checker, "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+    said(checker, "--builtin-schema", "vendor.compose-spec", DEPLOY / name)
+
+
+def test_what_the_compose_files_name_is_there() -> None:
+    """Together, as they are used: services, networks, volumes and secrets; no address twice."""
+    plain, more = (yaml.safe_load((DEPLOY / name).read_text()) for name in COMPOSE)
+    known = {kind: {**plain.get(kind, {}), **more.get(kind, {})} for kind in KINDS}
+    addresses = []
+
+    for name, service in [*plain["services"].items(), *more["services"].items()]:
+        base = service.get("extends", {}).get("service", name)
+        assert base in plain["services"] or name in plain["services"], name
+        assert set(service.get("depends_on", ())) <= known["services"].keys()
+        assert set(service.get("networks", ())) <= known["networks"].keys()
+        for secret in service.get("secrets", ()):
+            source = secret if isinstance(secret, str) else secret["source"]
+            assert source in known["secrets"], (name, source)
+        for volume in service.get("volumes", ()):
+            source = volume.partition(":")[0]
+            assert source.startswith(("./", "../")) or source in known["volumes"], (name, volume)
+        if isinstance(service.get("networks"), dict):
+            addresses += [each["ipv4_address"] for each in service["networks"].values() if each]
+    assert len(addresses) == len(set(addresses)) == 8
 
 
 @pytest.mark.parametrize("path", ["/", "/a.b/shop/"])

@@ -26,16 +26,24 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_RUN = {
     r"make ": "is this suite, or runs for an hour; make up: tests/system/test_readme.py",
     r"python -m tests\.faults": "needs root: tests/system/test_fault_tools.py",
+    r"pipx |uv tool |pip install build": "installs: tests/system/test_installation.py",
+    r"SITEMAPD_CONFIG=|python -m sitemapd": "of an installation: tests/system/test_installation.py",
+    r"certbot ": "asks an authority on the internet; tests/system/test_host_files.py has --tls",
     r"apt-get |adduser ": "changes the machine, as root",
     r"python3 -m venv /opt|/opt/\S+/pip ": "installs from the network",
     r"ln -sf|rm -f /etc|sed -i ": "changes /opt or /etc, as root",
-    r"install .*(?:-o |/etc/)": "gives files to other users, as root",
+    r"mkdir -p /var/www|install .*(?:-o |/etc/)": "gives files to other users, as root",
     r"printf 'vm\.": "sets the kernel, as root",
+    r"mkdir -p /etc/|printf '\[Service": "writes to /etc, as root",
+    r"sitemapd site |sitemapd section |sitemapd user ": "changes the configuration of the other "
+    "blocks: tests/system/test_live_configuration.py",
     r"systemctl |systemd-analyze ": "needs systemd; the units: tests/system/test_deploy_files.py",
     r"nginx -t": "reloads the nginx of the machine; its files: tests/system/test_nginx.py",
     r"promtool ": "reloads the Prometheus here; its files: tests/unit/deploy/test_monitoring.py",
     r"as\(\) ": "needs other users; `as` is defined to run what it is given",
     r"FLOWER_BASIC_AUTH": "flower is no dependency",
+    r"kubectl ": "needs a cluster; its files: tests/system/test_kubernetes_files.py",
+    r"as /opt/\S+ run worker": "runs on: tests/integration/publishing/test_hosts.py",
     r"docker |chown ": "needs a container engine; its files: tests/system/test_deploy_files.py",
 }  # fmt: skip
 RESTORE = "sitemapd restore"

@@ -60,3 +60,17 @@ def test_a_command_without_any_configuration_names_where_it_looked(tmp_path: Pat
     assert said.returncode == 78
     assert "sitemapd-data" in said.stderr
     assert "sitemapd up" in said.stderr
+
+
+def test_one_site_needs_no_name_and_of_several_one_must_be_named(tmp_path: Path) -> None:
+    other = CONFIG.replace("demo", "other").replace('"public"', '"other"')
+    (tmp_path / "sitemapd.toml").write_text(CONFIG + other, encoding="utf-8")
+
+    said = sitemapd(tmp_path, "files", "list")
+
+    assert said.returncode == 78
+    assert "configuration --site: several sites are configured, name one of them: demo, other" in (
+        said.stderr
+    )
+    for command in (["config", "check"], ["config", "nginx", "--site", "other"]):
+        assert sitemapd(tmp_path, *command).returncode == 0

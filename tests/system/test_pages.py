@@ -183,6 +183,24 @@ def test_a_page_is_found_and_one_that_is_not_there_gets_its_reason(
     assert look(page, "javascript:alert(1)").startswith("That is no address of a page.")
 
 
+def test_a_page_is_looked_up_in_one_request_whatever_the_number_of_files(
+    page: Page, site: System
+) -> None:
+    opened(page, site)
+    expect(page.get_by_text("2 files list the pages")).to_be_visible()
+    asked = list[str]()
+    page.on("request", lambda request: asked.append(request.url.removeprefix(site.address)))
+
+    assert look(page, "/p/77").startswith("Yes, it is listed.")
+    assert look(page, "/never/sent").startswith("No, it is not listed.")
+    assert [each.partition("?")[0] for each in asked] == ["/sitemap-lookup"] * 2
+
+    with page.expect_request("**/posts-1.xml"):
+        page.get_by_role("button", name="Search all files for similar addresses").click()
+    expect(page.get_by_text("Looking in")).to_have_count(0)
+    expect(page.get_by_text(f"in none of 2 files with {PAGES + 1:,} pages")).to_be_visible()
+
+
 def test_the_page_is_served_as_a_page_that_nobody_may_frame(site: System) -> None:
     status, headers, body = site.get("/sitemap.html")
 

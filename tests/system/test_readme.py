@@ -60,13 +60,13 @@ def test_the_first_five_minutes_run_as_they_stand(tmp_path: Path) -> None:
     loc = f"http://{address}/hello-world"
     assert [step for step in steps if step[0] != "accepted"] == [
         ("decided", f"{loc}: added"),
-        ("published", "posts-1.xml, sitemap.xml, robots.txt"),
+        ("published", "posts-1.xml, sitemap.xml"),
         ("decided", f"{loc}: same content"),
         ("decided", f"{loc}: deleted"),
         ("published", "sitemap.xml, posts-1.xml (removed)"),
     ]
     assert f"Sitemap: http://{address}/sitemap.xml" in done.stdout
-    assert "equal: 2 files" in done.stdout
+    assert "equal: 3 files" in done.stdout
 
 
 def test_nothing_else_is_at_the_top_level() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.system.driver import SITEMAPD, wait_until
@@ -53,6 +57,49 @@ def test_the_main_job_runs_in_parts_with_the_least_of_rights(parts: Parts) -> No
     assert '"event": "published"' in logs
     assert PASSWORD not in logs
     assert TOKEN not in logs
+
+
+def children(parts: Parts) -> dict[int, float]:
+    """Every process of the parts by id, with the time of its start."""
+    found = [psutil.Process(each.pid) for each in parts.running.values()]
+    found += [child for each in found for child in each.children(recursive=True)]
+    return {each.pid: each.create_time() for each in found}
+
+
+def test_a_changed_configuration_is_in_force_in_every_process_and_restarts_none(
+    parts: Parts,
+) -> None:
+    parts.redis()
+    for name in PARTS:
+        parts.part(name)
+    wait_until(lambda: parts.post("a") == 202, "an event is accepted", 60)
+    wait_until(lambda: parts.lists("a"), "it is published", 60)
+
+    def in_force(section: str) -> list[str]:
+        done = parts.command("section", "add", "demo", section, "--json")
+        assert done.returncode == 0, done.stderr
+        return sorted(each.split()[0] for each in json.loads(done.stdout)["in_force"])
+
+    wait_until(
+        lambda: in_force(f"s{time.monotonic_ns()}x") == ["schedule", "web", "web", "worker"],
+        "all four say so", 60,
+    )  # fmt: skip
+    before = children(parts)
+    for name in PARTS:
+        parts.running[name].send_signal(signal.SIGHUP)
+
+    assert in_force("after") == ["schedule", "web", "web", "worker"]
+    assert parts.post("b") == 202
+    wait_until(lambda: parts.lists("b"), "it is published")
+    assert children(parts) == before
+    assert refused(stats(parts)) == []
+
+    parts.running["web"].send_signal(signal.SIGUSR1)
+    web = psutil.Process(parts.running["web"].pid)
+    wait_until(
+        lambda: not before.keys() & {each.pid for each in web.children()}, "they are replaced", 60
+    )
+    wait_until(lambda: parts.post("c") == 202, "the new ones answer")
 
 
 def stats(parts: Parts) -> bytes:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.file_systems import fill, small_file_system
 from tests.system.driver import SITEMAPD, System, wait_until
 from tests.system.parts import PARTS, Parts, servers
 
@@ -81,22 +82,14 @@ def _is_json(line: str) -> bool:
         return False
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="1 test: mounts a small file system: needs root")
 def test_a_full_disk_of_logs_is_waited_out(parts: Parts, tmp_path: Path) -> None:
-    disk = tmp_path / "logs"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("1 test: this machine mounts no tmpfs")
-    try:
+    with small_file_system(tmp_path / "logs", "size=64k") as disk:
         parts.redis()
         filler = disk / "filler"
         with (disk / "web.log").open("ab", 0) as output:
             parts.part("web", output)
             wait_until(lambda: parts.ask("GET", "/healthz") == 200, "it is alive", 60)
-            with filler.open("wb", 0) as file, suppress(OSError):
-                while True:
-                    file.write(bytes(4096))
+            fill(filler)
             assert {parts.ask("GET", "/healthz") for _ in range(ENOUGH)} == {200}
             assert parts.post("meanwhile") == 202
             filler.unlink()
@@ -109,8 +102,6 @@ def test_a_full_disk_of_logs_is_waited_out(parts: Parts, tmp_path: Path) -> None
             # it ended, unless the other's came between.
             assert len([line for line in lines if not _is_json(line)]) <= 1
             assert len(lines) > ENOUGH
-    finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @pytest.mark.parametrize("sink", [nobody_reads])  # its parts with each of them: above

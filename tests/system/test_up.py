@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import shutil
+import pty
 import signal
 import subprocess
 import sys
@@ -14,34 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.file_systems import fill, small_file_system
 from tests.system.driver import System, wait_until
 
-BEGIN = "print('begun', flush=True); from deploy.cli.entry import main; main()"
+BEGIN = "import sitemapd; print('begun', flush=True); sitemapd.main()"
 UP = [sys.executable, "-c", BEGIN, "up", "--http", "127.0.0.1:0", "--home"]
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 48 MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=755", "none", str(place)]
-    if os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("only root can mount a small file system to fill")
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this machine lets nobody mount a file system")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill(path: Path) -> None:
-    """Take what is left of the disk."""
-    try:
-        with path.open("wb", 0) as file:
-            while True:
-                file.write(bytes(4096))
-    except OSError:
-        pass
+    with small_file_system(tmp_path / "disk", "size=48m") as place:
+        yield place
 
 
 def printed(system: System) -> str:
@@ -84,13 +68,26 @@ def test_f29_a_full_disk_is_waited_out(small_disk: Path) -> None:
         assert system.stop() == 0
 
 
-def test_a_terminal_that_goes_ends_it_in_order(system: System) -> None:
+def test_a_terminal_that_goes_ends_it_in_order(tmp_path: Path) -> None:
+    """Its side of a terminal is its controlling one, as for what is started in a window."""
+    system, log = System(tmp_path / "home"), tmp_path / "log"
+    leader = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); " + BEGIN
+    leader = leader.replace("print('begun', flush=True); ", "")
+    master, slave = pty.openpty()
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            [sys.executable, "-c", leader, "up", "--http", "127.0.0.1:0", "--home", system.home],
+            stdin=slave, stdout=written, stderr=written, start_new_session=True,
+            cwd=Path(__file__).resolve().parents[2],
+        )  # fmt: skip
+    os.close(slave)
+    wait_until(lambda: "ready" in log.read_text(), "it is ready", 60)
     worker = system.pid("worker")
-    system.process.send_signal(signal.SIGHUP)
 
-    assert system.process.wait(60) == 0
-    system.log.close()
-    said = printed(system)
+    os.close(master)
+
+    assert process.wait(60) == 0
+    said = log.read_text()
     assert "died" not in said
     assert "Traceback" not in said
     assert not Path(f"/proc/{worker}").exists()
@@ -122,3 +119,23 @@ def test_ctrl_c_ends_it_without_a_word_whenever_it_comes(tmp_path: Path, after_s
     assert "Traceback" not in said
     assert "died" not in said
     assert "ready" in said or len(said.splitlines()) < 20
+
+
+def test_logs_are_rotated_within_their_bounds_and_no_line_is_lost(tmp_path: Path) -> None:
+    system = System(tmp_path / "home")
+    system.options += ["--log-mb", "0.01", "--log-files", "99"]
+    system.start()
+    try:
+        for number in range(200):
+            system.send({"type": "upsert", "loc": f"{system.base}/{number}"})
+        system.quiet()
+    finally:
+        system.end()
+
+    files = [*(system.home / "logs").glob("web.log*")]
+    said = [line for file in files for line in file.read_text().splitlines()]
+    lines = [json.loads(line) for line in said if not line.startswith("[")]  # of the web server
+    accepted = [line["delivery"] for line in lines if line.get("status") == 202]
+    assert len(files) > 3
+    assert max(file.stat().st_size for file in files) <= 0.01 * 1024 * 1024
+    assert len(set(accepted)) == len(accepted) == 200

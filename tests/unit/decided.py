@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.domain.batch_state import BatchState, Policy
-from shared.domain.decide import ArrivedEvent, Decision, decide_all
+from shared.domain.batch_state import BatchState, Outcome, Policy
+from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import PLACE_BYTES, Arrival, Claim, PageRecord, Place, subjects
 from shared.domain.routing import Routing
 from shared.events.event import Event
@@ -45,11 +45,11 @@ class Site:
     ops: list[NetChange] = field(default_factory=list)
     clock: int = NOW
 
-    def take(self, *events: Event) -> list[Decision]:
+    def take(self, *events: Event) -> list[Outcome]:
         """Each event arrives a second after the other, in a batch of its own."""
         return [decision for event in events for decision in self.batch([event])]
 
-    def batch(self, events: Iterable[Event], at: Arrival | None = None) -> list[Decision]:
+    def batch(self, events: Iterable[Event], at: Arrival | None = None) -> list[Outcome]:
         """One batch as the worker settles it; `ops` are its net changes."""
         events = list(events)
         known, before = self._read(events)

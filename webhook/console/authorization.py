@@ -1,8 +1,9 @@
 """Authorize every request under /admin before its view runs.
 
 In this order: an unknown Host is 400 (RELIABILITY T29); a wrong method is 405; a POST that is not
-from a page of the console is 403 (T27); without a session pages redirect to the login and all other
-requests are 401 (T26); a POST without the token of the session is 403, and so is a viewer's.
+from a page of the console is 403 (T27); without a session pages and forms redirect to the login and
+all other requests are 401 (T26); a POST without the token of the session is 403, and so is a
+viewer's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from werkzeug.exceptions import BadRequest, Forbidden, Unauthorized
 from shared.store.operations.sessions import Session
 from webhook.console import csrf
 from webhook.console.csrf import HOME
-from webhook.console.page_registry import PageRegistry
+from webhook.console.page_registry import UNDONE, PageRegistry, came_from
 from webhook.request_body import headers
 
 OPEN = frozenset({"console.asset", "console.login", "console.enter", "console.once"})
@@ -114,8 +115,17 @@ class Authorization:
 
     @staticmethod
     def _to_login() -> Response:
-        if request.method != "GET" or LIVE in request.headers:
+        """Redirect to the login, and from there to the page; a form is never sent again by itself:
+        its page offers it again.
+        """
+        if request.method not in {"GET", "POST"} or LIVE in request.headers:
             raise Unauthorized("Log in first.")
+        if request.method == "POST":
+            there = came_from()
+            join = "&" if "?" in there else "?"
+            return make_response(
+                redirect(url_for("console.login", next=f"{there}{join}{UNDONE}=1"), 303)
+            )
         query = request.query_string.decode("latin-1")
         there = request.path + (f"?{query}" if query else "")
         after = None if csrf.inside(there) == HOME else there
@@ -136,4 +146,5 @@ class Authorization:
 
 
 def _concerns() -> bool:
-    return request.path == "/admin" or request.path.startswith(HOME)
+    path = request.path
+    return path.startswith(HOME) or path == "/admin"

@@ -32,6 +32,7 @@ from werkzeug.datastructures import MultiDict
 
 from shared.batches import batches
 from shared.errors import SitemapdError, StoreDownError
+from shared.store.operations.config_reports import refusal_shown
 from webhook.console.csrf import inside
 from webhook.console.services import Services
 
@@ -44,6 +45,11 @@ NAVIGATION = (
 OUTCOME = "did"
 """Query parameter with the id of the audit log entry whose outcome the page shows."""
 OUTCOME_S = 300
+UNDONE = "undone"
+"""Query parameter of a page whose form was sent after the session had ended."""
+
+SWITCHED = 50
+"""Sites of the switch that are listed; of more, a name is typed."""
 
 _LONGEST = 4_096
 _PART = 500
@@ -51,7 +57,8 @@ _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class ConsolePage(NamedTuple):
-    """One entry of the navigation; `per_site` if it shows one site, which can be switched.
+    """One entry of the navigation; `per_site` if it shows one site, which can be switched;
+    `all_sites` if without one it shows all of them.
 
     A `live` page is requested again every few seconds while it is visible.
     """
@@ -60,6 +67,7 @@ class ConsolePage(NamedTuple):
     endpoint: str
     per_site: bool
     live: bool
+    all_sites: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,11 +107,11 @@ class PageRegistry:
 
     def page(
         self, title: str, rule: str, view: Callable[[], Shown], *, per_site: bool = False,
-        live: bool = False,
+        live: bool = False, all_sites: bool = False,
     ) -> None:  # fmt: skip
         """Serve `view` at /admin + `rule`, under a `title` of NAVIGATION."""
         name = _endpoint(title)
-        page = ConsolePage(title, f"{self._blueprint.name}.{name}", per_site, live)
+        page = ConsolePage(title, f"{self._blueprint.name}.{name}", per_site, live, all_sites)
         self.pages[page.endpoint] = page
         order = sorted(self.pages.values(), key=lambda page: NAVIGATION.index(page.title))
         self.pages = {page.endpoint: page for page in order}
@@ -117,7 +125,7 @@ class PageRegistry:
         `name` is the end of its endpoint.
         """
         above = self.pages[f"{self._blueprint.name}.{_endpoint(of)}"]
-        self._parts[f"{self._blueprint.name}.{name}"] = above._replace(live=live)
+        self._parts[f"{self._blueprint.name}.{name}"] = above._replace(live=live, all_sites=False)
         self._show(name, rule, view)
 
     def _show(self, name: str, rule: str, view: Callable[[], Shown]) -> None:
@@ -176,7 +184,7 @@ class PageRegistry:
             g.user, action, done.said, way="console", role=g.role, site=done.site,
             subject=done.subject, done=done.done,
         )  # fmt: skip
-        back = done.back or _came_from()
+        back = done.back or came_from()
         join = "&" if "?" in back else "?"
         return make_response(redirect(f"{back}{join}{OUTCOME}={ident}", 303))
 
@@ -195,6 +203,10 @@ class PageRegistry:
             abort(404, "No site is configured.")
         return asked or next(iter(sites))
 
+    def every_site(self) -> bool:
+        """Return True if no site is requested, and there are several: all of them are shown."""
+        return not query_arg("site") and len(self.services.sites) > 1
+
     def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
         """Render a page in its frame."""
         page = (self.pages | self._parts).get(request.endpoint or "")
@@ -203,8 +215,11 @@ class PageRegistry:
         around = {
             "page": page, "pages": self.pages if user else {}, "user": user,
             "role": getattr(g, "role", ""), "csrf": g.session.csrf if user else "",
+            "configuration": refusal_shown(self.services.client)
+            if user and status == 200 else None,
             "outcome": self._outcome() if status == 200 else None,
-            "switch": self.services.sites if switch else (),
+            "undone": bool(user and query_arg(UNDONE)),
+            "switch": self.services.sites if switch else (), "most_switched": SWITCHED,
             "site": asked if (asked := query_arg("site")) in self.services.sites else "",
         }  # fmt: skip
         return make_response(render_template(template, **(around | dict(values))), status)
@@ -227,10 +242,10 @@ def _in_parts(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n".join((*some, b""))
 
 
-def _came_from() -> str:
+def came_from() -> str:
     """Return the address of the page with the posted form, without an earlier outcome."""
     parts = urlsplit(request.headers.get("Referer", ""))
-    query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != OUTCOME])
+    query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] not in {OUTCOME, UNDONE}])
     return inside(f"{parts.path}?{query}" if query else parts.path)
 
 

@@ -8,7 +8,7 @@ import redis
 
 from shared.admin.dead_letters import DeadLetterActions
 from shared.admin.events import EventActions
-from shared.admin.queues import QueueActions
+from shared.admin.queues import QueueActions, messages
 from shared.admin.site_status import Inspector
 from shared.admin.timeline import Timelines
 from shared.config.settings import Settings
@@ -44,9 +44,13 @@ class Services:
         """The configured sites, by name."""
         return self.settings.sites
 
-    def idle(self, site: str) -> bool:
-        """Return True if no live worker could work for `site`. Raises StoreError."""
-        return not any(worker.alive for worker in WorkerRegistry(self.client, [site]).list())
+    def messages(self) -> dict[str, int]:
+        """Return the number of wake-ups in each queue of the broker. Raises StoreError."""
+        return self.waker.queued() if self.settings.broker_url else messages(self.client)
+
+    def idle(self) -> bool:
+        """Return True if no worker lives. Raises StoreError."""
+        return not any(worker.alive for worker in WorkerRegistry(self.client).list())
 
     def inspector(self, site: str) -> Inspector:
         """Return the Inspector of a configured site."""

@@ -16,10 +16,10 @@ from shared.sitemap.extensions import alternates, elements, images, news, videos
 from shared.sitemap.extensions.value_types import W3C
 from shared.sitemap.shards import SECTION
 from webhook.auth import DELIVERY
+from webhook.openapi import operator_paths
 from webhook.openapi.components import (
     COUNT,
     IDS,
-    MOMENT,
     STATUS,
     TEXT,
     URL,
@@ -31,11 +31,13 @@ from webhook.openapi.components import (
     ref,
 )
 from webhook.openapi.hook_paths import HOOK, HUB, SOURCE, cloud
-from webhook.problems import MAX_FAULTS, PROBLEMS
+from webhook.openapi.page_schemas import ANY_URL, FIND, LISTED, entry
+from webhook.problems import MAX_FAULTS, OF_DELIVERIES, PROBLEMS
 from webhook.request_body import MAX_DIGITS, MAX_ITEMS, NATIVE, NDJSON
 from webhook.sources import cloudevents
 
 _READY = "Readiness: events can be accepted and are published; with `?accepting`: can be accepted"
+_STATE = "State of a page"
 _NO_DAY = "^[0-9]{4}(-(0[1-9]|1[0-2]))?$"
 _NOTHING = {"type": "null"}  # a member that is null counts as absent
 _RESYNC = {"enum": list(RESYNC_MEMBERS)}
@@ -198,12 +200,14 @@ def _post_events() -> Schema:
                 _warned(object_of(accepted=COUNT, duplicate={"const": True}, ids=IDS)),
                 "stored before",
             ),
-            **problems(*(code for code in PROBLEMS if code not in {"not-found", "internal"})),
+            **problems(*(code for code in OF_DELIVERIES if code != "not-found")),
         },
     }  # fmt: skip
 
 
-def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") -> Schema:
+def _get(
+    name: str, summary: str, schema: Schema, *codes: str, loc: Schema | None = None
+) -> Schema:  # fmt: skip
     found: Schema = {
         "operationId": name,
         "summary": summary,
@@ -211,8 +215,8 @@ def _get(name: str, summary: str, schema: Schema, *codes: str, query: str = "") 
     }
     if "unauthorized" in codes:
         found["security"] = [{"token": []}]
-    if query:
-        found["parameters"] = [{"name": query, "in": "query", "required": True, "schema": URL}]
+    if loc is not None:
+        found["parameters"] = [{"name": "loc", "in": "query", "required": True, "schema": loc}]
     return found
 
 
@@ -222,38 +226,10 @@ _PROBLEM = object_of(
 )  # fmt: skip
 _PROBLEM["properties"]["errors"] = _FAULTS
 
-_FLAG = {"type": "boolean"}
-_ENTRY = {
-    "type": "object",
-    "required": ["loc", "listed", "lately"],
-    "properties": {
-        "loc": URL,
-        "listed": _FLAG,
-        "why": {**TEXT, "description": "reason why it is not listed"},
-        "version": {**MOMENT, "description": "of the latest event about it"},
-        "since": {
-            **MOMENT,
-            "description": "when an event last changed it, if that is among the latest decisions",
-        },
-        "section": TEXT,
-        "file": TEXT,
-        "url": URL,
-        "published": {**_FLAG, "description": "false: the file does not show this event yet"},
-        "file_written": MOMENT,
-        "lastmod": TEXT,
-        "changefreq": TEXT,
-        "priority": TEXT,
-        "images": EVENT["properties"]["images"],
-        "videos": EVENT["properties"]["videos"],
-        "alternates": EVENT["properties"]["alternates"],
-        "as_news": {"type": "object", "description": "the same of its entry in a news file"},
-        "lately": {"type": "array", "items": object_of(event=TEXT, decision=TEXT)},
-    },
-}
-
 
 def document() -> Schema:
     """Return the whole document."""
+    public = ("not-found", "method-not-allowed", "store-down")
     asked = ("unauthorized", "method-not-allowed", "store-down")
     status = object_of(status={"const": "ok"})
     api_key = {"type": "apiKey", "in": "header"}
@@ -267,10 +243,16 @@ def document() -> Schema:
             "/v1/sites/{site}": {
                 "parameters": [_SITE],
                 "get": _get("getSite", "Status of a site", STATUS, *asked),
+                "delete": operator_paths.DELETE,
             },
+            **operator_paths.paths(_SITE),
             "/v1/sites/{site}/entries": {
                 "parameters": [_SITE],
-                "get": _get("findEntry", "State of a page", _ENTRY, *asked, "invalid", query="loc"),
+                "get": _get("findEntry", _STATE, entry(EVENT), *asked, "invalid", loc=URL),
+            },
+            "/v1/sites/{site}/listed": {
+                "parameters": [_SITE],
+                "get": _get("findListed", FIND, LISTED, *public, "invalid", loc=ANY_URL),
             },
             "/metrics": {"get": metrics()},
             "/healthz": {"get": _get("alive", "Liveness", status)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.openapi.components import COUNT, IDS, TEXT, Schema, json_of, object_of, problems
-from webhook.problems import PROBLEMS
+from webhook.problems import OF_DELIVERIES
 from webhook.sources import websub
 from webhook.sources.registry import REGISTRY
 
@@ -29,7 +29,7 @@ HOOK: Schema = {
             },
             "understood: stored durably, stored before, or nothing for a sitemap",
         ),
-        **problems(*(code for code in PROBLEMS if code not in {"conflict", "internal"})),
+        **problems(*(code for code in OF_DELIVERIES if code != "conflict")),
     },
 }  # fmt: skip
 SOURCE: Schema = {

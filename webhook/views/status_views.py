@@ -1,4 +1,6 @@
-"""Read-only views: status of a site, state of a page, OpenAPI document, health and readiness."""
+"""Read-only views: status of a site, state and listing of a page, OpenAPI document, health and
+readiness.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from urllib.parse import parse_qs
 import redis
 from flask import Response, g, request
 
+from shared.admin.page_search import PageSearch, plain
 from shared.errors import Fault, InvalidError, StoreError, UrlError
 from shared.store.client import answering
 from shared.store.publishing.quarantine import stopped
@@ -43,6 +46,23 @@ class StatusViews:
                 return answer(tenant.inspector.entry(_asked("loc")))
         except UrlError as error:
             raise InvalidError(Fault("loc", f"PROTOCOL {error.rule}", error.detail)) from None
+
+    def listed(self, site: str) -> Response:
+        """Return whether the published files list the page `loc`, for `sitemap.html`: anyone may
+        ask for what anyone can read in the files. Raises RefusedError `not-found` for a site that
+        has no such page for visitors, InvalidError, StoreError.
+        """
+        tenant, _ = self._tenants.find(site)
+        if tenant is None or not tenant.site.pages:
+            raise RefusedError("not-found", "no site of this name has a sitemap.html")
+        g.facts["site"] = tenant.name
+        if not (loc := _asked("loc")):
+            raise InvalidError(Fault("loc", "PROTOCOL L1", "name a page: ?loc=URL"))
+        search = PageSearch(self._client, tenant.name, tenant.site)
+        with self._gate.passing():
+            found = answer({**plain(search.listing(loc)), "pages": search.count()})
+        found.headers["Cache-Control"] = "no-store"
+        return found
 
     def openapi(self) -> Response:
         """Return the OpenAPI description of this interface."""

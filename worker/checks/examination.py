@@ -23,7 +23,7 @@ from worker.checks.progress import CheckTally
 from worker.checks.robots_check import RobotsCheck
 from worker.checks.served_files import ServedFilesCheck
 from worker.checks.verify import Difference, Verification
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.registry import open_own
 
 TELL_S = 0.5
 """Seconds between two progress reports."""
@@ -112,7 +112,7 @@ class Examination:
 
     def _own_robots(self) -> bytes:
         try:
-            root = WebRoot(self._site.web_root)
+            root = open_own(self._site)
         except PublishError:
             return b""  # the check of the files reports it
         try:

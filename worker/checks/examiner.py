@@ -51,12 +51,21 @@ class Examiner:
         publishes.
         """
         self._client, self._owner, self._busy = client, owner, busy
-        self._sites, self._every_ms = settings.sites, settings.checks_hours * 3_600_000
-        self._checks = {name: CheckStore(client, name) for name in settings.sites}
+        self.prepare(settings)()
         self._stopping = threading.Event()
         self._by_the_clock = time.monotonic() + first_s
         self.loop = Loop("checks", first_s=FAILED_S, longest_s=12 * FAILED_S)
         self._worked_since = time.perf_counter()
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Return the function that puts `settings` in force; a running check ends by the old."""
+        checks = {name: CheckStore(self._client, name) for name in settings.sites}
+
+        def put_in_force() -> None:
+            self._checks, self._sites = checks, settings.sites
+            self._every_ms = settings.checks_hours * 3_600_000
+
+        return put_in_force
 
     def start(self) -> None:
         """Start the loop."""
@@ -72,18 +81,19 @@ class Examiner:
         for name, site in self._sites.items():
             if self._stopping.is_set():
                 return
-            if self.loop.due(name):
+            if self.loop.due(name) and name in self._sites:
                 with self.loop.at(name), suppress(CheckBusyError, _StoppedError):
                     if self._wanted(name):
                         self._check(name, site)
 
     def _wanted(self, name: str) -> bool:
         """Return True if a check is requested or due."""
-        if self._checks[name].asked():
-            return True
+        checks = self._checks.get(name)
+        if checks is None or checks.asked():
+            return checks is not None
         if not self._every_ms or time.monotonic() < self._by_the_clock:
             return False
-        return now_ms() - self._checks[name].last_ms() >= self._every_ms
+        return now_ms() - checks.last_ms() >= self._every_ms
 
     def _check(self, name: str, site: Site) -> None:
         self._worked_since = time.perf_counter()

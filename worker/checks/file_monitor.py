@@ -19,13 +19,16 @@ from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
+from shared.store.targets.target_state import INDEX
 from shared.telemetry.logs import logger
 from worker.publishing import feeds
+from worker.publishing.followers.follower import Follower
 from worker.publishing.indexes import named, robots_fault
-from worker.publishing.ownership import check_marker, read_marker, sweep
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.static import static_pages
-from worker.publishing.web_root import FileState, Piece, WebRoot
+from worker.publishing.targets.ownership import check_marker, read_marker
+from worker.publishing.targets.registry import open_own
+from worker.publishing.targets.target import FileState, Piece, Target
 
 ROUND_BYTES = 8 * 1024 * 1024
 """Bytes of files that a round reads; the last file is read to its end."""
@@ -63,8 +66,11 @@ class FileMonitor:
     """Checks of the files of one site."""
 
     def __init__(
-        self, state: PublishState, name: str, site: Site, *, round_bytes: int = ROUND_BYTES
-    ) -> None:
+        self, state: PublishState, name: str, site: Site, *, round_bytes: int = ROUND_BYTES,
+        follower: Follower | None = None,
+    ) -> None:  # fmt: skip
+        """Create the checks; of a site with several targets, of that of `follower`."""
+        self._follower = follower
         self._state, self._name, self._site = state, name, site
         self._round_bytes, self._files = round_bytes, ShardFiles(site)
         self._right: dict[str, tuple[FileState, PublishedFile | None]] = {}
@@ -106,9 +112,11 @@ class FileMonitor:
         files = self._state.files(self._state.sections())
         if not files:
             return FileMonitorResult({}, 0, more=False)
-        root = WebRoot(self._site.web_root)
+        if self._follower and self._follower.target.behind():
+            return FileMonitorResult({}, 0, more=False)
+        root = self._follower.opened() if self._follower else open_own(self._site)
         try:
-            sweep(root, STALE_S)
+            root.sweep(STALE_S)
             if (marker := read_marker(root)) is not None:
                 check_marker(root, marker, self._state.known_run(), self._name)
             checked = self._compare(root, self._targets(files))
@@ -125,8 +133,8 @@ class FileMonitor:
             targets[shards.index_name(page)] = _Target(page=page)
         return targets | dict.fromkeys((*static_pages.NAMES, *feeds.NAMES, "robots.txt"), _Target())
 
-    def _compare(self, root: WebRoot, targets: Mapping[str, _Target]) -> FileMonitorResult:
-        looks = {name: root.look(name) for name in targets}
+    def _compare(self, root: Target, targets: Mapping[str, _Target]) -> FileMonitorResult:
+        looks = root.look_at(targets)
         changed = {
             name
             for name, target in targets.items()
@@ -175,7 +183,7 @@ class FileMonitor:
         yield from (name for name in names if name > self._cursor)
         yield from (name for name in names if name <= self._cursor)
 
-    def _fault(self, root: WebRoot, name: str, target: _Target) -> str | None:
+    def _fault(self, root: Target, name: str, target: _Target) -> str | None:
         if name == "robots.txt":
             return robots_fault(root, self._site, named(self._state, self._site))
         if name in static_pages.NAMES:
@@ -224,6 +232,13 @@ class FileMonitor:
         if len(wrong) > MOST_NAMED:
             more = len(wrong) - MOST_NAMED
             _log.warning("further files changed by hand restored", site=self._name, files=more)
+        if self._follower is not None:
+            paths = {path: str(shard) for path, shard in by_path.items()}
+            pages = {shards.index_name(page): page for page in range(len(states) + 1)}
+            self._follower.target.mistrust(
+                {paths.get(name) or f"{INDEX}{pages.get(name, 0)}" for name in wrong}
+            )
+            return
         anyone = next(iter(files))
         self._state.mark_dirty(
             {by_path.get(name) or of_index.get(name) or anyone for name in wrong}

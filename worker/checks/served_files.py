@@ -23,7 +23,8 @@ from worker.checks.progress import CheckTally, Step
 from worker.http.client import HttpClient
 from worker.http.exchange import SERVED, OutboundAnswer, OutboundRequest, configured
 from worker.publishing.shard_file import path_of
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.registry import open_own
+from worker.publishing.targets.target import Target
 
 NEWEST = 20
 """Number of shard files that are fetched, the newest ones."""
@@ -98,7 +99,7 @@ def fetch(
 
 
 def served(
-    site: Site, root: WebRoot, file: FileName, go_on: Callable[[], None] = lambda: None
+    site: Site, root: Target, file: FileName, go_on: Callable[[], None] = lambda: None
 ) -> ServedFile | None:
     """Return how `file` is served; None if it is not on disk, or damaged there.
 
@@ -132,7 +133,7 @@ class ServedFilesCheck:
 
         Raises PublishError, and CheckError from `step`.
         """
-        root, deadline, silent = WebRoot(self._site.web_root), time.monotonic() + TOTAL_S, 0
+        root, deadline, silent = open_own(self._site), time.monotonic() + TOTAL_S, 0
         try:
             for file in self._wanted(root, pages, files):
                 if silent == GIVEN_UP or time.monotonic() > deadline:
@@ -157,7 +158,7 @@ class ServedFilesCheck:
         return b"" if 400 <= answer.status < 500 else None
 
     def _wanted(
-        self, root: WebRoot, pages: Sequence[int], files: Mapping[Shard, PublishedFile]
+        self, root: Target, pages: Sequence[int], files: Mapping[Shard, PublishedFile]
     ) -> Iterator[FileName]:
         for page in pages[:NEWEST]:
             name = shards.index_name(page)
@@ -168,7 +169,7 @@ class ServedFilesCheck:
             name = shards.file_name(shard, self._site.form)
             yield FileName(name, path_of(shard, self._site.form))
 
-    def _compare(self, root: WebRoot, file: FileName, step: Step) -> bool:
+    def _compare(self, root: Target, file: FileName, step: Step) -> bool:
         """Compare a served file with the disk; return True if there was an answer.
 
         One that is missing on disk counts as answered: another check reports it.
@@ -212,7 +213,7 @@ def _moved(before: Sequence[str] | None, now: Sequence[str]) -> bool:
     return before[0] != now[0] if before[0] and now[0] else before[1] != now[1]
 
 
-def _content(root: WebRoot, file: FileName) -> bytes | None:
+def _content(root: Target, file: FileName) -> bytes | None:
     """Return the content of the file, decoded; None if it does not exist."""
     found = root.read_own(file.path)
     if found is None or not file.packed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,6 @@ import redis
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.sitemap import fragments, shards
-from shared.sitemap.fragments import index_start
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PASS_SHARDS, PublishLease
 from shared.store.publishing.publish_state import PublishState
@@ -21,16 +19,18 @@ from shared.telemetry.logs import logger
 from worker.checks.consistency.repair import Repair, Repaired
 from worker.publishing import feeds
 from worker.publishing.file_migration import FileMigration
+from worker.publishing.followers.follow_service import followers_of
 from worker.publishing.indexes import named, robots_fault
-from worker.publishing.publisher import Publisher, PublishResult
-from worker.publishing.shard_file import ShardFiles, path_of
-from worker.publishing.web_root import WebRoot
+from worker.publishing.publish_pass import PublishResult
+from worker.publishing.publisher import Publisher
+from worker.publishing.shard_file import ShardFiles
+from worker.publishing.targets.registry import open_own
+from worker.publishing.targets.target import Target
 
 BUSY_S = 30
 
 _T = TypeVar("_T")
 _log = logger("verify")
-_OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml(?:\.gz)?|txt)")
 
 
 class Difference(NamedTuple):
@@ -49,6 +49,7 @@ class Verification:
         self._migration = FileMigration(client, name, site)
         self._name, self._site, self._files = name, site, ShardFiles(site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
+        self._followers = followers_of(client, name, site, consumer)
         self._repair = Repair(client, name, site, self._token, self._exclusively)
         self.repaired = Repaired({}, 0, 0, [])
 
@@ -60,10 +61,16 @@ class Verification:
     def verify(self, seen: Callable[[int], None] = lambda _: None) -> Iterator[Difference]:
         """Yield every difference, byte for byte; `seen` is called after each compared file.
 
-        The state is what was published last, without waiting patches. Raises StoreError,
-        PublishError.
+        The state is what was published last, without waiting patches. Of a site with several
+        targets, those that this host writes. Raises StoreError, PublishError.
         """
-        root = WebRoot(self._site.web_root)
+        if not self._followers:
+            yield from self._verify(open_own(self._site), seen)
+        for each in self._followers:
+            for found in self._verify(each.opened(), seen):
+                yield found._replace(name=f"{each.ident}: {found.name}")
+
+    def _verify(self, root: Target, seen: Callable[[int], None]) -> Iterator[Difference]:
         try:
             expected = {*self._migration.waiting()}
             for name, content in self._expected():
@@ -76,16 +83,16 @@ class Verification:
                 seen(1)
             yield from self._robots(root)
             yield from self._feeds(root)
-            for name in sorted(root.names()):
-                if self._is_ours(root, name) and name not in expected:
-                    yield Difference(name, "unexpected")
+            for name in self._migration.stray(root, expected):
+                yield Difference(name, "unexpected")
         finally:
             root.close()
 
     def files(self) -> int:
         """Return the number of files that `verify` compares."""
         pages = self._state.pages(self._site.index_shards)
-        return len(self._state.files(self._sections)) + len(pages) * self._site.index
+        one = len(self._state.files(self._sections)) + len(pages) * self._site.index
+        return one * max(1, len(self._followers))
 
     def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
         """Repair the state (`repaired` is the outcome), then write every file that differs from it.
@@ -99,6 +106,7 @@ class Verification:
         touched = []
         self.repaired = self._repair.run(lambda _: seen(0))
         self._exclusively(self._renew)
+        self._follow()
         every = list(self._state.shards(self._sections))
         for start in range(0, len(every), PASS_SHARDS):
             chunk = every[start : start + PASS_SHARDS]
@@ -110,8 +118,26 @@ class Verification:
                 chunk = [shard for shard in chunk if shard not in done]
         # A file that was placed and not committed is not named either.
         touched += self._exclusively(self._remove_stray)
+        for each in self._followers:
+            each.target.forget()
+        self._follow()
         raise_damaged(self.publisher.damaged)
         return touched
+
+    def adopt(self) -> None:
+        """Take over the targets that another state wrote. Raises StoreError, PublishError."""
+        self.publisher.adopt()
+        for each in self._followers:
+            each.adopt()
+
+    def _follow(self) -> None:
+        """Bring the targets that this host writes up to date, if there are several."""
+        deadline = time.monotonic() + BUSY_S
+        for each in self._followers:
+            while each.tick() or each.target.behind():
+                if time.monotonic() > deadline:
+                    raise _busy()
+                time.sleep(0.02)
 
     def _renew(self) -> None:
         """Apply changed settings, and move every index line to its place under them."""
@@ -131,16 +157,9 @@ class Verification:
             self._lease.release(self._token)
 
     def _remove_stray(self) -> list[str]:
-        form = self._site.form
-        expected = {path_of(shard, form) for shard in self._state.files(self._sections)}
-        expected |= set(map(shards.index_name, self._index_pages()))
-        root = WebRoot(self._site.web_root)
+        root = open_own(self._site)
         try:
-            removed = self._migration.remove_due(root)
-            expected |= self._migration.waiting().keys()
-            stray = [n for n in root.names() if self._is_ours(root, n) and n not in expected]
-            removed += [name for name in stray if root.remove(name)]
-            root.sync()
+            removed = self._migration.remove_due(root) + self._migration.remove_stray(root)
         finally:
             root.close()
         return removed
@@ -158,26 +177,11 @@ class Verification:
                 fragments.render_index(listed, styled=self._site.pages),
             )
 
-    def _index_pages(self) -> list[int]:
-        return self._state.pages(self._site.index_shards) if self._site.index else []
-
-    def _is_ours(self, root: WebRoot, name: str) -> bool:
-        found = _OURS.fullmatch(name)
-        if found is None:
-            return False
-        if name == shards.index_name(0):
-            # It may predate sitemapd.
-            content = root.read_own(name) or b""
-            return any(content.startswith(index_start(styled=styled)) for styled in (True, False))
-        ours = {"sitemap", *self._sections}
-        whole = f"{found[1]}-{found[2]}"  # posts-2025-11: the month, or the eleventh file
-        return whole in ours or (found[1] in ours and found[2] is not None)
-
-    def _robots(self, root: WebRoot) -> Iterator[Difference]:
+    def _robots(self, root: Target) -> Iterator[Difference]:
         if what := robots_fault(root, self._site, named(self._state, self._site)):
             yield Difference("robots.txt", what)
 
-    def _feeds(self, root: WebRoot) -> Iterator[Difference]:
+    def _feeds(self, root: Target) -> Iterator[Difference]:
         for name in feeds.NAMES:
             if what := feeds.fault(root, self._state, self._site, name):
                 yield Difference(name, "unexpected" if what == "unwanted" else what)

@@ -7,21 +7,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import redis
 
 from shared.config.site import Site
 from shared.domain.batch_state import Policy, UnknownSectionError
-from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival
-from shared.errors import ContendedError, LostLineError, StoreDownError, StoreError, UrlError
+from shared.errors import (
+    ContendedError,
+    LayoutError,
+    LostLineError,
+    StoreDownError,
+    StoreError,
+    UrlError,
+)
 from shared.events.event import Event, NewerSchemaError, SchemaError
 from shared.events.event_fields import RESYNC
 from shared.events.resync_scope import Scope
 from shared.sitemap import urls
-from shared.store.client import PipelinedScript
+from shared.store.client import PipelinedScript, RunningScript
 from shared.store.inbox.inbox import Inbox, InboxEntry
-from shared.store.pages.changes import BatchTooLargeError
+from shared.store.pages.changes import BatchTooLargeError, ReadBatch
 from shared.store.pages.page_repository import PageRepository
 from shared.telemetry import tracing
 from shared.telemetry.logs import logger
@@ -37,11 +45,22 @@ CONTENDED_S = 30.0
 processed alone.
 """
 
-_Entries = Sequence[tuple[InboxEntry, Event]]
+Entries = Sequence[tuple[InboxEntry, Event]]
 _Decided = tuple[str, str, str, bool]
 """Event id, loc, reason, whether published bytes change."""
 
 _log = logger("ingest")
+
+
+class DecidedBatch(NamedTuple):
+    """Batch that was decided on what was `read`, `packed` for apply.lua; with `resyncs`, it asks
+    for some.
+    """
+
+    read: ReadBatch
+    decided: Sequence[_Decided]
+    packed: tuple[list[str], bytes]
+    resyncs: bool
 
 
 class EventProcessor:
@@ -67,7 +86,7 @@ class EventProcessor:
         """
         self._name, self._consumer, self._trail = name, consumer, trail
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
-        self._notifies = bool(site.notify.engines)
+        self._notifies = bool(site.notify.of_pages)
         feed = site.feed_entries if site.feed else 0
         self.pages = PageRepository(client, name, site.limits, feed, notifies=self._notifies)
         self._inbox = Inbox(client, name)
@@ -82,13 +101,18 @@ class EventProcessor:
         Failed events stay with this consumer. Entries that cannot be an accepted event become dead
         letters at once (RELIABILITY T35). Raises StoreDownError.
         """
+        entries, whole = self.load(batch)
+        return self.process_loaded(entries, begin) and whole
+
+    def load(self, batch: Sequence[InboxEntry]) -> tuple[Entries, bool]:
+        """Return the entries of `batch` with their events; False if one that has none is left."""
         entries, whole = [], True
         for received in batch:
             try:
                 entries.append((received, self._load(received)))
             except SchemaError as error:
                 whole &= self._failed(received, error)
-        return self._process(entries, begin) and whole
+        return entries, whole
 
     def _load(self, received: InboxEntry) -> Event:
         """Return the event of an entry; SchemaError if this site cannot have accepted it."""
@@ -104,29 +128,30 @@ class EventProcessor:
                 raise SchemaError("the URL is not in its canonical form")
         return event
 
-    def _process(self, batch: _Entries, begin: PipelinedScript | None) -> bool:
+    def process_loaded(self, batch: Entries, begin: PipelinedScript | None) -> bool:
+        """Apply loaded entries, as `process` does."""
         if not batch:
             return True
         try:
             traces = (received.trace for received, _ in batch)
             with self._trail.deciding(traces) if tracing.active else nullcontext():
                 self._apply(batch, begin)
-        except StoreDownError:
+        except (StoreDownError, LayoutError):
             raise
         except BatchTooLargeError:
             half = len(batch) // 2
-            first = self._process(batch[:half], None)
-            return self._process(batch[half:], begin) and first
+            first = self.process_loaded(batch[:half], None)
+            return self.process_loaded(batch[half:], begin) and first
         except Exception as error:  # noqa: BLE001  # the other events continue
             if len(batch) == 1:
                 self._failed(batch[0][0], error)
                 return False
-            processed = [self._process([each], None) for each in batch]
+            processed = [self.process_loaded([each], None) for each in batch]
             return all(processed)
         self.events += len(batch)
         return True
 
-    def _apply(self, batch: _Entries, begin: PipelinedScript | None) -> None:
+    def _apply(self, batch: Entries, begin: PipelinedScript | None) -> None:
         """Apply `batch`, as often as other workers change its records meanwhile."""
         misses, until = 0, time.monotonic() + CONTENDED_S
         decided: Sequence[_Decided] = ()
@@ -140,13 +165,22 @@ class EventProcessor:
                 if misses > LOST_AFTER:
                     raise
                 time.sleep(LOOK_AGAIN_S)
-        for ident, subject, reason, changed in decided:
-            _log.debug(
-                "decided", site=self._name, id=ident, page=subject, reason=reason, changed=changed
-            )
+        self._tell(decided)
 
-    def _attempt(self, batch: _Entries, begin: PipelinedScript | None) -> Sequence[_Decided]:
+    def _attempt(self, batch: Entries, begin: PipelinedScript | None) -> Sequence[_Decided]:
         """Read, decide and apply once; return the decisions, empty if it must be repeated."""
+        work = self.decide(batch, self.read(batch))
+        if work is None:
+            return ()
+        running = self.start(work, [begin] if begin and not begin.done else [])
+        return work.decided if self._applied(work, running) else ()
+
+    def read(self, batch: Entries) -> ReadBatch:
+        """Read the state that `decide` needs."""
+        return self.pages.read([event for _, event in batch if event.type != RESYNC])
+
+    def decide(self, batch: Entries, read: ReadBatch) -> DecidedBatch | None:
+        """Decide `batch` on what was `read`; None if that must be read again."""
         arrived, scopes, ids, payloads = [], {}, [], []
         for received, event in batch:
             ms, _, sequence = received.id.partition("-")
@@ -158,30 +192,51 @@ class EventProcessor:
             else:
                 quiet = received.quiet or not self._notifies
                 arrived.append(ArrivedEvent(event, arrival, quiet))
-        read = self.pages.read([each.event for each in arrived])
         policy = Policy(self._routing, self._hints, round(self._clock() * 1000))
         try:
-            decisions, after = decide_all(read.state, arrived, policy)
+            outcomes, after = decide_all(read.state, arrived, policy)
         except UnknownSectionError as error:
             self.pages.sections.numbers([error.name])
-            return ()
+            return None
         if after.groups:
             relink(self.pages, read, after)
-        of_pages, decided = iter(decisions), []
+        of_pages, decided = iter(outcomes), []
         for ident, (_, event) in zip(ids, batch, strict=True):
             if ident in scopes:
                 scope, _ = scopes[ident]
                 decided.append((ident, scope, f"resync asked: {scope}", False))
             else:
-                changed, reason, _ = next(of_pages)
+                changed, reason = next(of_pages)
                 decided.append((ident, event.loc or f"id {event.id}", reason, changed))
-        applied = self.pages.apply(
+        packed = self.pages.packed(
             read, after, settled=ids, decisions=decided, payloads=payloads,
-            resyncs=list(scopes.values()), begin=begin,
+            resyncs=[*scopes.values()],
         )  # fmt: skip
-        if applied and scopes:
+        return DecidedBatch(read, decided, packed, bool(scopes))
+
+    def start(self, work: DecidedBatch, follow_ups: Sequence[PipelinedScript]) -> RunningScript:
+        """Send the changes of `work`, then `follow_ups`."""
+        return self.pages.start(work.packed, follow_ups)
+
+    def finish(self, work: DecidedBatch, running: RunningScript) -> bool:
+        """Wait for the reply; False if the batch must be read and decided again."""
+        if not self._applied(work, running):
+            return False
+        self._tell(work.decided)
+        self.events += len(work.decided)
+        return True
+
+    def _applied(self, work: DecidedBatch, running: RunningScript) -> bool:
+        applied = int(running.reply()) == 0
+        if applied and work.resyncs:
             self._on_resync(self._name)
-        return decided if applied else ()
+        return applied
+
+    def _tell(self, decided: Sequence[_Decided]) -> None:
+        for ident, subject, reason, changed in decided:
+            _log.debug(
+                "decided", site=self._name, id=ident, page=subject, reason=reason, changed=changed
+            )
 
     def _failed(self, received: InboxEntry, error: Exception) -> bool:
         """Log the failure of an event; return True if it is a dead letter now."""

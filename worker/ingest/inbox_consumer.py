@@ -23,6 +23,7 @@ from shared.store.operations.queues import EVENTS, PUBLISH, Queues
 from shared.telemetry import tracing
 from shared.telemetry.logs import logger
 from shared.telemetry.tracing import Trail
+from worker.ingest.backlog import Backlog
 from worker.ingest.event_processor import EventProcessor
 from worker.ingest.expiry_processor import ExpiryProcessor
 from worker.publishing.publisher import Publisher
@@ -54,13 +55,15 @@ class InboxConsumer:
         clock: Callable[[], float] = time.time,
         on_resync: Callable[[str], None] = lambda _site: None,
         most_ahead_s: float = MOST_AHEAD_S,
+        after: InboxConsumer | None = None,
     ) -> None:
         """Create a consumer; `clock` is that of news and video expiry (seconds since 1970).
 
         Publishing waits while files are dated more than `most_ahead_s` seconds ahead of the clock.
 
         `on_resync` is called with the name of the site when a resync request was recorded; it must
-        not raise.
+        not raise. `after` is the consumer of the same site that this one replaces: both never run
+        at once.
         """
         site = settings.sites[name]
         self.name = name
@@ -69,12 +72,13 @@ class InboxConsumer:
         self._processor = EventProcessor(
             client, name, site, consumer, self._trail, clock, on_resync
         )
+        self._backlog = Backlog(self.inbox, self._processor, consumer, BATCH)
         self.pages = self._processor.pages
         self.expiry = ExpiryProcessor(client, name, self.pages, clock)
         self.files = 0
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
-        self._running = threading.Lock()
+        self._running: threading.Lock = after._running if after else threading.Lock()
         self._stopping = threading.Event()
         self._queues, self._tally = Queues(client, name), counter_buffer.of(client)
         self._paused: Container[str] = ()
@@ -122,6 +126,11 @@ class InboxConsumer:
     def running(self) -> bool:
         """True while `run` is at work."""
         return self._running.locked()
+
+    def await_end(self, seconds: float) -> None:
+        """Wait up to `seconds` until no `run` is at work."""
+        if self._running.acquire(timeout=seconds):
+            self._running.release()
 
     def stop(self) -> None:
         """Let `run` return after the current batch."""
@@ -179,12 +188,9 @@ class InboxConsumer:
         looked_again = False
         while not self._stopping.is_set() and time.monotonic() < until:
             self._stay_awake()
-            batch, self._paused = self.inbox.read_new(self._consumer, BATCH)
-            # The publish pass begins in the round trip of the last batch before it.
-            begin = self.publisher.begin() if batch and self._due() <= 0 else None
-            if batch:
-                looked_again = False
-                self._process(batch, begin)
+            read, self._paused = self.inbox.read_new(self._consumer, BATCH)
+            looked_again = looked_again and not read
+            begin, batch = self._work_on(read, until) if read else (None, read)
             due = self._due()
             published = due <= 0 and self._publish(begin)
             # Mostly nothing has arrived meanwhile: one round trip instead of three.
@@ -204,6 +210,33 @@ class InboxConsumer:
             elif len(batch) < BATCH:
                 self._stopping.wait(min(due, self._linger))
         return False
+
+    def _work_on(
+        self, batch: Sequence[InboxEntry], until: float
+    ) -> tuple[PipelinedScript | None, Sequence[InboxEntry]]:
+        """Process `batch`, and full ones those after it until a publish pass is due; return the
+        script that begins this, and the batch read last.
+        """
+        # The publish pass begins in the round trip of the last batch before it.
+        if len(batch) < BATCH or self._due() <= 0 or tracing.active:
+            begins = self.publisher.begin() if self._due() <= 0 else None
+            self._process(batch, begins)
+            return begins, batch
+
+        def more() -> bool:
+            self._stay_awake()
+            self._paused, now = self._backlog.paused, time.monotonic()
+            return not self._stopping.is_set() and now < until and self._due() > 0
+
+        def begin() -> PipelinedScript | None:
+            return self.publisher.begin() if self._due() <= 0 else None
+
+        self._backlog.paused = self._paused
+        begins = self._backlog.run(batch, more, begin)
+        self._paused = self._backlog.paused
+        if not self._backlog.whole:
+            self._left = True
+        return begins, self._backlog.last
 
     def _rest(self) -> bool:
         """Mark the site as idle; False if there is work."""

@@ -14,7 +14,9 @@ from shared.store.notify.delivery_lease import DeliveryLease, delivery_lease
 from shared.store.notify.notification_queue import CHUNK, NotificationQueue, RequestRecord
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
+from shared.store.round_trips import read
 from shared.store.sections import Sections
+from shared.store.targets.target_state import records_reading
 from shared.telemetry.logs import logger
 from worker.http.exchange import Outbound
 from worker.notify import indexnow_key
@@ -25,6 +27,8 @@ from worker.notify.engines.registry import engine_apis
 from worker.publishing.indexes import named
 
 SAMPLE = 5
+TARGET_MS = 60_000
+"""Milliseconds for which a purge waits for a target that lacks the file."""
 
 _log = logger("notify")
 
@@ -73,8 +77,11 @@ class Dispatcher:
             if mine is None:
                 return False
             most = api.most if api.whole else min(api.most, left)
-            locs = mine.take(now, most, self._debounce(engine), whole=api.whole)
-            pages, damaged = self._pages(locs)
+            until = self._everywhere(now) if api.files else now
+            locs = mine.take(until, most, self._debounce(engine), whole=api.whole)
+            if api.files and not locs:
+                return False
+            pages, damaged = self._pages(locs) if not api.files else (_files(locs), {})
             for why, some in damaged.items():
                 _log.error(
                     "notification failed", site=self.name, engine=engine, pages=some, reason=why
@@ -85,6 +92,16 @@ class Dispatcher:
             if wanted:
                 self._send(mine, engine, endpoint, wanted, now, progress)
         return True
+
+    def _everywhere(self, now: int) -> int:
+        """Return until when files were published that all targets have (ms since 1970); those that
+        lag for TARGET_MS are not waited for: they are purged again once these follow.
+        """
+        if len(self._site.every_target) == 1:
+            return now
+        records = read(self._client, records_reading(self.name)).values()
+        behind = (each.behind_ms for each in records if each.behind_ms > now - TARGET_MS)
+        return min([now, *(since - 1 for since in behind)])
 
     def _pages(self, locs: Sequence[str]) -> tuple[list[NotifiedPage], dict[str, list[str]]]:
         """Return the current state of `locs`, not that at the time of their change, and the locs
@@ -226,3 +243,7 @@ class Dispatcher:
             _log.info("notified", **said)
         else:
             _log.warning("notification failed", **said, reason=record.detail)
+
+
+def _files(locs: Sequence[str]) -> list[NotifiedPage]:
+    return [NotifiedPage(loc, live=True) for loc in locs]

@@ -82,6 +82,8 @@ class Engine(ABC):
     """Maximum number of pages in one request."""
     whole: ClassVar[bool] = False
     """True if the engine is notified of the site's sitemaps or feeds instead of pages."""
+    files: ClassVar[bool] = False
+    """True if it is notified of published files instead of pages."""
 
     def __init__(self, allowed: AllowedHosts, outbound: Outbound) -> None:
         self._allowed, self._outbound = allowed, outbound

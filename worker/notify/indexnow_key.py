@@ -6,7 +6,7 @@ from contextlib import closing
 
 from shared.config.site import Site
 from shared.errors import PublishError
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.registry import open_own
 
 
 def ensure(site: Site) -> None:
@@ -19,7 +19,7 @@ def ensure(site: Site) -> None:
     if config is None or config.key_location is not None:
         return
     name, content = f"{config.key}.txt", config.key.encode()
-    with closing(WebRoot(site.web_root)) as root:
+    with closing(open_own(site)) as root:
         found = root.read(name)
         if found is None:
             staged = root.stage(name, [content])

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 
 import redis
 
 from shared.clock import now_ms
 from shared.config.settings import Settings
+from shared.config.site import Site
 from worker.http.client import ask
 from worker.http.exchange import Outbound
 from worker.loops import Loop
@@ -49,21 +51,40 @@ class Notifier:
         While `quiet` returns True no notification is started; `clock` gives milliseconds since
         1970, `jitter` numbers in 0..1.
         """
-        self._quiet = quiet
-        self._sites = {
-            name: Dispatcher(
-                client, name, site, owner, clock=clock, outbound=outbound, jitter=jitter
-            )
-            for name, site in settings.sites.items()
-            if site.notify.engines
-        }
+        self._quiet, self._dispatchers = quiet, dict[str, tuple[Site, Dispatcher]]()
+        self._dispatcher = partial(
+            Dispatcher, client, owner=owner, clock=clock, outbound=outbound, jitter=jitter
+        )
         self.loop, self._stopping = Loop("notify"), threading.Event()
         self._pool = ThreadPoolExecutor(AT_ONCE, "notify")
         self._under_way: dict[tuple[str, str], Future[bool]] = {}
+        self._wanted = False
+        self.prepare(settings)()
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Build dispatchers for new and changed sites; the returned function puts them in force."""
+        known = self._dispatchers
+        built = {
+            name: known[name]
+            if name in known and known[name][0] == site
+            else (site, self._dispatcher(name=name, site=site))
+            for name, site in settings.sites.items()
+            if site.notify.engines
+        }
+
+        def put_in_force() -> None:
+            self._dispatchers = built
+            self._begin_loop()
+
+        return put_in_force
 
     def start(self) -> None:
-        """Start the loop."""
-        if self._sites:
+        """Start the loop, with the first site that has engines."""
+        self._wanted = True
+        self._begin_loop()
+
+    def _begin_loop(self) -> None:
+        if self._wanted and self._dispatchers and not self.loop.started:
             self.loop.start(self.look, POLL_S)
 
     def stop(self) -> None:
@@ -81,7 +102,7 @@ class Notifier:
 
         Waits for the engines, for slow ones at most PATIENCE_S seconds.
         """
-        for name, site in self._sites.items():
+        for name, (_, site) in self._dispatchers.items():
             with self.loop.at(name):
                 for engine in [] if self._quiet() else site.due():
                     if self.loop.due(name, engine):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import redis
@@ -204,17 +205,30 @@ class WebSubSubscriber:
 
         `clock` gives milliseconds since 1970.
         """
-        self._sites = [
-            SiteHubs(client, name, site, clock=clock, outbound=outbound)
-            for name, site in settings.sites.items()
-            if NAME in site.sources
-        ]
+        self._hubs = partial(SiteHubs, client, clock=clock, outbound=outbound)
         self._quiet, self._stopping = quiet, threading.Event()
-        self.loop = Loop("websub")
+        self.loop, self._wanted = Loop("websub"), False
+        self.prepare(settings)()
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Build the subscriptions of all sites; the returned function puts them in force."""
+        built = [
+            self._hubs(name, site) for name, site in settings.sites.items() if NAME in site.sources
+        ]
+
+        def put_in_force() -> None:
+            self._sites = built
+            self._begin_loop()
+
+        return put_in_force
 
     def start(self) -> None:
-        """Start the loop."""
-        if self._sites:
+        """Start the loop, with the first site that has subscriptions."""
+        self._wanted = True
+        self._begin_loop()
+
+    def _begin_loop(self) -> None:
+        if self._wanted and self._sites and not self.loop.started:
             self.loop.start(self.look, POLL_S)
 
     def stop(self) -> None:

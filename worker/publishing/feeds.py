@@ -15,7 +15,7 @@ from shared.sitemap import feed_writer
 from shared.sitemap.feed_writer import FeedChannel
 from shared.store.publishing.publish_state import PublishState
 from shared.telemetry.logs import logger
-from worker.publishing.web_root import StagedFile, WebRoot
+from worker.publishing.targets.target import StagedFile, Target
 
 NAMES = feed_writer.NAMES
 
@@ -35,7 +35,7 @@ def contents(state: PublishState, site: Site) -> dict[str, bytes]:
     return {name: feed_writer.render(name, channel, listed) for name in NAMES if listed}
 
 
-def fault(root: WebRoot, state: PublishState, site: Site, name: str) -> str | None:
+def fault(root: Target, state: PublishState, site: Site, name: str) -> str | None:
     """Return `missing`, `differs` or `unwanted` for the feed `name`; None if it is right.
 
     Also None where it is left alone on purpose, and while patches wait: those are in the state but
@@ -63,7 +63,7 @@ class FeedFiles:
         self._state, self._name, self._site = state, name, site
         self._wanted, self.tidied = False, False
 
-    def stage(self, root: WebRoot, staged: list[StagedFile]) -> None:
+    def stage(self, root: Target, staged: list[StagedFile]) -> None:
         """Stage into `staged` the feed files whose content has changed. Raises StoreError,
         PublishError.
         """
@@ -82,7 +82,7 @@ class FeedFiles:
             except UnwritableError as error:
                 _log.error("feed not replaced", site=self._name, reason=str(error))
 
-    def place(self, root: WebRoot, feeds: Iterable[StagedFile]) -> list[str]:
+    def place(self, root: Target, feeds: Iterable[StagedFile]) -> list[str]:
         """Replace the changed feeds; return their names. A refused one does not delay the sitemap.
 
         Raises PublishError unless only that file is refused.
@@ -96,7 +96,7 @@ class FeedFiles:
                 _log.error("feed not replaced", site=self._name, reason=str(error))
         return written
 
-    def tidy(self, root: WebRoot, *, again: bool) -> list[str]:
+    def tidy(self, root: Target, *, again: bool) -> list[str]:
         """Remove feed files that list nothing or are switched off, and the stored feed of the
         latter.
 

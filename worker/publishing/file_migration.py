@@ -8,8 +8,9 @@ crawlers that have read the old index.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import blake2b
 
 import redis
@@ -17,17 +18,20 @@ import redis
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.sitemap import shards
+from shared.sitemap.fragments import index_start
 from shared.sitemap.shards import Shard
 from shared.store.publishing.file_shape import FileShapes
 from shared.store.publishing.publish_state import PublishState
 from shared.telemetry.logs import logger
 from worker.publishing.shard_file import ShardFiles, path_of
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.target import Target
 
 AGAIN_S = 60.0
 """Seconds until the removal of a file is tried again."""
 
 MOST_NAMED = 100
+
+_OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml(?:\.gz)?|txt)")
 
 _OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards")
 
@@ -151,7 +155,7 @@ class FileMigration:
         """Return the files to be removed, with the time of removal (s since 1970)."""
         return self._shapes.retired()
 
-    def remove_due(self, root: WebRoot) -> list[str]:
+    def remove_due(self, root: Target) -> list[str]:
         """Remove the files that are due and that no index names; return them.
 
         Raises StoreError, PublishError.
@@ -169,7 +173,7 @@ class FileMigration:
             _log.info("files of earlier settings removed", site=self._name, files=said)
         return removed
 
-    def remove(self, root: WebRoot, names: Iterable[str]) -> list[str]:
+    def remove(self, root: Target, names: Iterable[str]) -> list[str]:
         """Remove files that no index names; return them. Refused ones are tried again.
 
         Raises StoreError, and PublishError if the web root cannot be synced.
@@ -185,6 +189,44 @@ class FileMigration:
         if removed:
             root.sync()
         return removed
+
+    def remove_stray(self, root: Target) -> list[str]:
+        """Remove the files of sitemapd that the state does not have; return them. The caller holds
+        the lease. Raises StoreError, PublishError.
+        """
+        site, sections = self._site, self._sections
+        expected = {path_of(shard, site.form) for shard in self._state.files(sections)}
+        if site.index:
+            expected |= set(map(shards.index_name, self._state.pages(site.index_shards)))
+        stray = self.stray(root, {*expected, *self.waiting()})
+        removed = [name for name in stray if root.remove(name)]
+        root.sync()
+        return removed
+
+    def stray(self, root: Target, expected: Collection[str]) -> list[str]:
+        """Return the names of sitemapd in `root` that are not `expected`. Raises StoreError,
+        PublishError.
+        """
+        sections = self._sections
+        names = (name for name in root.names() if name not in expected)
+        return sorted(name for name in names if self._is_ours(root, name, sections))
+
+    @property
+    def _sections(self) -> list[str]:
+        """All sections that ever existed: a section no longer configured may still list pages."""
+        return sorted({*self._site.limits, *self._state.sections()})
+
+    def _is_ours(self, root: Target, name: str, sections: Collection[str]) -> bool:
+        found = _OURS.fullmatch(name)
+        if found is None:
+            return False
+        if name == shards.index_name(0):
+            # It may predate sitemapd.
+            content = root.read_own(name) or b""
+            return any(content.startswith(index_start(styled=styled)) for styled in (True, False))
+        ours = {"sitemap", *sections}
+        whole = f"{found[1]}-{found[2]}"  # posts-2025-11: the month, or the eleventh file
+        return whole in ours or (found[1] in ours and found[2] is not None)
 
     def _named(self) -> Iterator[str]:
         """Yield the names on disk that published indexes can contain, and those of the indexes."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from shared.config.site import Site
 from shared.errors import PublishError, RobotsError, UnwritableError
 from shared.sitemap import fragments, robots, shards
-from shared.store.publishing.publish_batch import PublishedShard
 from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.publish_work import PublishedShard
 from shared.telemetry.logs import logger
-from worker.publishing.web_root import StagedFile, WebRoot
+from worker.publishing.targets.target import StagedFile, Target
 
 _log = logger("publisher")
 
@@ -50,7 +50,7 @@ def named(
     return found
 
 
-def robots_fault(root: WebRoot, site: Site, urls: Sequence[str]) -> str | None:
+def robots_fault(root: Target, site: Site, urls: Sequence[str]) -> str | None:
     """Return `missing` or `differs` for the sitemapd lines in robots.txt; None if they are right.
 
     Also None where the file is left alone on purpose; a change of lines then logs an alarm.
@@ -76,7 +76,7 @@ class Indexes:
 
     def stage(
         self,
-        root: WebRoot,
+        root: Target,
         done: Sequence[PublishedShard],
         lines: Mapping[int, Mapping[int, bytes]],
         staged: list[StagedFile],
@@ -105,7 +105,7 @@ class Indexes:
 
     def _stage(
         self,
-        root: WebRoot,
+        root: Target,
         page: int,
         lines: Mapping[int, bytes],
         staged: list[StagedFile],
@@ -120,7 +120,7 @@ class Indexes:
         except UnwritableError as error:
             raise UnwritableIndexError(page, str(error)) from error
 
-    def follow(self, root: WebRoot, changes: Sequence[IndexChange]) -> list[str]:
+    def follow(self, root: Target, changes: Sequence[IndexChange]) -> list[str]:
         """Update robots.txt after the index files, remove those without lines; return the names
         written.
 
@@ -139,7 +139,7 @@ class Indexes:
                 _log.error("file not removed", site=self._name, reason=str(error))
         return written
 
-    def _write_robots(self, root: WebRoot, changes: Sequence[IndexChange]) -> list[str]:
+    def _write_robots(self, root: Target, changes: Sequence[IndexChange]) -> list[str]:
         if not self._site.keeps_robots:
             return []
         urls = named(self._state, self._site, dict(changes))

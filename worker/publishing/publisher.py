@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import redis
 
@@ -22,53 +21,28 @@ from shared.sitemap.shards import Shard
 from shared.store.client import PipelinedScript
 from shared.store.counting import counter_buffer
 from shared.store.keys import LEASE_MS
-from shared.store.publishing.publish_batch import PublishBatch, PublishedShard, PublishLease
+from shared.store.publishing.publish_batch import PublishLease
 from shared.store.publishing.publish_state import PublishState
+from shared.store.publishing.publish_work import PublishBatch, PublishedShard
 from shared.telemetry.logs import logger
 from shared.telemetry.tracing import traced
 from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
+from worker.publishing.followers.own_target import OwnTarget
 from worker.publishing.indexes import IndexChange, Indexes, UnwritableIndexError
 from worker.publishing.lease_takeover import LeaseTakeover
-from worker.publishing.ownership import Ownership
+from worker.publishing.publish_pass import PublishPass, PublishResult
 from worker.publishing.quarantine import DamagedShards
-from worker.publishing.shard_file import MergedShard, ShardFiles, check
+from worker.publishing.shard_file import MergedShard, ShardFiles, check, file_urls
 from worker.publishing.shrink_alarm import ShrinkAlarm
 from worker.publishing.static import static_pages
-from worker.publishing.web_root import StagedFile, WebRoot
+from worker.publishing.targets.ownership import Ownership
+from worker.publishing.targets.target import StagedFile
 
 _EXTEND_S = LEASE_MS / 4000
-_MOST_OPEN = 16  # staged files at once: more are flushed first
+_MOST_OPEN = 16  # staged files at once: more are flushed first, and not kept for the next pass
 _log = logger("publisher")
 _name_of = lru_cache(10_000)(str)
-
-
-class PublishResult(NamedTuple):
-    """Outcome of one publish pass: shards brought up to date, files written and removed.
-
-    `held` are the shards of a shrink hold, `damaged` those not written, with the reason. `dated` is
-    the latest mtime written, in seconds since 1970 or 0; with `full` more shards may be as dirty.
-    """
-
-    shards: list[Shard]
-    written: list[str]
-    removed: list[str]
-    held: Sequence[Shard] = ()
-    damaged: Mapping[Shard, str] = {}
-    dated: int = 0
-    full: bool = False
-
-
-class _Pass(NamedTuple):
-    """One publish pass, with current index lines and staged files; `again`: see `publish`."""
-
-    root: WebRoot
-    begun: PublishBatch
-    lines: Mapping[int, Mapping[int, bytes]]
-    again: bool
-    shards: dict[Shard, StagedFile]
-    indexes: list[StagedFile]
-    feeds: list[StagedFile]
 
 
 class Publisher:
@@ -81,11 +55,12 @@ class Publisher:
         self._feeds = FeedFiles(self._state, name, site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._takeover = LeaseTakeover(self._lease, name, consumer, self._tally)
-        self._ownership = Ownership(self._state, name, site)
+        self._own = OwnTarget(client, name, site, consumer) if len(site.every_target) > 1 else None
+        self._ownership = self._own.ownership if self._own else Ownership(self._state, name, site)
         self._alarm, self._migration = ShrinkAlarm(name), FileMigration(client, name, site)
         self._aside = DamagedShards(self._state.quarantine, name, self._tally)
-        self._extend_at = self._began = 0.0
-        self._engines = tuple(site.notify.engines)
+        self._purges = " ".join(site.notify.of_files)
+        self._extend_at, self._began, self._engines = 0.0, 0.0, site.notify.of_pages
 
     def begin(self, again: Sequence[Shard] = ()) -> PipelinedScript:
         """Return the script that begins a publish pass, to be pipelined after another one."""
@@ -108,9 +83,8 @@ class Publisher:
     ) -> PublishResult | None:
         """Run one publish pass over the shards that wait longest; None if none was possible.
 
-        `again` are shards to compare with their files and write where these differ, with or without
-        patches. Raises StoreError, or PublishError: then the old files are in place and the work
-        stays queued.
+        `again` are shards to compare with their files, with or without patches. Raises StoreError,
+        PublishError: then the old files are in place and the work stays queued.
         """
         begun = self._lease.begun(begin or self.begin(again))
         if isinstance(begun, str):
@@ -118,19 +92,26 @@ class Publisher:
         if not isinstance(begun, PublishBatch):
             return None
         try:
-            return self._pass(begun, again=bool(again))
+            if self._own is None:
+                return self._pass(begun, again=bool(again))
+            with self._own.leading(begun.run, self._extend_lease) as ready:
+                if ready:
+                    return self._pass(begun, again=bool(again))
+            self._lease.release(self._token, [each.shard for each in begun.taken])
         except BaseException as error:
             if isinstance(error, PublishError):
                 self._aside.stop(error)
             self._lease.release(self._token, [each.shard for each in begun.taken])
             raise
+        return None
 
     def _pass(self, begun: PublishBatch, *, again: bool) -> PublishResult | None:
         root, lost, lines = self._ownership.root, False, begun.lines
         if root is None or not root.is_of(begun.run):
             root, lost = self._ownership.open(begun.run, self._extend_lease)
         if not self._migration.renewed and self._migration.renew_once():
-            again, lines = True, {page: self._state.lines(page) for page in lines}
+            lines.update({page: self._state.lines(page) for page in lines})
+            again = True
         merged = []
         for shard, damage in begun.damaged.items():
             self._aside.add(shard, damage)
@@ -144,7 +125,7 @@ class Publisher:
         # Dirty without patches: an older publisher may have written after it lost its lease, or a
         # file was changed by hand.
         again = again or lost or not all(each.edited for each in merged)
-        now, result = _Pass(root, begun, lines, again, {}, [], []), None
+        now, result = PublishPass(root, begun, lines, again, {}, [], []), None
         try:
             result = self._write(now, merged)
         finally:
@@ -152,7 +133,7 @@ class Publisher:
                 root.discard((*now.shards.values(), *now.indexes, *now.feeds))
         return result
 
-    def _write(self, now: _Pass, merged: Sequence[MergedShard]) -> PublishResult | None:
+    def _write(self, now: PublishPass, merged: Sequence[MergedShard]) -> PublishResult | None:
         """Write all files and commit; None, with nothing changed, without the lease."""
         root, again = now.root, now.again
         sound = self._stage(now, merged)
@@ -184,7 +165,7 @@ class Publisher:
         result = self._commit(now, done, written, removed)
         return result._replace(damaged=damaged, dated=dated, full=now.begun.full)
 
-    def _stage(self, now: _Pass, merged: Sequence[MergedShard]) -> list[MergedShard]:
+    def _stage(self, now: PublishPass, merged: Sequence[MergedShard]) -> list[MergedShard]:
         """Stage the files of `merged`; return those that may be published."""
         sound, staged = [], deque[StagedFile]()
         for each in merged:
@@ -202,18 +183,19 @@ class Publisher:
                     self._aside.drop(shard)
                 sound.append(each)
             if len(staged) > _MOST_OPEN:
+                each.raw.clear()
                 now.root.flush(staged.popleft())
             if time.monotonic() > self._extend_at:
                 self._extend_lease()
         return sound
 
-    def _set_aside(self, now: _Pass, refused: Mapping[Shard, ShardError]) -> None:
+    def _set_aside(self, now: PublishPass, refused: Mapping[Shard, ShardError]) -> None:
         for shard, error in refused.items():
             self._aside.add(shard, error)
         now.root.discard([now.shards.pop(shard) for shard in refused if shard in now.shards])
 
     def _place(
-        self, now: _Pass, sound: Sequence[MergedShard]
+        self, now: PublishPass, sound: Sequence[MergedShard]
     ) -> tuple[list[PublishedShard], list[IndexChange]] | None:
         """Rename all into place; return the shards, and the changes to follow. None, with nothing
         changed, without the lease. A shard is set aside, and its index as it was, if its rename is
@@ -244,18 +226,20 @@ class Publisher:
             now.indexes.clear()
 
     @traced("rename")
-    def _rename(self, now: _Pass, placed: set[Shard]) -> dict[Shard, ShardError] | None:
+    def _rename(self, now: PublishPass, placed: set[Shard]) -> dict[Shard, ShardError] | None:
         """Rename the staged files that are not `placed`; return the refused shards. If there are
         any, no index is placed. None without the lease.
         """
-        new = [file for file in now.shards.values() if not file.before]
-        if not self._lease.holds(self._token):
+        new = any(not file.before for file in now.shards.values())
+        if not self._lease.holds(self._token) or (self._own and not self._own.doubt(now)):
             _log.warning("lease lost before publishing", site=self._name)
             return None
         refused = dict[Shard, ShardError]()
         for shard, file in now.shards.items():
             try:
                 if shard not in placed:
+                    if time.monotonic() > self._extend_at:
+                        self._extend_lease()  # object storage takes its time for each
                     now.root.place(file)
                     placed.add(shard)
             except UnwritableError as error:
@@ -274,18 +258,23 @@ class Publisher:
         """Extend the lease: writing may take long on a slow disk."""
         self._extend_at = time.monotonic() + _EXTEND_S
         self._lease.extend(self._token)
+        if self._own is not None:
+            self._own.keep()
 
     def _commit(
-        self, now: _Pass, done: Sequence[PublishedShard], written: list[str], removed: list[str]
-    ) -> PublishResult:
+        self, now: PublishPass, done: Sequence[PublishedShard],
+        written: list[str], removed: list[str],
+    ) -> PublishResult:  # fmt: skip
         held = [each.taken.shard for each in done if each.held]
         published = [each.taken.shard for each in done if not each.held]
-        note = {
-            "shards": [*map(_name_of, published)], "written": written, "removed": removed,
-            "held": [*map(_name_of, held)],
-        }  # fmt: skip
+        names, kept = [*map(_name_of, published)], [*map(_name_of, held)]
+        note = {"shards": names, "written": written, "removed": removed, "held": kept}
         took_ms, files = int((time.monotonic() - self._began) * 1000), (len(written), len(removed))
-        publishes = self._lease.commit(self._token, done, note, files, self._engines, took_ms)
+        versions = self._own.versions(now, done) if self._own else ("", "", "")
+        urls = file_urls(self._site, written + removed) if self._purges else ""
+        publishes = self._lease.commit(
+            self._token, done, note, files, self._engines, took_ms, versions, (self._purges, urls)
+        )
         if not publishes:
             self._tally.add(self._name, "lease_lost")
             _log.warning("lease lost while publishing: published again later", site=self._name)
@@ -298,3 +287,5 @@ class Publisher:
     def adopt(self) -> None:
         """Take over a web root that another state wrote. Raises StoreError, PublishError."""
         self._ownership.adopt()
+        if self._own is not None:
+            self._own.forget()

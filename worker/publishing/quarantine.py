@@ -18,7 +18,7 @@ from shared.errors import (
 from shared.metrics.declarations import OTHER
 from shared.sitemap.shards import Shard
 from shared.store.counting.counter_buffer import CounterBuffer
-from shared.store.publishing.publish_batch import PublishBatch
+from shared.store.publishing.publish_work import PublishBatch
 from shared.store.publishing.quarantine import Quarantine
 from shared.telemetry.logs import logger
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgpack
+from isal import isal_zlib
 from lxml import etree
 
 from shared.config.site import Site
@@ -15,15 +17,13 @@ from shared.errors import ShardError
 from shared.sitemap import blocks, fragments, shards
 from shared.sitemap.blocks import Block
 from shared.sitemap.shards import Shard
-from shared.store.publishing.publish_batch import (
-    MOST_LINES,
-    Change,
-    PublishedFile,
-    PublishedShard,
-    ShardWork,
-)
+from shared.store.publishing.publish_batch import PublishedFile
+from shared.store.publishing.publish_work import Change, PublishedShard, ShardWork
 from shared.telemetry.tracing import traced
-from worker.publishing.web_root import Piece, StagedFile, WebRoot
+from worker.publishing.targets.target import Piece, StagedFile, Target
+
+MOST_LINES, MOST_BYTES = 5_000, 2 * 1024 * 1024
+"""Maximum number and size of the changed lines of one file that are kept (revisions.py)."""
 
 _TAIL = blocks.deflate(fragments.URLSET_END)
 _ANY_START = fragments.urlset_start(fragments.EVERY_USE)
@@ -42,7 +42,7 @@ class MergedShard(NamedTuple):
     taken: ShardWork
     edited: Mapping[int, Block | None]
     blocks: Mapping[int, Block]
-    raw: Mapping[int, bytes]
+    raw: dict[int, Piece]
     urls: int
     length: int
     uses: int
@@ -58,9 +58,23 @@ def path_of(shard: Shard, form: str) -> str:
     return shards.on_disk(shards.file_name(shard, form), form)
 
 
+def file_urls(site: Site, names: Iterable[str]) -> str:
+    """Return the URLs of the files `names`, with a space between them."""
+    plain = site.form == "encoded"
+    return " ".join(site.base.url(name.removesuffix(".gz") if plain else name) for name in names)
+
+
 @lru_cache(64)
 def _head(start: bytes) -> Block:
     return blocks.deflate(start)
+
+
+def pack_lines(lines: Sequence[Change] | None) -> bytes:
+    """Return the stored form of changed lines; empty if there are none, or too many to keep."""
+    size = sum([len(before or b"") + len(after or b"") for before, after in lines or ()])
+    if not lines or len(lines) > MOST_LINES or size > MOST_BYTES:
+        return b""
+    return isal_zlib.compress(msgpack.packb(lines), 1)
 
 
 def check(merged: MergedShard) -> None:
@@ -91,7 +105,7 @@ class ShardFiles:
         A shard that would shrink too much is returned as last published, with `held` set. Raises
         ShardError if a touched block is damaged in the store.
         """
-        whole, raws = {**taken.blocks}, dict[int, bytes]()
+        whole, raws = {**taken.blocks}, dict[int, Piece]()
         edited, lines, changed = dict[int, Block | None](), list[Change](), 0
         for number, patches in taken.patches.items():
             edit = blocks.edited(whole.pop(number, None), patches)
@@ -128,7 +142,7 @@ class ShardFiles:
         return unpatched._replace(held=(merged.urls, verdict.reference))
 
     @traced("stage")
-    def stage(self, root: WebRoot, merged: MergedShard, *, again: bool) -> StagedFile | None:
+    def stage(self, root: Target, merged: MergedShard, *, again: bool) -> StagedFile | None:
         """Write the new file beside the current one; None if the shard has no file.
 
         With `again`, also None if the current file is equal. Raises ShardError if this one file
@@ -137,22 +151,23 @@ class ShardFiles:
         if not self._stands(merged):
             return None
         path, file = self.path(merged.taken.shard), merged.taken.file
-        before = root.read_own(path) if again or self._form == "xml" else None
+        inflated = merged.raw.keys() | {n for n, block in merged.blocks.items() if block.kept}
+        needed = self._form == "xml" and not inflated >= merged.blocks.keys()
+        before = root.read_own(path) if again or needed else None
         content = self.render(merged, b"" if again else before or b"")
         if again and before == b"".join(content):
             return None
         return root.stage(path, content, since=file.lastmod + 1 if file else 0)
 
     def record(
-        self, root: WebRoot, merged: MergedShard, staged: StagedFile | None
+        self, root: Target, merged: MergedShard, staged: StagedFile | None
     ) -> PublishedShard:
         """Return the record of the shard for the time after its file is in place."""
         taken, before = merged.taken, merged.taken.file
         page = taken.state.ordinal // self._per_index
+        change = merged.changed, pack_lines(merged.lines), merged.raw
         if not self._stands(merged):
-            return PublishedShard(
-                taken, merged.edited, None, page, b"", None, merged.changed, merged.lines
-            )
+            return PublishedShard(taken, merged.edited, None, page, b"", None, *change)
         # A file that stays may be that of a publisher which died before the commit.
         lastmod = staged.mtime if staged else root.mtime(self.path(taken.shard))
         lastmod = max(lastmod, before.lastmod if before else 0)
@@ -162,9 +177,7 @@ class ShardFiles:
             size = self._size(merged)
             file = PublishedFile(taken.state.generation, lastmod, merged.urls, size, *merged.peak)
         line = self.line(taken.shard, lastmod)
-        return PublishedShard(
-            taken, merged.edited, file, page, line, merged.held, merged.changed, merged.lines
-        )
+        return PublishedShard(taken, merged.edited, file, page, line, merged.held, *change)
 
     def path(self, shard: Shard) -> str:
         """Return the name of a shard's file on disk."""
@@ -207,16 +220,18 @@ class ShardFiles:
         start = fragments.urlset_start(merged.uses, styled=self._styled)
         if self._form != "xml":
             return [blocks.gzip_file([_head(start), *merged.blocks.values(), _TAIL])]
-        raws: dict[int, Piece] = {**merged.raw}
-        there = merged.taken.blocks
+        raws, there = merged.raw, merged.taken.blocks
         published = fragments.urlset_start(_uses(there.values()), styled=self._styled)
         at, file = len(published), memoryview(before)
         for number, block in sorted(there.items()):
             piece = file[at : at + block.length]
             at += block.length
-            if merged.blocks.get(number) is block and block.is_of(piece):
+            same = before and not block.kept and merged.blocks.get(number) is block
+            if same and block.is_of(piece):
                 raws[number] = piece
-        pieces = [raws.get(number) or block.raw() for number, block in merged.blocks.items()]
+        for number in merged.blocks.keys() - raws.keys():
+            raws[number] = merged.blocks[number].raw()
+        pieces = [raws[number] for number in merged.blocks]
         return [start, *pieces, fragments.URLSET_END]
 
 
@@ -224,7 +239,7 @@ def _merged(
     taken: ShardWork,
     content: Mapping[int, Block],
     edited: Mapping[int, Block | None],
-    raw: Mapping[int, bytes],
+    raw: dict[int, Piece],
 ) -> MergedShard:
     ordered = dict(sorted(content.items()))
     urls = length = 0
@@ -244,6 +259,6 @@ def _uses(content: Iterable[Block]) -> int:
 def _lines(merged: MergedShard) -> list[bytes]:
     """Return the lines of a text sitemap, block by block (PROTOCOL F10)."""
     return [
-        b"".join(fragments.lines(merged.raw.get(number) or block.raw()))
+        b"".join(fragments.lines(bytes(merged.raw.get(number) or block.raw())))
         for number, block in merged.blocks.items()
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ class DiffSpool(ScratchDatabase):
 
     def __init__(self) -> None:
         super().__init__(_SCHEMA)
+        self._found = False
 
     def named(self, locs: Iterable[str], *, meant: bool = False) -> None:
         """Add pages that the source names, in an entry or in one that it cannot give."""
@@ -63,13 +64,14 @@ class DiffSpool(ScratchDatabase):
 
     def found(self, finding: SourceDifference) -> None:
         """Store `finding`, instead of an earlier one about the same page."""
+        self._found = True
         event = finding.event.dump() if finding.event else None
         row = (page_key(finding.loc), finding.what, finding.loc, finding.why, event)
         self._write("INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)", row)
 
     def right(self, locs: Iterable[str]) -> None:
         """Remove the findings of pages that agree with their last statement."""
-        if keys := [(page_key(loc),) for loc in locs]:
+        if self._found and (keys := [(page_key(loc),) for loc in locs]):
             self._write("DELETE FROM found WHERE page = ?", *keys)
 
     def source(self) -> DiffCounts:
@@ -87,7 +89,7 @@ class DiffSpool(ScratchDatabase):
         query = "SELECT count(*) FROM found WHERE event IS NULL"
         return int(next(self._read(query))[0])
 
-    def __iter__(self) -> Iterator[SourceDifference]:
+    def __iter__(self) -> Generator[SourceDifference, None, None]:
         """Yield every difference: missing, stale, extra."""
         for what in (MISSING, STALE, EXTRA):
             yield from self.of(what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,10 +10,12 @@ from typing import Any, NamedTuple
 from shared.clock import now_ms
 from shared.domain.expiry import is_over
 from shared.domain.news_entries import is_current
-from shared.errors import Fault, InvalidError
+from shared.errors import DateError, Fault, InvalidError
 from shared.events.event import Event, parse
-from shared.events.event_fields import EventRules
-from shared.sitemap import w3c_dates
+from shared.events.event_fields import MAX_ID, EventRules
+from shared.events.plain_page import PlainPage
+from shared.sitemap import urls, w3c_dates
+from shared.sitemap.entry import CHANGEFREQS, priority_text
 from shared.sitemap.extensions.news import appears_ms
 from worker.reconcile.field_salvage import SOFT, salvage, shortened
 from worker.sources import Item, Note, RecordRefusal, SourceRecord
@@ -23,6 +26,10 @@ _TOLD_BY_READERS = frozenset({"I2", "V9", "W9"})
 
 _TOLD_BY_THE_CLOCK = "M5"
 """Rule that `_timely` notes by the mapper's own clock."""
+
+_PLAIN_EXTRAS = frozenset({"id", "section"})
+_PLAIN_ID = re.compile(rf"[!-~]{{1,{MAX_ID}}}")
+_MOST_DATES = 10_000
 
 
 class Remark(NamedTuple):
@@ -51,6 +58,66 @@ class EventMapper:
         """Create a mapper; `now_ms` is the clock for dates, news and videos (ms since 1970)."""
         self._rules, self._section, self._now_ms = rules, section, now_ms
         self._plain_sections = rules.sections - rules.news
+        self._dates: dict[str, str] = {}
+
+    def page(
+        self, item: Item, version: int | None, on_remark: OnRemark
+    ) -> PlainPage | Event | None:
+        """Return `event`, as a plain page where it is one."""
+        if isinstance(item, SourceRecord) and (page := self._plain(item, version)):
+            return page
+        event = self.event(item, version, on_remark)
+        return event if event is None else PlainPage.of(event) or event
+
+    def _plain(self, record: SourceRecord, version: int | None) -> PlainPage | None:
+        """Return the page of a record that is valid as it is; None decides nothing."""
+        rules, extra = self._rules, record.extra
+        if record.images or record.videos or record.news or record.alternates or rules.engines:
+            return None
+        ident, section = None, self._section
+        if extra:
+            if not _PLAIN_EXTRAS.issuperset(extra):
+                return None
+            ident, section = extra.get("id"), extra.get("section", section)
+            if ident is not None and not (type(ident) is str and _PLAIN_ID.fullmatch(ident)):
+                return None
+        if section is not None and section not in self._plain_sections:
+            return None
+        if not urls.is_canonical(record.loc, rules.base):
+            return None
+        try:
+            lastmod, changefreq, priority = self._dates_and_hints(record)
+        except LookupError:
+            return None
+        return PlainPage(record.loc, lastmod, changefreq, priority, ident, section, version)
+
+    def _dates_and_hints(self, record: SourceRecord) -> tuple[str | None, str | None, str | None]:
+        """Return lastmod, changefreq and priority in their canonical form. Raises LookupError
+        unless they are valid.
+        """
+        lastmod, changefreq, priority = record.lastmod, record.changefreq, record.priority
+        if lastmod is not None:
+            lastmod = self._dates.get(lastmod) or self._date(lastmod)
+        if changefreq is not None and changefreq not in CHANGEFREQS:
+            raise LookupError
+        if priority is not None and (priority := priority_text(priority)) is None:
+            raise LookupError
+        return lastmod, changefreq, priority
+
+    def _date(self, text: str) -> str:
+        """Return the canonical form of a date that is not in the future, and keep it: the pages of
+        a source share few dates. Raises LookupError for another.
+        """
+        try:
+            date = w3c_dates.canonical(text)
+        except DateError as error:
+            raise LookupError from error
+        if w3c_dates.in_future(date, self._now_ms()):
+            raise LookupError
+        if len(self._dates) >= _MOST_DATES:
+            self._dates.clear()
+        self._dates[text] = date
+        return date
 
     def event(self, item: Item, version: int | None, on_remark: OnRemark) -> Event | None:
         """Return the event of one item; a bad date, hint or extension is left out of it.

@@ -1,4 +1,5 @@
-"""Import of a source as ordinary events, with a report of what could not be imported.
+"""Import of a source: pages of which nothing is stored are listed in bulk, all others sent as
+ordinary events, and what could not be imported is reported.
 
 The version of an import is its start time: a later event about a page wins, however long the import
 takes. No event is sent before the source was read to its end, when all statements of each page are
@@ -14,25 +15,27 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+import msgpack
 import redis
 
 from shared.batches import batches
 from shared.clock import now_ms
 from shared.config.site import Site
+from shared.domain.page_record import Arrival
 from shared.errors import StoreError
 from shared.events.event import Event
+from shared.events.plain_page import PlainPage
 from shared.store.client import answering
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import Keys
-from worker.reconcile.deduplication import Statement
+from worker.reconcile.bulk_listing import BulkListing
 from worker.reconcile.event_mapping import EventMapper, Remark
-from worker.reconcile.statement_spool import StatementSpool
+from worker.reconcile.statement_spool import BATCH, StatedPage, StatementSpool
 from worker.sources import Item, Note, SourceRecord
 
-BATCH = 1000
 BACKLOG = 20_000
-"""Maximum number of waiting events before the import pauses, so that its memory and Redis's stay
-bounded.
+"""Maximum number of waiting events, and of listed pages, before the import lets them be applied and
+published, so that its memory and Redis's stay bounded.
 """
 
 KEEP_S = 7 * 24 * 3600
@@ -73,6 +76,7 @@ class Importer:
         self._client, self._section, self._quiet = client, section, not notify
         self._translator = EventMapper(site.rules, section, now_ms)
         self._most_bytes = site.rules.most_bytes
+        self._site_name, self._site = name, site
         self._inbox = Inbox(client, name)
         self._keys = Keys(name)
 
@@ -85,11 +89,11 @@ class Importer:
         report: Callable[[ImportProgress], None],
         drain: Callable[[], None],
     ) -> ImportProgress:
-        """Send every page of `items` as an event; `on_remark` gets each refusal and note.
+        """List every page of `items`, or send it as an event; `on_remark` gets refusals and notes.
 
-        `report` is called with the progress after each batch, read or sent; `drain` is called while
-        too many events wait. Raises StoreError, SourceError from `items`, and ReconcileError if
-        there is no room on disk.
+        `report` is called with the progress after each batch, read or sent; `drain` is called after
+        every BACKLOG pages, and while more events wait. Raises StoreError, SourceError from
+        `items`, and ReconcileError if there is no room on disk.
         """
         mark = _Mark(self._client, self._keys.importing(self._name(source)))
         done = ImportProgress()
@@ -99,38 +103,54 @@ class Importer:
                 pages = sum(not isinstance(item, Note) for item in batch)
                 done = done._replace(read=done.read + pages, refused=done.refused + pages - taken)
                 report(done)
-            for statements in batches(spool.pages(on_remark), BATCH):
-                skip = mark.passes([each.event for each, _ in statements])
-                if not skip:
-                    self._send([each.event for each, _ in statements], mark)
-                new = len(statements)
-                done = done._replace(
-                    sent=done.sent + (0 if skip else new),
-                    skipped=done.skipped + (new if skip else 0),
-                    united=done.united + sum(times for _, times in statements) - new,
-                )
+            bulk, undrained = self._bulk(mark), 0
+            for some in spool.pages(on_remark):
+                began, new = mark.began, len(some.pages)
+                if skip := mark.passes(some.pages):
+                    done = done._replace(skipped=done.skipped + new)
+                else:
+                    bulk = bulk if mark.began == began else self._bulk(mark)
+                    self._send(some.pages, mark, bulk, drain)
+                    done = done._replace(sent=done.sent + new)
+                done = done._replace(united=done.united + some.repeated)
                 report(done)
-                while self._inbox.waiting() > BACKLOG:
+                undrained += 0 if skip else new
+                if undrained >= BACKLOG:
+                    drain()
+                    undrained = 0
+                while not skip and self._inbox.waiting() > BACKLOG:
                     drain()
         mark.remove()
         return done
 
+    def _bulk(self, mark: _Mark) -> BulkListing:
+        return BulkListing(self._client, self._site_name, self._site, mark.began, quiet=self._quiet)
+
     def _read(self, item: Item, spool: StatementSpool, on_remark: Callable[[Remark], None]) -> bool:
-        event = self._translator.event(item, None, on_remark)
-        if event is None or not isinstance(item, SourceRecord):
+        page = self._translator.page(item, None, on_remark)
+        if page is None or not isinstance(item, SourceRecord):
             return False
-        spool.add(Statement(event, item.where, item.silent))
+        spool.add(page, item.where, item.silent)
         return True
 
-    def _send(self, events: Sequence[Event], mark: _Mark) -> None:
-        stamped = [
-            replace(event, version=mark.began) if event.version is None else event
-            for event in events
-        ]
-        accepted = self._inbox.accept(stamped, quiet=self._quiet)
+    def _send(
+        self, pages: Sequence[StatedPage], mark: _Mark, bulk: BulkListing, drain: Callable[[], None]
+    ) -> None:
+        plain = [page for page in pages if isinstance(page, PlainPage)]
+        left = {page.loc for page in bulk.add(plain, drain)}
+        rest = [page for page in pages if isinstance(page, Event) or page.loc in left]
+        self._accept(rest, mark.began, bulk)
+        mark.add(pages)
+
+    def _accept(self, pages: Sequence[StatedPage], began: int, bulk: BulkListing) -> None:
+        if not pages:
+            return
+        events = [_stamped(page, began) for page in pages]
+        accepted = self._inbox.accept(events, quiet=self._quiet)
         if accepted.status != "accepted":
             raise StoreError(f"the inbox takes no events: {accepted.status}")
-        mark.add(events)
+        if any(event.id is not None for event in events):
+            bulk.wait_for(Arrival.of(accepted.ids[-1]).ms)
 
     def _name(self, source: str) -> str:
         return blake2b(f"{source}\0{self._section}".encode(), digest_size=8).hexdigest()
@@ -148,7 +168,7 @@ class _Mark:
         self._at = 0
         self._stored = bool(stored)
 
-    def passes(self, batch: Sequence[Event]) -> bool:
+    def passes(self, batch: Sequence[StatedPage]) -> bool:
         """Return True if the former run sent exactly this batch, and all before it."""
         if self._at >= len(self._sent):
             return False
@@ -160,7 +180,7 @@ class _Mark:
         self._write(lambda pipe: pipe.ltrim(self._key, 0, self._at).lset(self._key, 0, self.began))
         return False
 
-    def add(self, batch: Sequence[Event]) -> None:
+    def add(self, batch: Sequence[StatedPage]) -> None:
         """Record that `batch` was sent."""
         new = [_digest(batch)] if self._stored else [self.began, _digest(batch)]
         self._write(lambda pipe: pipe.rpush(self._key, *new))
@@ -179,5 +199,12 @@ class _Mark:
             pipe.execute()
 
 
-def _digest(batch: Sequence[Event]) -> bytes:
-    return blake2b(b"\n".join(event.dump() for event in batch), digest_size=8).digest()
+def _stamped(page: StatedPage, began: int) -> Event:
+    if isinstance(page, PlainPage):
+        return page.event(began)
+    return replace(page, version=began) if page.version is None else page
+
+
+def _digest(batch: Sequence[StatedPage]) -> bytes:
+    stated = [page.dump() if isinstance(page, Event) else page for page in batch]
+    return blake2b(msgpack.packb(stated), digest_size=8).digest()

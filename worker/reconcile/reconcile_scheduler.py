@@ -41,7 +41,7 @@ _log = logger("reconcile")
 
 
 class _StoppedError(Exception):
-    """The worker stops: the run is aborted, and the lock released."""
+    """The worker stops, or the site was removed: the run is aborted, and the lock released."""
 
 
 class ReconcileScheduler:
@@ -56,14 +56,25 @@ class ReconcileScheduler:
         While `quiet` returns True no run is started.
         """
         self._quiet = quiet
-        self._client, self._sites, self._owner, self._wake = client, settings.sites, owner, wake
-        self._resyncs = {name: ResyncRequests(client, name) for name in settings.sites}
+        self._client, self._owner, self._wake = client, owner, wake
         self._stopping = threading.Event()
         self._not_before: dict[str, float] = {}
         rests = {SourceError: UNREAD_S, ReconcileError: REFUSED_S}
         self.loop = Loop(
             "reconcile", first_s=UNREAD_S, longest_s=UNREAD_S, hang_s=SLOW_S, rests=rests
         )
+        self.prepare(settings)()
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Return the function that puts `settings` in force; a run ends by the old, and that of a
+        removed site is aborted.
+        """
+        resyncs = {name: ResyncRequests(self._client, name) for name in settings.sites}
+
+        def put_in_force() -> None:
+            self._resyncs, self._sites = resyncs, settings.sites
+
+        return put_in_force
 
     def start(self) -> None:
         """Start the loop."""
@@ -83,12 +94,14 @@ class ReconcileScheduler:
         for name, site in self._sites.items():
             if self._stopping.is_set():
                 return
-            if not self._quiet() and self.loop.due(name):
+            if not self._quiet() and self.loop.due(name) and name in self._sites:
                 with self.loop.at(name), suppress(ReconcileBusyError, _StoppedError):
                     self._look_at(name, site)
 
     def _look_at(self, name: str, site: Site) -> None:
-        resyncs = self._resyncs[name]
+        resyncs = self._resyncs.get(name)
+        if resyncs is None:
+            return
         if strange := resyncs.forget_strange():
             _log.error("invalid resync scopes dropped", site=name, scopes=strange)
         scopes = list(resyncs.open())
@@ -116,7 +129,7 @@ class ReconcileScheduler:
         try:
             done = reconciler.run(
                 items, scope, on_remark=lambda _: None, drain=lambda: self._drain(name),
-                seen=lambda _: self._go_on(),
+                seen=lambda _: self._go_on(name),
             )  # fmt: skip
         finally:
             self._wake(name)
@@ -130,11 +143,11 @@ class ReconcileScheduler:
         _log.info("reconciled", site=name, scope=str(scope), **done.figures())
 
     def _drain(self, name: str) -> None:
-        self._go_on()
+        self._go_on(name)
         self._wake(name)
         self._stopping.wait(BUSY_S)
 
-    def _go_on(self) -> None:
-        if self._stopping.is_set():
+    def _go_on(self, name: str) -> None:
+        if self._stopping.is_set() or name not in self._sites:
             raise _StoppedError
         self.loop.progress()

@@ -1,9 +1,10 @@
 """Comparison of a site's pages with its source, by deciding the events that the source implies.
 
-The source is read to its end, and all its statements of one page are united. Per batch of pages,
-`decide` then computes the effect of an upsert of each, without applying it: `added` means missing
-here, any other change stale. Then every listed page is looked up among the pages of the source. A
-page that an event changed after the comparison began counts as right; nothing is written.
+The source is read to its end, and all its statements of one page are united. Pages that are listed
+as stated are found by their records. Per batch of the others, `decide` computes the effect of an
+upsert of each, without applying it: `added` means missing here, any other change stale. Then every
+listed page is looked up among the pages of the source. A page that an event changed after the
+comparison began counts as right; nothing is written.
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ from shared.domain.page_record import Arrival, PageRecord, subjects
 from shared.domain.routing import family_of
 from shared.errors import UrlError
 from shared.events.event import Event
+from shared.events.plain_page import PlainPage
 from shared.events.resync_scope import Scope
 from shared.sitemap import fragments, urls
 from shared.store.pages.changes import unpacked
 from shared.store.pages.page_repository import PageRepository
 from shared.store.pages.page_scan import PageScan
-from worker.reconcile.deduplication import Statement
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, SourceDifference
+from worker.reconcile.equal_pages import EqualPages
 from worker.reconcile.event_mapping import EventMapper, Remark
-from worker.reconcile.statement_spool import StatementSpool
+from worker.reconcile.statement_spool import StatedPage, StatementSpool
 from worker.sources import Item, RecordRefusal, SourceRecord
 from worker.sources.records import STATED
 
 BATCH = 500
+DECIDED_AT_ONCE = 250
+"""Pages that differ need most of the memory of a comparison: some 4 kB each."""
 
 _ENTRY = STATED - {"news"}
 _IN_GROUP = "differs, but only its sender knows its translation group"
@@ -88,6 +92,7 @@ class SourceDiff:
         """
         self._scope, self._findings, self._began = scope, findings, began_ms
         self._pages = PageRepository(client, name, site.limits, draft=True)
+        self._equal = EqualPages(site, self._pages, began_ms)
         self._listing = PageScan(client, name)
         self._translator = EventMapper(site.rules, into)
         self._policy = Policy(site.routing, site.hints, began_ms)
@@ -106,22 +111,32 @@ class SourceDiff:
         with StatementSpool(self._began, self._most_bytes) as spool:
             for batch in batches(items, BATCH):
                 for item in batch:
-                    event = self._translator.event(item, None, on_remark)
-                    if event is None or event.loc is None or not isinstance(item, SourceRecord):
+                    page = self._translator.page(item, None, on_remark)
+                    if page is None or not isinstance(item, SourceRecord):
                         self._left_out(item)
                     else:
-                        spool.add(Statement(event, item.where, item.silent))
+                        spool.add(page, item.where, item.silent)
                 seen(len(batch))
-            for pages in batches(spool.pages(on_remark), BATCH):
-                said = [statement for statement, _ in pages]
-                events = [replace(each.event, version=self._began) for each in said]
-                self._source(
-                    {e.loc or "": Stated(e, s.silent) for e, s in zip(events, said, strict=True)}
+            for some in spool.pages(on_remark):
+                equal = self._equal.find(some)
+                self._right(equal)
+                rest = (
+                    (page, silent)
+                    for page, silent in zip(some.pages, some.silent, strict=True)
+                    if page.loc not in equal
                 )
+                for part in batches(rest, DECIDED_AT_ONCE):
+                    self._source(
+                        {page.loc or "": Stated(self._repair(page), said) for page, said in part}
+                    )
                 seen(0)
         listed, meant = self._walk()
         source = self._findings.source()
         return DiffOutcome(source.pages, source.meant, listed, meant, self._incomplete)
+
+    def _repair(self, page: StatedPage) -> Event:
+        event = page.event() if isinstance(page, PlainPage) else page
+        return replace(event, version=self._began)
 
     def _left_out(self, item: Item) -> None:
         """Record a page that the source names and cannot give: it is not extra.
@@ -136,6 +151,12 @@ class SourceDiff:
         if isinstance(item, (SourceRecord, RecordRefusal)) and item.loc:
             with contextlib.suppress(UrlError):  # not a page of this site
                 self._findings.named([urls.canonical(item.loc, self._base)])
+
+    def _right(self, equal: Mapping[str, str]) -> None:
+        meant = {loc for loc, name in equal.items() if self._scope.holds(loc, frozenset({name}))}
+        self._findings.named(equal.keys() - meant)
+        self._findings.named(meant, meant=True)
+        self._findings.right(equal)
 
     def _source(self, stated: Mapping[str, Stated]) -> None:
         if not stated:
@@ -171,7 +192,8 @@ class SourceDiff:
 
     def _verdict(self, state: BatchState, stated: Stated, before: PageRecord | None) -> DiffVerdict:
         """Return the verdict on one page, and make its changes a part of `state`."""
-        event, (loc, owner) = stated.event, subjects(stated.event)
+        event = stated.event
+        loc, owner = subjects(event, former=state.former_owners)
         assert loc is not None
         if before and before.live and "section" in stated.silent:
             event = replace(event, section=None)

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from typing import NamedTuple
 
 import msgpack
 from isal import isal_zlib
 
+from shared.batches import batches
 from shared.events.event import Event
+from shared.events.plain_page import PlainPage
 from worker.reconcile.deduplication import Deduplication, Statement
 from worker.reconcile.event_mapping import Remark
 from worker.reconcile.scratch_database import ScratchDatabase, page_key
 
-_CHUNK = 500
+BATCH = 500
+"""Maximum number of pages that are read from the spool at once."""
+
 _SCHEMA = """
 CREATE TABLE chunks (number INTEGER PRIMARY KEY, packed BLOB NOT NULL);
 CREATE TABLE stated (page INTEGER NOT NULL, place INTEGER NOT NULL);
@@ -25,8 +30,20 @@ CREATE TABLE repeated (page INTEGER PRIMARY KEY, first INTEGER NOT NULL);
 CREATE TABLE held (first INTEGER NOT NULL, place INTEGER NOT NULL, row BLOB NOT NULL);
 """
 
-_Row = tuple[int, str, int, bytes]
-"""Page, place, number of the set of silent fields, event."""
+StatedPage = PlainPage | Event
+_Row = tuple[int, str, int, tuple[str | int | None, ...] | bytes]
+"""Page, place, number of the set of silent fields, plain page or event."""
+
+
+class SpooledPages(NamedTuple):
+    """Some pages of a source with their silent fields, each as in a SourceRecord.
+
+    `repeated` is the number of statements about them beside the first of each.
+    """
+
+    pages: list[StatedPage]
+    silent: list[frozenset[str]]
+    repeated: int = 0
 
 
 class StatementSpool(ScratchDatabase):
@@ -37,21 +54,21 @@ class StatementSpool(ScratchDatabase):
         super().__init__(_SCHEMA)
         self._began_ms, self._most_bytes = began_ms, most_bytes
         self._rows: list[_Row] = []
-        self._silent: list[frozenset[str]] = []
+        self._silent: dict[frozenset[str], int] = {}
         self._added = 0
 
-    def add(self, said: Statement) -> None:
-        """Add a statement about a page; its event has a loc."""
-        if said.silent not in self._silent:
-            self._silent.append(said.silent)
-        assert said.event.loc is not None
-        silent = self._silent.index(said.silent)
-        self._rows.append((page_key(said.event.loc), said.where, silent, said.event.dump()))
-        if len(self._rows) == _CHUNK:
+    def add(self, page: StatedPage, where: str, silent: frozenset[str]) -> None:
+        """Add a statement about a page, which has a loc; `where` and `silent` as in a Statement."""
+        loc = page.loc
+        assert loc is not None
+        number = self._silent.setdefault(silent, len(self._silent))
+        stored = page if isinstance(page, PlainPage) else page.dump()
+        self._rows.append((page_key(loc), where, number, stored))
+        if len(self._rows) == BATCH:
             self._flush()
 
-    def pages(self, on_remark: Callable[[Remark], None]) -> Iterator[tuple[Statement, int]]:
-        """Yield each page and the number of its statements; `on_remark` gets what was left out.
+    def pages(self, on_remark: Callable[[Remark], None]) -> Iterator[SpooledPages]:
+        """Yield all pages, up to BATCH at a time; `on_remark` gets what was left out.
 
         In the order of the source; pages stated several times come last.
         """
@@ -61,21 +78,28 @@ class StatementSpool(ScratchDatabase):
             " GROUP BY page HAVING count(*) > 1 ORDER BY page"
         )
         ((repeated,),) = self._read("SELECT count(*) FROM repeated")
-        for number in range(0, self._added, _CHUNK):
+        silent = list(self._silent)
+        for number in range(0, self._added, BATCH):
             rows = self._chunk(number)
             first = self._repeated(rows) if repeated else {}
             if first:
                 self._hold(number, rows, first)
-            yield from ((self._statement(row), 1) for row in rows if row[0] not in first)
+                rows = [row for row in rows if row[0] not in first]
+            if rows:
+                pages = [_page(stored) for *_, stored in rows]
+                yield SpooledPages(pages, [silent[row[2]] for row in rows])
         if repeated:
-            yield from self._united(on_remark)
+            for united in batches(self._united(on_remark), BATCH):
+                pages = [PlainPage.of(said.event) or said.event for said, _ in united]
+                more = sum(times for _, times in united) - len(united)
+                yield SpooledPages(pages, [said.silent for said, _ in united], more)
 
     def _flush(self) -> None:
         rows = self._rows
         if rows:
             packed = isal_zlib.compress(msgpack.packb(rows), 1)
             self._write("INSERT INTO chunks VALUES (?, ?)", (self._added, packed))
-            places = [(page, self._added + place) for place, (page, *_) in enumerate(rows)]
+            places = [(row[0], place) for place, row in enumerate(rows, self._added)]
             self._write("INSERT INTO stated VALUES (?, ?)", *places)
             self._added += len(rows)
             self._rows = []
@@ -83,7 +107,7 @@ class StatementSpool(ScratchDatabase):
     def _chunk(self, number: int) -> list[_Row]:
         query = "SELECT packed FROM chunks WHERE number = ?"
         ((packed,),) = self._read(query, (number,))
-        rows: list[_Row] = msgpack.unpackb(isal_zlib.decompress(packed))
+        rows: list[_Row] = msgpack.unpackb(isal_zlib.decompress(packed), use_list=False)
         return rows
 
     def _repeated(self, rows: list[_Row]) -> dict[int, int]:
@@ -102,21 +126,22 @@ class StatementSpool(ScratchDatabase):
             self._write("INSERT INTO held VALUES (?, ?, ?)", *held)
 
     def _united(self, on_remark: Callable[[Remark], None]) -> Iterator[tuple[Statement, int]]:
+        silent = list(self._silent)
         found = self._read("SELECT first, row FROM held ORDER BY first, place")
         for _, group in groupby(found, key=lambda each: each[0]):
             pages: dict[str | None, Deduplication] = {}  # two if their digests are equal
             for _, row in group:
-                said = self._statement(msgpack.unpackb(row))
-                page = pages.setdefault(
-                    said.event.loc, Deduplication(self._began_ms, self._most_bytes)
-                )
-                page.add(said)
+                _, where, number, stored = msgpack.unpackb(row, use_list=False)
+                stated = _page(stored)
+                event = stated.event() if isinstance(stated, PlainPage) else stated
+                page = pages.setdefault(event.loc, Deduplication(self._began_ms, self._most_bytes))
+                page.add(Statement(event, where, silent[number]))
             for page in pages.values():
                 whole, dropped = page.result()
                 for each in dropped:
                     on_remark(Remark("noted", whole.where, each.rule, each.detail, whole.event.loc))
                 yield whole, page.count
 
-    def _statement(self, row: _Row) -> Statement:
-        _, where, silent, event = row
-        return Statement(Event.load(event), where, self._silent[silent])
+
+def _page(stored: tuple[str | int | None, ...] | bytes) -> StatedPage:
+    return Event.load(stored) if isinstance(stored, bytes) else PlainPage._make(stored)

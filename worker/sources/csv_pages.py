@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FIELDS = frozenset({"loc", "lastmod", "changefreq", "priority"})
 EXTRAS = frozenset({"id", "section", "version"})
+_ORDERED_EXTRAS = sorted(EXTRAS)
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -126,13 +128,16 @@ def record(values: dict[str, str], where: str) -> SourceRecord | RecordRefusal:
     refused = check_loc(values.get("loc"), where)
     if refused is not None:
         return refused
-    extra = {name: values[name] for name in sorted(EXTRAS) if values.get(name)}
+    extra = None
+    if not EXTRAS.isdisjoint(values):
+        extra = {name: values[name] for name in _ORDERED_EXTRAS if values.get(name)} or None
+    get = values.get
     return SourceRecord(
-        loc=values["loc"],
-        where=where,
-        lastmod=values.get("lastmod") or None,
-        changefreq=values.get("changefreq") or None,
-        priority=values.get("priority") or None,
-        extra=extra or None,
-        silent=STATED - values.keys(),
-    )
+        values["loc"], where, get("lastmod") or None, get("changefreq") or None,
+        get("priority") or None, extra, silent=_silent(tuple(values)),
+    )  # fmt: skip
+
+
+@lru_cache(64)
+def _silent(names: tuple[str, ...]) -> frozenset[str]:
+    return STATED.difference(names)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _TEXTS = FIELDS | EXTRAS
 _GROUPED = frozenset({"group", "lang", "published", "title"})
-_READ = _TEXTS | EXTENDED | _GROUPED
+_MORE = EXTENDED | _GROUPED
+_READ = _TEXTS | _MORE
 _FLAGS = frozenset({"type", "noindex", "canonical"})
 
 
@@ -50,16 +51,16 @@ def _page(line: TextLine, where: str, tally: SourceCounts) -> SourceRecord | Rec
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return RecordRefusal(where, "ndjson", f"line {line.number}: {reason}")
-    why = unlisted(values)
-    if why:
-        loc = values.get("loc")
-        return RecordRefusal(where, "L8", why, loc if isinstance(loc, str) else None)
-    for unread in values.keys() - _READ - _FLAGS:
-        tally.drop(unread[:40])
+    if not _TEXTS.issuperset(values):
+        why = unlisted(values)
+        if why:
+            loc = values.get("loc")
+            return RecordRefusal(where, "L8", why, loc if isinstance(loc, str) else None)
+        for unread in values.keys() - _READ - _FLAGS:
+            tally.drop(unread[:40])
     texts: dict[str, str] = {}
-    for name in _TEXTS & values.keys():
-        value = values[name]
-        if value is None:
+    for name, value in values.items():
+        if value is None or name not in _TEXTS:
             continue
         if not isinstance(value, str):
             return RecordRefusal(
@@ -67,35 +68,36 @@ def _page(line: TextLine, where: str, tally: SourceCounts) -> SourceRecord | Rec
             )
         texts[name] = value.strip(XML_SPACE)
     page = record(texts, where)
-    stated = {name: values[name] for name in EXTENDED | _GROUPED if values.get(name)}
-    if isinstance(page, RecordRefusal) or values.keys().isdisjoint(EXTENDED | _GROUPED):
+    if isinstance(page, RecordRefusal) or _MORE.isdisjoint(values):
         return page
+    stated = {name: values[name] for name in _MORE if values.get(name)}
     remark(stated, where, tally)
     grouped = {name: stated[name] for name in sorted(_GROUPED & stated.keys())}
     return replace(
         page,
         **{name: stated[name] for name in EXTENDED & stated.keys()},
         extra={**(page.extra or {}), **grouped} or None,
-        silent=page.silent - values.keys() - ({"alternates"} if "group" in stated else set()),
+        silent=page.silent.difference(values, ("alternates",) if "group" in stated else ()),
     )
 
 
 def _object(data: bytes) -> dict[str, Any]:
     """Return one JSON object; numbers keep their text. Raises ValueError."""
     text = data.decode()
-    value = json.loads(
-        text,
-        parse_int=str,
-        parse_float=str,
-        parse_constant=_no_constant,
-        object_pairs_hook=_unique,
-    )
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        end = -1
+    if end != len(text):  # space around it, or a fault
+        value = _DECODER.decode(text)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004  one kind of fault for the caller
-    for name in value:
-        name.encode()
-    json.dumps({name: value[name] for name in _READ & value.keys()}, ensure_ascii=False).encode()
-    return value  # a lone surrogate is not text (RELIABILITY T9)
+    if b"\\u" in data:  # may be half of a surrogate pair, which is no text (RELIABILITY T9)
+        for name in value:
+            name.encode()
+        read = {name: value[name] for name in _READ & value.keys()}
+        json.dumps(read, ensure_ascii=False).encode()
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -107,6 +109,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise ValueError("a field is named twice")
     return value
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=_no_constant, object_pairs_hook=_unique
+)
 
 
 def unlisted(values: Mapping[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ STATED = frozenset({"lastmod"}) | HINTS | EXTENDED
 """Fields of a page that a source may state besides its address and section."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: to set each field of a frozen one takes most of reading it
 class SourceRecord:
     """One page; texts are trimmed of XML white space and otherwise unchanged and unchecked.
 

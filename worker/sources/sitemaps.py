@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from worker.http.client import HttpClient
 
+    _Entries = Iterator[XmlEntry | SourceRecord | RecordRefusal]
+
 _NAMESPACES = {
     "urlset": "http://www.sitemaps.org/schemas/sitemap/0.9",
     "sitemapindex": "http://www.sitemaps.org/schemas/sitemap/0.9",
@@ -180,15 +182,15 @@ class _Reader:
         elif count > _MOST:
             self._tally.add(rule, f"{count} entries, more than the {_MOST} allowed")
 
-    def _pages(self, found: Iterator[XmlEntry | RecordRefusal], kind: str) -> Iterator[Item]:
+    def _pages(self, found: _Entries, kind: str) -> Iterator[Item]:
         page = _PAGES[kind]
         for entry in found:
-            if isinstance(entry, RecordRefusal):
-                yield entry
-            else:
+            if isinstance(entry, XmlEntry):
                 yield page(entry, f"{self._name}#{entry.number}", self._tally)
+            else:
+                yield entry
 
-    def _index(self, found: Iterator[XmlEntry | RecordRefusal]) -> Iterator[Item]:
+    def _index(self, found: _Entries) -> Iterator[Item]:
         if self._nested:
             raise UnusableSourceError("N1", "an index inside an index is not followed")
         seen: set[str] = set()

@@ -176,8 +176,12 @@ def lines(chunks: Iterable[bytes]) -> Iterator[TextLine]:
         )
         rest = parts.pop() + last
         for part in parts:
-            yield _line(number, part, too_long)
-            number, too_long = number + 1, False
+            if too_long or number == 1 or len(part) > LINE_LIMIT:
+                yield _line(number, part, too_long)
+                too_long = False
+            else:
+                yield TextLine(number, part)
+            number += 1
         if len(rest) > LINE_LIMIT:
             rest, too_long = last, True
     if rest or too_long:

@@ -102,7 +102,7 @@ def secret_of(given: SecretStr) -> str:
 class EngineSettings(BaseModel):
     """Settings common to all engines."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     daily: int = Field(
         10_000,

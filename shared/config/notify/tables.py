@@ -14,6 +14,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from shared.config.locations import host
 from shared.config.notify import retired_pings
+from shared.config.notify.cdns import (
+    CdnSettings,
+    CloudflareSettings,
+    CloudFrontSettings,
+    FastlySettings,
+    PurgeSettings,
+)
 from shared.config.notify.engines import (
     SITEMAP,
     BaiduSettings,
@@ -35,7 +42,7 @@ KNOWN_HOSTS = frozenset({
     "www.googleapis.com", "searchconsole.googleapis.com", "indexing.googleapis.com",
     "oauth2.googleapis.com", "ssl.bing.com", "api.webmaster.yandex.net", "data.zz.baidu.com",
     "pubsubhubbub.appspot.com", "pubsubhubbub.superfeedr.com", "websubhub.com",
-    "switchboard.p3k.app",
+    "switchboard.p3k.app", "api.cloudflare.com", "api.fastly.com", "cloudfront.amazonaws.com",
 })  # fmt: skip
 """Hosts of engines and hubs; others are named in `hosts`."""
 
@@ -43,7 +50,7 @@ KNOWN_HOSTS = frozenset({
 class NotifySettings(BaseModel):
     """The table `[sites.X.notify]`, with a table for each engine that is notified."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     hosts: frozenset[Annotated[str, AfterValidator(host)]] = Field(
         default=frozenset(), description="additional hosts to which requests may be sent"
@@ -56,6 +63,10 @@ class NotifySettings(BaseModel):
     baidu: BaiduSettings | None = None
     websub: WebSubSettings | None = None
     crawler: CrawlerSettings | None = None
+    cloudflare: CloudflareSettings | None = None
+    fastly: FastlySettings | None = None
+    cloudfront: CloudFrontSettings | None = None
+    purge: PurgeSettings | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -72,6 +83,16 @@ class NotifySettings(BaseModel):
         return {name: found for name, found in self if isinstance(found, EngineSettings)}
 
     @property
+    def of_pages(self) -> tuple[str, ...]:
+        """The names of those that are told of pages: search engines."""
+        return tuple(n for n, each in self.engines.items() if not isinstance(each, CdnSettings))
+
+    @property
+    def of_files(self) -> tuple[str, ...]:
+        """The names of those that are told of files: content delivery networks."""
+        return tuple(n for n, each in self.engines.items() if isinstance(each, CdnSettings))
+
+    @property
     def allowed(self) -> frozenset[str]:
         """The hosts that requests may go to."""
         return KNOWN_HOSTS | {each.lower() for each in self.hosts}
@@ -79,6 +100,9 @@ class NotifySettings(BaseModel):
     def faults(self, base: Base, hub: str, sections: Iterable[str], *, feed: bool) -> list[str]:
         """Faults of this table for a site with this base, hub and these sections."""
         found = [fault for name, engine in self.engines.items() for fault in _barred(name, engine)]
+        own = urlsplit(base.origin).hostname
+        if self.purge is not None and not self.purge.addresses and own not in self.allowed:
+            found.append(f"notify.purge: add {own} to notify.hosts: its caches are asked")
         addresses = [(n, a) for n, engine in self.engines.items() for a in engine.addresses]
         if self.websub is not None and hub:
             addresses.append(("websub", hub))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import msgpack
 import redis
 from redis.exceptions import ResponseError
 
 from shared.errors import StoreError
 from shared.events.event import Event
-from shared.store.client import Scripts, answering
+from shared.store.client import PipelinedScript, Scripts, answering
+from shared.store.inbox.replica_wait import ConfirmedScripts, ReplicaWait
 from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
 from shared.telemetry import tracing
 
@@ -52,11 +54,13 @@ class InboxEntry(NamedTuple):
 class Inbox:
     """Inbox of one site."""
 
-    def __init__(self, client: redis.Redis, site: str) -> None:
+    def __init__(self, client: redis.Redis, site: str, wait: ReplicaWait | None = None) -> None:
+        """Create the inbox of `site`; what it accepts is confirmed by replicas as `wait` says."""
         self._client = client
         self._keys = Keys(site)
         self._seen = self._keys.seen("")
         self._scripts = Scripts(client)
+        self._confirmed = ConfirmedScripts(client, wait) if wait and wait.replicas else None
 
     @tracing.traced("accept")
     def accept(
@@ -81,14 +85,19 @@ class Inbox:
         """
         keys = self._keys
         names = [keys.inbox, keys.awake, keys.rate, keys.paused, keys.stats]
-        if delivery:
-            names.append(self._seen + delivery)
+        names.append(self._seen + delivery if delivery else keys.awake)
         if not trace and tracing.active:
             trace = tracing.carry()
-        status, first, count, slept, accepted, wait = self._scripts(
-            "inbox/accept", names, digest, SEEN_S, AWAKE_MS, most, rate, BURST_S,
+        given = (
+            digest, SEEN_S, AWAKE_MS, most, rate, BURST_S,
             "1" if quiet else "", trace, *map(Event.dump, events),
         )  # fmt: skip
+        if self._confirmed is None:
+            reply = self._scripts("inbox/accept", names, *given)
+        else:
+            touch = ("EXPIRE", self._seen + (delivery or ""), SEEN_S)
+            reply = self._confirmed.run(PipelinedScript("inbox/accept", names, given), touch)
+        status, first, count, slept, accepted, wait = reply
         ids = []
         if first:
             ms, _, sequence = first.decode().partition("-")
@@ -101,14 +110,26 @@ class Inbox:
         """Return up to `count` new events for `consumer`, none while processing is paused; and
         which of the queues `events` and `publish` are paused. Raises StoreDownError, StoreError.
         """
+        return self.found(self.reading(consumer, count))
+
+    def reading(self, consumer: str, count: int) -> PipelinedScript:
+        """Return the script of `read_new`, to be pipelined after another script."""
         names = [self._keys.inbox, self._keys.paused]
-        paused, entries = self._scripts("inbox/read_new", names, GROUP, consumer, count)
+        return PipelinedScript("inbox/read_new", names, (GROUP, consumer, count))
+
+    def found(self, reading: PipelinedScript) -> tuple[list[InboxEntry], Container[str]]:
+        """Return what `reading` found, once it was pipelined or else now; as `read_new`."""
+        paused, packed = reading.reply if reading.done else self._scripts.run(reading)
+        entries = msgpack.unpackb(packed, raw=True) if packed else []
         if not entries:
             return [], frozenset(map(bytes.decode, paused))
         found = []
         for ident, fields in entries:
-            pairs = iter(fields)
-            found.append(InboxEntry.of(ident, dict(zip(pairs, pairs, strict=True))))
+            if len(fields) == 2 and fields[0] == b"e":
+                found.append(InboxEntry(ident.decode(), fields[1]))
+            else:
+                pairs = iter(fields)
+                found.append(InboxEntry.of(ident, dict(zip(pairs, pairs, strict=True))))
         return found, frozenset(map(bytes.decode, paused))
 
     def read(self, consumer: str, count: int, after: str = ">") -> list[InboxEntry]:

@@ -13,8 +13,10 @@ local function must_be(kind, ...)
 end
 
 local function must_count(key, ...)
-  for _, field in ipairs({...}) do
-    local stored = redis.call('HGET', key, field)
+  local fields = {...}
+  local values = redis.call('HMGET', key, unpack(fields, 1, math.min(#fields, 100)))
+  for n, field in ipairs(fields) do
+    local stored = values[n]
     if stored and not string.match(stored, '^%-?%d%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?$') then
       error({err = 'ERR ' .. field .. ' of ' .. key .. ' is no number: nothing was written'})
     end

@@ -6,7 +6,7 @@ A loc waits in the zset of its engine until a delivery lease (delivery_lease.py)
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
@@ -15,7 +15,7 @@ import redis
 
 from shared.batches import batches
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.streams import forwards
 
 CHUNK = 1_000
@@ -76,6 +76,16 @@ class Breaker(NamedTuple):
         return read if as_it_should else None
 
 
+class EngineState(NamedTuple):
+    """State of one engine: when its oldest waiting loc is or was due (ms since 1970; None: none
+    waits), and the worst breaker of its endpoints.
+    """
+
+    engine: str
+    due_ms: int | None
+    breaker: Breaker | None
+
+
 class DeadNotification(NamedTuple):
     """Locs of which an engine could not be notified, and the reason; `at` in ms since 1970."""
 
@@ -90,7 +100,7 @@ class NotificationQueue:
     """Notification queue of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def enqueue(self, engines: Sequence[str], locs: Iterable[str], at: int) -> int:
         """Queue `locs` for `engines`, due at `at` (ms since 1970); return how many are new.
@@ -143,12 +153,7 @@ class NotificationQueue:
         """Return the breakers by engine and endpoint."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.breakers)
-        found = {}
-        for name, value in stored.items():
-            engine, _, endpoint = name.decode(errors="replace").partition(" ")
-            if (breaker := Breaker.unpack(value)) is not None:
-                found[engine, endpoint] = breaker
-        return found
+        return _breakers(stored)
 
     def set_breaker(self, engine: str, endpoint: str, breaker: Breaker | None) -> None:
         """Store the breaker of an endpoint; None removes it."""
@@ -225,6 +230,29 @@ class NotificationQueue:
 
     def _sending(self, engine: str) -> str:
         return self._keys.sending(engine)
+
+
+def engine_states(
+    engines: Sequence[str], dues: Sequence[bytes], breakers: Mapping[bytes, bytes]
+) -> list[EngineState]:
+    """Return the state of each of `engines`: `dues` are the scores of their oldest locs (empty:
+    none), `breakers` the stored hash.
+    """
+    known, found = _breakers(breakers), []
+    for engine, due in zip(engines, dues, strict=True):
+        mine = [each for (name, _), each in known.items() if name == engine]
+        worst = max(mine, key=lambda each: (each.paused, each.failures), default=None)
+        found.append(EngineState(engine, int(float(due)) if due else None, worst))
+    return found
+
+
+def _breakers(stored: Mapping[bytes, bytes]) -> dict[tuple[str, str], Breaker]:
+    found = {}
+    for name, value in stored.items():
+        engine, _, endpoint = name.decode(errors="replace").partition(" ")
+        if (breaker := Breaker.unpack(value)) is not None:
+            found[engine, endpoint] = breaker
+    return found
 
 
 def _record_of(fields: dict[bytes, bytes]) -> RequestRecord | None:

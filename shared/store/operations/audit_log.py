@@ -15,7 +15,7 @@ KEY = EVERYWHERE + "audit"
 MOST = 10_000
 """Number of entries kept at least: whole nodes of the stream are trimmed."""
 
-Way = Literal["console", "cli"]
+Way = Literal["console", "cli", "api"]
 
 _LONGEST = 2_100
 _IDENT = re.compile(r"[0-9]{1,15}-[0-9]{1,10}")

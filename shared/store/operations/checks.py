@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import redis
@@ -15,7 +16,7 @@ import redis
 from shared.clock import now_ms
 from shared.errors import CheckError
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import Keys, keys_of
 
 ERROR, WARNING, OK = "error", "warning", "ok"
 """Severity: search engines reject something, give it less weight, or nothing is wrong."""
@@ -25,6 +26,12 @@ OF_STATE = (
     "not-reciprocal", "not-scheduled", "not-queued", "wrong-feed",
 )  # fmt: skip
 """Checks that compare the state with itself (RELIABILITY N14)."""
+
+COMPARED = ("missing", "stale", "extra")
+OF_SOURCE = frozenset({*COMPARED, "source"})
+"""Findings of a source diff, which is shown from the latest comparison: it may be newer than the
+check. COMPARED are its counts.
+"""
 
 SAMPLES = 20
 """Maximum number of pages or files that a finding names."""
@@ -123,6 +130,11 @@ class ComparisonSummary(NamedTuple):
     incomplete: str = ""
     repaired: bool = False
 
+    def differing(self) -> list[tuple[str, int]]:
+        """Return the counts of missing, stale and extra pages, if they were not repaired."""
+        counts = [(what, int(getattr(self, what))) for what in COMPARED]
+        return [(what, count) for what, count in counts if count and not self.repaired]
+
 
 class CheckRun:
     """Running check; it holds the lock of the site."""
@@ -166,7 +178,7 @@ class CheckStore:
     """Checks of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def ask(self, by: str) -> None:
         """Request a check for `by`: a worker begins one within seconds."""
@@ -201,13 +213,14 @@ class CheckStore:
 
     def latest(self) -> CheckReport | None:
         """Return the report of the last complete check; None if there was none."""
-        return _report(self._get("report"))
+        return report_of(self._get("report"))
 
     def last(self) -> tuple[CheckReport | None, ComparisonSummary | None]:
         """Return `latest` and `compared` in one round trip."""
         with answering():
-            found: Any = self._client.hmget(self._keys.checks, "report", "compared")
-        return _report(found[0]), _compared(found[1])
+            kept: Any = self._client.hmget(self._keys.checks, "report", "compared")
+        report, compared = kept
+        return report_of(report), comparison_of(compared)
 
     def last_ms(self) -> int:
         """Return when the last complete check began (ms since 1970); 0 if there was none."""
@@ -219,7 +232,7 @@ class CheckStore:
 
     def compared(self) -> ComparisonSummary | None:
         """Return the last comparison of the whole site with its source; None if there was none."""
-        return _compared(self._get("compared"))
+        return comparison_of(self._get("compared"))
 
     def set_seen(self, seen: Mapping[str, Sequence[str]]) -> None:
         """Store the validators with which files were served, for the next check."""
@@ -240,8 +253,10 @@ class CheckStore:
             self._client.hset(self._keys.checks, field, value)
 
 
-def _report(stored: bytes | None) -> CheckReport | None:
-    if stored is None:
+@lru_cache(1_024)
+def report_of(stored: bytes | None) -> CheckReport | None:
+    """Return the stored report."""
+    if not stored:
         return None
     head = dict(zip(CheckReport._fields, json.loads(stored), strict=True))
     read = (
@@ -259,8 +274,9 @@ def _report(stored: bytes | None) -> CheckReport | None:
     return CheckReport(**head | {"findings": tuple(read)})
 
 
-def _compared(stored: bytes | None) -> ComparisonSummary | None:
-    if stored is None:
+def comparison_of(stored: bytes | None) -> ComparisonSummary | None:
+    """Return the stored comparison."""
+    if not stored:
         return None
     found = ComparisonSummary(*json.loads(stored))
     samples = {what: [FindingSample(*one) for one in some] for what, some in found.samples.items()}

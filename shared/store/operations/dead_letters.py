@@ -62,7 +62,7 @@ class DeadLetters:
         """Return the dead letter with this id; None if there is none."""
         with answering():
             rows: Any = self._client.xrange(self._keys.dead, ident, ident)
-        return _letter(rows[0][0].decode(), rows[0][1]) if rows else None
+        return letter_of(rows[0][0].decode(), rows[0][1]) if rows else None
 
     def retry(self, idents: Sequence[str]) -> list[str]:
         """Accept these events again, as the newest; return the new ids, without missing ones."""
@@ -81,11 +81,12 @@ class DeadLetters:
 
 
 def _of(error: str | None, entries: Iterator[Entry]) -> Iterator[DeadLetter]:
-    letters = (_letter(ident, fields) for ident, fields in entries)
+    letters = (letter_of(ident, fields) for ident, fields in entries)
     return (letter for letter in letters if error is None or letter.error == error)
 
 
-def _letter(ident: str, fields: dict[bytes, bytes]) -> DeadLetter:
+def letter_of(ident: str, fields: dict[bytes, bytes]) -> DeadLetter:
+    """Return the dead letter of one entry of the stream."""
     tries = fields.get(b"tries", b"")
     return DeadLetter(
         ident, fields.get(b"id", b"").decode(errors="replace"),

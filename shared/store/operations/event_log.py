@@ -69,7 +69,7 @@ class EventLog:
         streams = (self._keys.recent, self._keys.refused)
         rows = (backwards(self._client, stream, before=before) for stream in streams)
         for at, fields in heapq.merge(*rows, key=lambda row: Arrival.of(row[0]), reverse=True):
-            yield from reversed(list(_pasts(at, fields)))
+            yield from reversed(list(logged(at, fields)))
 
     def of_event(self, ident: str) -> list[LoggedEvent]:
         """Return the decisions about the event with this id."""
@@ -77,7 +77,7 @@ class EventLog:
         # place, mostly milliseconds later.
         accepted = ident.partition("-")[0]
         for at, fields in forwards(self._client, self._keys.recent, accepted):
-            if found := [past for past in _pasts(at, fields) if past.event == ident]:
+            if found := [past for past in logged(at, fields) if past.event == ident]:
                 return found
         return []
 
@@ -97,7 +97,8 @@ class EventLog:
                 yield Arrival.of(at).ms, json.loads(said)
 
 
-def _pasts(at: str, fields: dict[bytes, bytes]) -> Iterator[LoggedEvent]:
+def logged(at: str, fields: dict[bytes, bytes]) -> Iterator[LoggedEvent]:
+    """Yield the events of one entry of a stream, oldest first."""
     for kind, note in fields.items():
         if kind == DECIDED.encode():
             decisions, payloads = unpack(note)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from shared.store.client import answering
 from shared.store.keys import EVERYWHERE
 from shared.store.operations.worker_registry import NAMES
+from shared.store.round_trips import Reading, read
 
 HEALTH = EVERYWHERE + "loops:"
 """Prefix of the key of each worker: a LoopReport."""
@@ -24,6 +25,7 @@ HEALTH_S = 30
 
 LOOPS = (
     "heartbeat", "sweep", "monitor", "tidy", "refresh", "checks", "reconcile", "notify", "websub",
+    "configuration", "alerts", "follow",
 )  # fmt: skip
 """Names of all loops of a worker."""
 
@@ -40,7 +42,7 @@ class LoopTrouble(BaseModel):
     number of failures in a row.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     loop: str
     site: str
@@ -54,7 +56,7 @@ class LoopTrouble(BaseModel):
 class LoopReport(BaseModel):
     """Loops of one worker: when each last succeeded (s since 1970), and the troubles."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     succeeded: Mapping[str, float]
     troubles: tuple[LoopTrouble, ...] = ()
@@ -102,10 +104,13 @@ class LoopHealth:
 
     def reports(self) -> dict[str, LoopReport]:
         """Return the last report of each worker, by name. Raises StoreError."""
-        with answering():
-            names: Any = self._client.zrange(NAMES, 0, -1)
-            keys = [HEALTH.encode() + name for name in names]
-            stored: Any = self._client.mget(keys) if keys else []
+        return read(self._client, self.reports_reading())
+
+    def reports_reading(self) -> Reading[dict[str, LoopReport]]:
+        """Return the Reading of `reports`."""
+        (names,) = yield (("ZRANGE", NAMES, 0, -1),)
+        keys = [HEALTH.encode() + name for name in names]
+        (stored,) = (yield (("MGET", *keys),)) if keys else ([],)
         found = {}
         for name, text in zip(names, stored, strict=True):
             if text is not None and (report := _read(text)) is not None:
@@ -121,6 +126,14 @@ def troubles(reports: Mapping[str, LoopReport]) -> list[ReportedLoops]:
     """Return all troubles of these reports, oldest first."""
     found = [ReportedLoops(name, told) for name, of in reports.items() for told in of.troubles]
     return sorted(found, key=lambda each: each.trouble.since)
+
+
+def of_sites(reports: Mapping[str, LoopReport], statuses: Iterable[dict[str, Any]]) -> None:
+    """Enter in each status (shared/admin/site_status.py) the troubles of its site."""
+    told = troubles(reports)
+    for status in statuses:
+        mine = (each for each in told if each.trouble.site in {"", status["site"]})
+        status["failing"] = [each.plain() for each in mine]
 
 
 def failing(found: Iterable[ReportedLoops], loops: Sequence[str] = LOOPS) -> dict[str, bool]:

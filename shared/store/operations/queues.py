@@ -18,6 +18,7 @@ from shared.errors import Fault, InvalidError
 from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import InboxEntry
 from shared.store.keys import GROUP, Keys
+from shared.store.round_trips import Reading, pairs, read
 
 EVENTS, PUBLISH, NOTIFY, INTAKE = "events", "publish", "notify", "intake"
 PAUSABLE = {
@@ -82,12 +83,7 @@ class Queues:
         """Return the paused queues, by whom and since when."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.paused)
-        found = {}
-        for queue, said in stored.items():
-            since, _, by = said.decode(errors="replace").partition(" ")
-            name = queue.decode()
-            found[FORMER.get(name, name)] = Pause(by, int(since) if since.isdigit() else 0)
-        return found
+        return pauses_of(stored)
 
     def pause(self, queue: str, by: str) -> bool:
         """Pause `queue`; False if it was paused. Raises InvalidError if there is no such queue."""
@@ -105,24 +101,20 @@ class Queues:
 
     def waiting(self) -> QueueDepth:
         """Return the depth of the queues; one round trip."""
+        return read(self._client, self._waiting())
+
+    def _waiting(self) -> Reading[QueueDepth]:
         keys = self._keys
-        with answering():
-            pipe = self._client.pipeline(transaction=False)
-            pipe.xlen(keys.inbox)
-            pipe.xrange(keys.inbox, count=1)
-            pipe.xpending(keys.inbox, GROUP)
-            pipe.zcard(keys.dirty)
-            pipe.zrange(keys.dirty, 0, 0, withscores=True)
-            pipe.time()
-            events, first, pending, files, dirty, now = pipe.execute(raise_on_error=False)
-            for reply in (events, first, pending, files, dirty, now):
-                # Without a group no worker has ever read this inbox.
-                if isinstance(reply, Exception) and not str(reply).startswith("NOGROUP"):
-                    raise reply
-        in_flight = 0 if isinstance(pending, Exception) else int(pending["pending"])
+        inbox, pending, files, dirty, now = yield (
+            ("XINFO", "STREAM", keys.inbox), ("XPENDING", keys.inbox, GROUP),
+            ("ZCARD", keys.dirty), ("ZRANGE", keys.dirty, 0, 0, "WITHSCORES"), ("TIME",),
+        )  # fmt: skip
+        said, (seconds, micros) = pairs(inbox or ()), map(int, now)
+        events, first = said.get(b"length", 0), said.get(b"first-entry")
         return QueueDepth(
-            events, in_flight, Arrival.of(first[0][0].decode()).ms if first else None,
-            files, int(dirty[0][1]) if dirty else None, now[0] * 1000 + now[1] // 1000,
+            events, int(pending[0]) if pending else 0,
+            Arrival.of(first[0].decode()).ms if first else None,
+            files, next(map(int, pairs(dirty).values()), None), seconds * 1000 + micros // 1000,
         )  # fmt: skip
 
     def find(self, ident: str) -> QueuedEvent | None:
@@ -202,6 +194,16 @@ class Queues:
                 return
             yield from lines
             at += len(lines)
+
+
+def pauses_of(stored: Mapping[bytes, bytes]) -> dict[str, Pause]:
+    """Return what `Queues.paused` does, from the stored hash."""
+    found = {}
+    for queue, said in stored.items():
+        since, _, by = said.decode(errors="replace").partition(" ")
+        name = queue.decode()
+        found[FORMER.get(name, name)] = Pause(by, int(since) if since.isdigit() else 0)
+    return found
 
 
 def _queued(received: InboxEntry, given: Mapping[str, Any] | None) -> QueuedEvent:

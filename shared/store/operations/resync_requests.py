@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import redis
 from shared.errors import ReconcileError, StoreError
 from shared.events.resync_scope import Scope
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 LOCK_MS = 60_000
 ALARM_S = 3600
@@ -55,7 +55,7 @@ class ResyncRequests:
     """Resync requests of one site, and its lock."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
         self._scripts = Scripts(client)
 
     def open(self) -> dict[Scope, int]:
@@ -63,9 +63,7 @@ class ResyncRequests:
 
         Members that are not scopes are left out: see `forget_strange`.
         """
-        return {
-            scope: when for member, when in self._asked() if (scope := _scope(member)) is not None
-        }
+        return scopes_of(self._asked())
 
     def forget_strange(self) -> list[str]:
         """Delete the members that are not scopes, and return them."""
@@ -75,10 +73,10 @@ class ResyncRequests:
                 self._client.zrem(self._keys.resync, *strange)
         return [member.decode(errors="backslashreplace") for member in strange]
 
-    def _asked(self) -> list[tuple[bytes, int]]:
+    def _asked(self) -> list[tuple[bytes, float]]:
         with answering():
             found: Any = self._client.zrange(self._keys.resync, 0, -1, withscores=True)
-        return [(member, int(when)) for member, when in found]
+        return list(found)
 
     def answered(self, asked: Mapping[Scope, int]) -> int:
         """Close the requests `asked`, except repeated ones; return the number closed."""
@@ -101,7 +99,8 @@ class ResyncRequests:
     def last_ms(self) -> int:
         """Return when the last complete reconcile of the site began (ms since 1970; 0: none)."""
         with answering():
-            return int(self._client.hget(self._keys.counters, RECONCILED) or 0)
+            stored: Any = self._client.hget(self._keys.counters, RECONCILED)
+        return int(stored or 0)
 
     def completed(self, began_ms: int) -> None:
         """Record that the reconcile of the whole site begun at `began_ms` is complete."""
@@ -127,6 +126,11 @@ class ResyncRequests:
             yield lock
         finally:
             lock.release()
+
+
+def scopes_of(asked: Iterable[tuple[bytes, float | bytes]]) -> dict[Scope, int]:
+    """Return what `ResyncRequests.open` does, from members and scores of the stored zset."""
+    return {scope: int(when) for member, when in asked if (scope := _scope(member)) is not None}
 
 
 def _scope(member: bytes) -> Scope | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import redis
@@ -15,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.errors import Fault, InvalidError
 from shared.store.client import answering
-from shared.store.inbox.inbox import Inbox
 from shared.store.keys import EVERYWHERE
 
 HEARTBEAT = EVERYWHERE + "worker:"
@@ -49,15 +47,15 @@ def consumer_name() -> str:
 def own_version() -> str:
     """Return the version of sitemapd that runs here."""
     try:
-        return version("sitemapd")
-    except PackageNotFoundError:
+        return metadata.version("sitemapd")
+    except metadata.PackageNotFoundError:
         return "unknown"  # run from a directory that is not installed
 
 
 class BusyThread(BaseModel):
     """One thread at work: on which site, since when (s since 1970)."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     site: str
     since: float
@@ -71,7 +69,7 @@ class HeartbeatRecord(BaseModel):
     settled and `files` written since it started.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     version: str
     python: str
@@ -117,9 +115,8 @@ class HeartbeatReply(NamedTuple):
 class WorkerRegistry:
     """Registry of all workers on one Redis."""
 
-    def __init__(self, client: redis.Redis, sites: Iterable[str] = ()) -> None:
-        """Open the registry; inboxes of `sites` are searched for workers missing in its names."""
-        self._client, self._sites = client, tuple(sites)
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
 
     def beat(self, name: str, beat: HeartbeatRecord) -> HeartbeatReply:
         """Store the heartbeat of the worker `name`, in one round trip. Raises StoreError."""
@@ -178,7 +175,7 @@ class WorkerRegistry:
         with answering():
             known: Any = self._client.zrange(NAMES, 0, -1, withscores=True)
         last = {name.decode(errors="replace"): score for name, score in known}
-        names = sorted({*last, *self._readers()})
+        names = sorted(last)
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.time()
@@ -190,17 +187,12 @@ class WorkerRegistry:
         found = []
         for at, name in enumerate(names):
             stored, ttl, wanted = replies[3 * at : 3 * at + 3]
-            if stored is None and name not in last:
-                continue  # an earlier consumer of an inbox: a command, a worker ended long ago
             seen = HEARTBEAT_S - ttl / 1000 if stored is not None else seconds - last[name]
             beat = None if stored is None else _beat(stored)
             found.append(
                 RegisteredWorker(name, stored is not None, max(0.0, seen), _wish(wanted), beat)
             )
         return found
-
-    def _readers(self) -> Sequence[str]:
-        return [who for site in self._sites for who in Inbox(self._client, site).consumers()]
 
 
 def _wish(stored: Any) -> Wish:

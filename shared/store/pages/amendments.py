@@ -47,7 +47,7 @@ class Amendments:
             "scores": amendment.scores,
         }  # fmt: skip
         packed = msgpack.packb(message, use_bin_type=False)
-        return bool(self._scripts("pages/amend", [self._keys.lease], packed))
+        return bool(self._scripts("pages/amend", [self._keys.lease, self._keys.counters], packed))
 
     def add_to_count(self, name: str, more: int) -> None:
         """Correct a counter by a difference, which stays right under concurrent counting."""

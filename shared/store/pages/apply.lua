@@ -11,17 +11,17 @@
 --      4 counters  hash    shards: number that ever existed; urls: number of listed pages
 --      5 tails     hash    section -> shard, block, fragments and bytes in the block
 --      6 recent    stream  event log
--- further keys of the same site are named in keys.py: loc:<bucket>, id:<bucket>; of
--- section:<section>: shards, pending:<n>, taking:<n>; held, allowed, expiry, resync,
--- cluster:<group>, feed, feed:items, stats, pulse:
+-- further keys of the same site are named in keys.py: loc:<bucket>, id:<bucket>; of section:<section>:
+-- shards, pending:<n>, taking:<n>; held, allowed, expiry, resync, cluster:<group>, feed, feed:items, stats, pulse:
 -- ARGV 1 cmsgpack of {prefix, group, now (ms), since (arrival of the oldest, ms), forget (ms),
 --        recent_most, recent (empty: no entry), counted = {[name in stats] = number}, notifies (0, 1),
+--        numbering (of the sections, as it was read; the layout is compared by it),
 --        sections = {[number] = {name, urls, hard, soft, block_urls, block_size, reuse}},
---        pages = {{digest, before, after, op, payload, section, counts, told}..},
---              op: P put, D delete, E delete because it expired, T touch, M move to the tail,
---              N none, only compared, F touch, and mark the shard dirty, because its feed item
---              changed; counts: 0 for news, which lists a page a second time; told: 1 if engines
---              are notified once it is published, stored as a lower case op in the patch
+--        pages = {{digest..}, {before..}, {after..}, {op..}, {payload..}, {section..}, {counts..},
+--              {told..}}, columns, because a table of each page takes twice the time; op: P put, D delete,
+--              E delete because it expired, T touch, M move to the tail, N none, only compared, F touch, and
+--              mark the shard dirty, because its feed item changed; counts: 0 for news, which lists a page
+--              again; told: 1 if engines are notified, stored as a lower case op in the patch
 --        claims = {{before, after, owner}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
 --        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (ms; 0: never)}..}
@@ -46,9 +46,13 @@ local function bucket(kind, digest)
   return a.prefix .. kind .. string.format('%x', high * 256 + low), string.sub(digest, 3)
 end
 
-local conflicts = 0
-for _, page in ipairs(a.pages) do
-  if (redis.call('HGET', bucket('loc:', page[1])) or '') ~= page[2] then
+local of = a.pages
+local digests, befores, afters, ops, payloads, sections, counts, tolds = unpack(of, 1, math.min(#of, 8))
+local buckets, fields = {}, {}
+local conflicts = (redis.call('HGET', KEYS[4], 'numbering') or '') == a.numbering and 0 or 1
+for i, digest in ipairs(digests) do
+  buckets[i], fields[i] = bucket('loc:', digest)
+  if (redis.call('HGET', buckets[i], fields[i]) or '') ~= befores[i] then
     conflicts = conflicts + 1
   end
 end
@@ -72,7 +76,7 @@ local records = {}
 local touched = {}
 
 local function shard_of(section, number)
-  local id = section .. '/' .. number
+  local id = section * SHARDS + number
   if not shards[id] then
     local stored = redis.call('HGET', a.prefix .. 'section:' .. a.sections[section][1] .. ':shards', number)
     local shard = {section = section, number = number, known = stored and true or false,
@@ -131,9 +135,9 @@ local function place(section, length)
 end
 
 -- A page may leave one block and enter another of the same shard before anything is published: with
--- the block in its name neither patch hides the other.
-local function patch(shard, block, digest, op, payload, told)
-  local patches, where = shard.patches, struct.pack('>I2', block)
+-- the block in its name, `where` in two bytes, neither patch hides the other.
+local function patch(shard, where, digest, op, payload, told)
+  local patches = shard.patches
   op = told == 1 and string.lower(op) or op
   patches[#patches + 1] = digest .. where
   patches[#patches + 1] = where .. op .. payload
@@ -146,39 +150,31 @@ local function stands(shard)
 end
 
 -- Return true if the page was removed from `shard` and is still in its published file.
-local function still_published(shard, block, digest)
-  local name, patched = a.prefix .. 'section:' .. a.sections[shard.section][1], digest .. struct.pack('>I2', block)
+local function still_published(shard, where, digest)
+  local name, patched = a.prefix .. 'section:' .. a.sections[shard.section][1], digest .. where
   return redis.call('HEXISTS', name .. ':pending:' .. shard.number, patched) == 1
     or redis.call('HEXISTS', name .. ':taking:' .. shard.number, patched) == 1
 end
 
-for i, page in ipairs(a.pages) do
-  local before, after, op, payload = page[2], page[3], page[4], page[5]
-  local digest, section, counts, told = page[1], page[6], page[7], page[8]
+for i, digest in ipairs(digests) do
+  local before, after, op, payload, section, told = befores[i], afters[i], ops[i], payloads[i], sections[i], tolds[i]
   local old_place, old_length = NOWHERE, 0
+  local old_section, old_number, where
   if before ~= '' then
-    old_place, old_length = string.sub(before, 1, 6), struct.unpack('>I3', before, 7)
-  end
-  local old_section, old_number, old_block
-  if old_place ~= NOWHERE then
-    local both
-    both, old_block = struct.unpack('>I4I2', old_place)
-    old_section, old_number = math.floor(both / SHARDS), both % SHARDS
+    local both, high, low
+    both, where, high, low = struct.unpack('>I4c2BI2', before)
+    old_length = high * 65536 + low
+    old_place = string.sub(before, 1, 6)
+    if old_place ~= NOWHERE then
+      old_section, old_number = math.floor(both / SHARDS), both % SHARDS
+    end
   end
   local new_place = old_place
-  if op == 'D' or op == 'E' then
-    local shard = shard_of(old_section, old_number)
-    shard.count, shard.size = shard.count - 1, shard.size - old_length
-    listed = listed - counts
-    if op == 'E' then
-      shard.moved = shard.moved + 1
-    end
-    patch(shard, old_block, digest, 'D', payload, told)
-  elseif op == 'P' or op == 'M' then
+  if op == 'P' or op == 'M' then
     local length = struct.unpack('>I3', after)
-    local limits, stays = a.sections[section], false
+    local limits, stays, shard = a.sections[section], false, nil
     if old_section == section and op == 'P' then
-      local shard = shard_of(old_section, old_number)
+      shard = shard_of(old_section, old_number)
       if old_length > 0 then
         stays = shard.size - old_length + length <= limits[3]
       else
@@ -186,31 +182,38 @@ for i, page in ipairs(a.pages) do
         stays = stands(shard) and shard.count < limits[2] and shard.size + length <= limits[3]
       end
     end
-    local shard, block
-    if stays then
-      shard, block = shard_of(old_section, old_number), old_block
-    else
+    if not stays then
       if old_length > 0 then
         local left = shard_of(old_section, old_number)
         left.count, left.size, left.moved = left.count - 1, left.size - old_length, left.moved + 1
-        patch(left, old_block, digest, 'D', string.sub(payload, 1, string.find(payload, '</loc>', 1, true) + 5))
+        patch(left, where, digest, 'D', string.sub(payload, 1, string.find(payload, '</loc>', 1, true) + 5))
       elseif old_section then
         local left = shard_of(old_section, old_number)
-        if still_published(left, old_block, digest) then
+        if still_published(left, where, digest) then
           left.moved = left.moved + 1
         end
       end
+      local block
       shard, block = place(section, length)
       new_place = struct.pack('>I4I2', section * SHARDS + shard.number, block)
+      where = string.sub(new_place, 5)
     end
     if not (stays and old_length > 0) then
       shard.count = shard.count + 1
     end
     shard.size = shard.size + length - (stays and old_length or 0)
     if old_length == 0 then
-      listed = listed + counts
+      listed = listed + counts[i]
     end
-    patch(shard, block, digest, 'U', payload, told)
+    patch(shard, where, digest, 'U', payload, told)
+  elseif op == 'D' or op == 'E' then
+    local shard = shard_of(old_section, old_number)
+    shard.count, shard.size = shard.count - 1, shard.size - old_length
+    listed = listed - counts[i]
+    if op == 'E' then
+      shard.moved = shard.moved + 1
+    end
+    patch(shard, where, digest, 'D', payload, told)
   elseif op == 'F' then
     shard_of(old_section, old_number).soiled = true
   end
@@ -276,12 +279,11 @@ for _, claim in ipairs(a.claims) do
     redis.call('ZADD', KEYS[3], a.forget, 'i' .. claim[3])
   end
 end
-for i, page in ipairs(a.pages) do
+for i, digest in ipairs(digests) do
   if records[i] then
-    local key, field = bucket('loc:', page[1])
-    redis.call('HSET', key, field, records[i])
-    if string.sub(page[3], 1, 3) == '\0\0\0' then
-      redis.call('ZADD', KEYS[3], a.forget, page[1])
+    redis.call('HSET', buckets[i], fields[i], records[i])
+    if string.sub(afters[i], 1, 3) == '\0\0\0' then
+      redis.call('ZADD', KEYS[3], a.forget, digest)
     end
   end
 end

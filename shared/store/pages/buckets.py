@@ -22,7 +22,7 @@ class BucketScan:
     """Reader of the records stored by digest. No iterator reads at one instant."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self.keys = client, Keys(site)
+        self._client, self.site, self.keys = client, site, Keys(site)
         self._scripts = Scripts(client)
 
     def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:

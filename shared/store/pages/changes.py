@@ -17,6 +17,8 @@ from shared.sitemap import fragments
 from shared.sitemap.feed_writer import FeedItem
 from shared.store.client import Scripts
 
+_ROW = 8
+"""Values of each page in BatchChanges."""
 MOST_PATCHES = 2_000
 MOST_BYTES = 4 * 1024 * 1024
 """Limits of one call of apply.lua, which blocks Redis: 0.03 ms a patch on an idle core, 0.1 ms a
@@ -91,6 +93,10 @@ class BatchChanges(NamedTuple):
     feed: Sequence[tuple[str, int, bytes]] = ()
     coming: Sequence[tuple[str, bytes]] = ()
     resyncs: Sequence[tuple[str, int]] = ()
+
+    def columns(self) -> list[tuple[Any, ...]]:
+        """Return the values of `pages` by column, as apply.lua takes them."""
+        return [*zip(*self.pages, strict=True)] or [()] * _ROW
 
 
 def read_records(

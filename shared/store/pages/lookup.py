@@ -7,17 +7,22 @@ from typing import Any
 
 import redis
 
+from shared.batches import batches
 from shared.domain.batch_state import NEWS
 from shared.domain.page_record import PageRecord, Place, digest_of
+from shared.domain.translation_groups import GroupMember
 from shared.sitemap import fragments
 from shared.sitemap.blocks import Block
 from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard
 from shared.store.client import Scripts, answering
 from shared.store.keys import Keys
-from shared.store.pages.changes import loc_of, read_records, unpacked
-from shared.store.publishing.publish_batch import fragment_of
+from shared.store.pages.changes import BatchTooLargeError, loc_of, read_records, unpacked
+from shared.store.publishing.publish_work import fragment_of
 from shared.store.sections import Sections
+
+_GROUPS, MOST_MEMBERS = 100, 50_000
+"""Translation groups read in one round trip, and members of a batch of several events."""
 
 
 class PageLookup:
@@ -91,6 +96,32 @@ class PageLookup:
             found: Any = self._client.hmget(self._keys.feed_items, locs)
         return dict(zip(locs, (FeedItem.unpack(stored or b"") for stored in found), strict=True))
 
+    def groups(
+        self, wanted: Iterable[bytes], most: int = MOST_MEMBERS
+    ) -> dict[bytes, tuple[bytes, dict[str, GroupMember]]]:
+        """Return each translation group as stored: the number of its last change, and its members.
+
+        Raises BatchTooLargeError if they have more than `most` members.
+        """
+        found: dict[bytes, tuple[bytes, dict[str, GroupMember]]] = {}
+        read = 0
+        for names in batches(wanted, _GROUPS):
+            with answering():
+                pipe = self._client.pipeline(transaction=False)
+                for group in names:
+                    pipe.hgetall(self._keys.cluster(group))
+                replies = pipe.execute()
+            for group, fields in zip(names, replies, strict=True):
+                number = fields.pop(b"", b"")
+                members = {
+                    loc.decode(): GroupMember.unpack(stored) for loc, stored in fields.items()
+                }
+                found[group] = number, members
+                read += len(members)
+            if read > most:
+                raise BatchTooLargeError(f"{read} members of {len(found)} groups")
+        return found
+
     def coming(self, keys: Iterable[str]) -> dict[str, bytes]:
         """Return the scheduled news entries among `keys`, as expiry.schedule stored them."""
         wanted = [key for key in keys if key.startswith(NEWS)]
@@ -126,6 +157,22 @@ class PageLookup:
             stored: Any = self._client.hget(self._keys.blocks(shard), str(block))
         raw = Block.unpack(stored).raw() if stored else b""
         return fragments.find(raw, loc)
+
+    def published(self, pages: Mapping[str, PageRecord]) -> dict[str, tuple[Shard, bytes]]:
+        """Return the shard and the fragment of those of `pages` (by loc) that its file lists."""
+        placed = {loc: page.place for loc, page in pages.items() if page.place is not None}
+        if not placed:
+            return {}
+        names = self._sections.names(place.section for place in placed.values())
+        at = {loc: Shard(names[place.section], place.shard) for loc, place in placed.items()}
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            for loc, shard in at.items():
+                pipe.hget(self._keys.blocks(shard), str(placed[loc].block))
+            stored = dict(zip(at, pipe.execute(), strict=True))
+        raws = {loc: Block.unpack(block).raw() for loc, block in stored.items() if block}
+        found = ((loc, fragments.find(raw, loc)) for loc, raw in raws.items())
+        return {loc: (at[loc], fragment) for loc, fragment in found if fragment is not None}
 
     def count(self) -> int:
         """Return the number of listed pages, patches not yet published included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,6 @@ from typing import Any
 import msgpack
 import redis
 
-from shared.batches import batches
 from shared.domain import translation_groups
 from shared.domain.batch_state import NEWS, BatchState
 from shared.domain.page_record import (
@@ -23,29 +23,24 @@ from shared.domain.page_record import (
     subjects,
 )
 from shared.domain.routing import family_of
-from shared.domain.translation_groups import GroupMember
 from shared.events.event import Event
 from shared.sitemap import fragments
 from shared.sitemap.feed_writer import RESERVE
 from shared.sitemap.shards import Limits, Shard
-from shared.store.client import PipelinedScript, Scripts, answering
+from shared.store.client import PipelinedScript, RunningScript, Scripts
 from shared.store.keys import GROUP, RECENT, Keys
 from shared.store.pages.changes import (
     BatchChanges,
-    BatchTooLargeError,
     ReadBatch,
     changes_of,
     log_entry,
     read_records,
     unpacked,
 )
-from shared.store.pages.lookup import PageLookup
+from shared.store.pages.lookup import MOST_MEMBERS, PageLookup
 from shared.store.sections import Draft, Sections
 
 _DEFAULT = Limits()
-_GROUPS, _MEMBERS = 100, 50_000
-"""Translation groups read in one round trip, and members of a batch."""
-
 _LimitsRow = tuple[str, int, int, int, int, int, int]
 
 
@@ -86,20 +81,28 @@ class PageRepository:
         """Read the state needed to decide `events`. Raises StoreDownError, StoreError, and
         BatchTooLargeError if the groups of several events have too many members to read.
         """
+        if not self.sections.by_name:
+            self.sections.numbers()
+        former = self.sections.former_owners
         # In order of arrival, and not as sets, whose order differs between processes: new pages
         # are placed in this order.
         locs: dict[str | None, None] = {}
         owners: dict[bytes, None] = {}
         for event in events:
-            loc, owner = subjects(event)
+            loc, owner = subjects(event, former=former)
             locs[loc] = owners[owner] = None
         owners.pop(b"", None)
         stored, claims = self._records([loc for loc in locs if loc is not None], [*owners])
         claimed = self._claimed(claims, stored) if claims else {}
         pages = unpacked(stored)
         by_name, by_number = self.number(pages, {e.section for e in events if e.section})
-        state = BatchState(by_name, by_number, pages, claimed)
-        groups = self._groups(events, pages)
+        if former != self.sections.former_owners:
+            return self.read(events)  # another layout since then
+        state = BatchState(by_name, by_number, pages, claimed, former_owners=former)
+        wanted = {translation_groups.digest_of(event.group) for event in events if event.group}
+        wanted |= {page.group for page in pages.values() if page and page.group}
+        most = MOST_MEMBERS if len(events) > 1 else sys.maxsize
+        groups = self.lookup.groups(wanted, most) if wanted else {}
         for group, (_, members) in groups.items():
             state.groups[group] = dict(members)
             state.sets[group] = translation_groups.alternates(members)
@@ -160,60 +163,55 @@ class PageRepository:
             stored.update(self._records(left)[0])
         return found
 
-    def _groups(
-        self, events: Sequence[Event], pages: Mapping[str, PageRecord | None]
-    ) -> dict[bytes, tuple[bytes, dict[str, GroupMember]]]:
-        """Return each group of `events` and `pages` as stored: the number of its last change, and
-        its members. Raises BatchTooLargeError.
-        """
-        wanted = {translation_groups.digest_of(event.group) for event in events if event.group}
-        wanted |= {page.group for page in pages.values() if page and page.group}
-        found: dict[bytes, tuple[bytes, dict[str, GroupMember]]] = {}
-        if not wanted:
-            return found
-        read = 0
-        for names in batches(wanted, _GROUPS):
-            with answering():
-                pipe = self._client.pipeline(transaction=False)
-                for group in names:
-                    pipe.hgetall(self._keys.cluster(group))
-                replies = pipe.execute()
-            for group, fields in zip(names, replies, strict=True):
-                number = fields.pop(b"", b"")
-                members = {
-                    loc.decode(): GroupMember.unpack(stored) for loc, stored in fields.items()
-                }
-                found[group] = number, members
-                read += len(members)
-            if len(events) > 1 and read > _MEMBERS:
-                raise BatchTooLargeError(f"{read} members of {len(found)} groups")
-        return found
-
     def apply(
-        self,
-        read: ReadBatch,
-        after: BatchState,
-        *,
-        settled: Sequence[str] = (),
-        decisions: Sequence[tuple[str, str, str, bool]] = (),
-        payloads: Sequence[bytes] = (),
+        self, read: ReadBatch, after: BatchState, *, settled: Sequence[str] = (),
+        decisions: Sequence[tuple[str, str, str, bool]] = (), payloads: Sequence[bytes] = (),
         resyncs: Sequence[tuple[str, int]] = (),
-        begin: PipelinedScript | None = None,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """Write the changes from what was `read` to `after`, all or nothing, and remove the events
         `settled` from the inbox.
 
         Return False if another worker changed one of the records meanwhile: read and decide again.
         `decisions` go into the event log: (event id, loc, reason, whether bytes change), with the
         stored events in the same order as `payloads`. `resyncs` are scopes to be compared with
-        their source, with the time of the request (ms). The script `begin` runs right after it,
-        unless it is done. Raises BatchTooLargeError if a divisible batch exceeds what one call may
-        write: nothing was written.
+        their source, with the time of the request (ms). Raises BatchTooLargeError if a divisible
+        batch exceeds what one call may write: nothing was written.
         """
+        packed = self.packed(
+            read, after, settled=settled, decisions=decisions, payloads=payloads, resyncs=resyncs
+        )
+        return int(self.start(packed).reply()) == 0
+
+    def packed(
+        self, read: ReadBatch, after: BatchState, *, settled: Sequence[str],
+        decisions: Sequence[tuple[str, str, str, bool]], payloads: Sequence[bytes],
+        resyncs: Sequence[tuple[str, int]],
+    ) -> tuple[list[str], bytes]:  # fmt: skip
+        """Return keys and arguments of the script that `apply` runs. Raises BatchTooLargeError."""
         changes = changes_of(read, after)._replace(resyncs=resyncs)
         entry = log_entry(decisions, payloads) if decisions else b""
         counted = Counter("changed" if changed else "unchanged" for *_, changed in decisions)
-        return self._write(changes, settled, entry, counted, begin)
+        return self._message(changes, settled, entry, counted)
+
+    def start(
+        self, packed: tuple[list[str], bytes], follow_ups: Sequence[PipelinedScript] = ()
+    ) -> RunningScript:
+        """Send what `packed` returned, then `follow_ups`; the reply is 0 if it was applied."""
+        return self._scripts.start(follow_ups, "pages/apply", *packed)
+
+    def add(
+        self, pages: Sequence[Sequence[Any]], claims: Sequence[tuple[bytes, bytes, bytes]],
+        decisions: Sequence[tuple[str, str, str, bool]], payloads: Sequence[bytes],
+    ) -> bool:  # fmt: skip
+        """Write `pages` and `claims`, rows of BatchChanges, of which nothing was stored, and which
+        no inbox held; False if something is stored by now: nothing was written.
+
+        `decisions` and `payloads` are those of `apply`.
+        """
+        counted = {"accepted": len(decisions), "changed": len(decisions)}
+        entry = log_entry(decisions, payloads)
+        packed = self._message(BatchChanges(pages, claims), (), entry, counted)
+        return int(self.start(packed).reply()) == 0
 
     def move(self, shard: Shard, listed: Sequence[bytes]) -> int:
         """Move pages, by their fragments in `shard`, to the tail of its section; return the number.
@@ -229,39 +227,33 @@ class PageRepository:
             if here and PageRecord.lists(record, fragments.digest(fragment), number):
                 rest = (record[PLACE_BYTES:], "M", fragment, number, 1, 0)
                 moved.append((digest_of(loc), record, *rest))
-        return len(moved) if moved and self._write(BatchChanges(moved)) else 0
+        applied = moved and not int(self.start(self._message(BatchChanges(moved))).reply())
+        return len(moved) if applied else 0
 
-    def _write(
-        self,
-        changes: BatchChanges,
-        settled: Sequence[str] = (),
-        entry: bytes = b"",
+    def _message(
+        self, changes: BatchChanges, settled: Sequence[str] = (), entry: bytes = b"",
         counted: Mapping[str, int] = {},
-        begin: PipelinedScript | None = None,
-    ) -> bool:
+    ) -> tuple[list[str], bytes]:  # fmt: skip
         keys = self._keys
         now = time.time_ns() // 1_000_000
         message = {
             "prefix": keys.prefix, "group": GROUP, "now": now, "forget": now + TOMBSTONE_MS,
             "since": int(settled[0].partition("-")[0]) if settled else now,
             "recent_most": RECENT, "recent": entry, "counted": dict(counted),
-            "notifies": int(self._notifies),
-            "sections": self._section_limits(changes.pages), "pages": changes.pages,
+            "notifies": int(self._notifies), "numbering": self.sections.numbering.decode(),
+            "sections": self._section_limits(changes.pages), "pages": changes.columns(),
             "claims": [[*claim[1:], claim[0]] for claim in changes.claims],
             "groups": changes.groups, "expiry": changes.expiry, "resyncs": changes.resyncs,
             "coming": changes.coming, "feed": changes.feed, "feed_most": self._feed_most,
             "settled": settled,
         }  # fmt: skip
         names = [keys.inbox, keys.dirty, keys.tombs, keys.counters, keys.tails, keys.recent]
-        packed = msgpack.packb(message, use_bin_type=False)
-        if begin is None or begin.done:
-            return int(self._scripts("pages/apply", names, packed)) == 0
-        return int(self._scripts.along(begin, "pages/apply", names, packed)) == 0
+        return names, msgpack.packb(message, use_bin_type=False)
 
     def _section_limits(self, pages: Iterable[Sequence[Any]]) -> dict[int, _LimitsRow]:
         """Return the limits of the sections that these pages leave and enter."""
-        touched = {page[5] for page in pages}
-        touched |= {Place.unpack(page[1]).section for page in pages if page[1]}
+        left = {page[1][:PLACE_BYTES] for page in pages} - {b""}
+        touched = {page[5] for page in pages} | {Place.unpack(place).section for place in left}
         rows, found = self._limit_rows, {}
         for number in touched & self.sections.by_number.keys():
             name = self.sections.by_number[number]

@@ -12,7 +12,8 @@ from shared.sitemap import blocks, fragments
 from shared.sitemap.blocks import Block
 from shared.sitemap.fragments import LOC_END
 from shared.sitemap.shards import Shard, ShardState
-from shared.store.publishing.publish_batch import fragment_of, patches_of
+from shared.store.publishing.publish_batch import patches_of
+from shared.store.publishing.publish_work import fragment_of
 
 RECORD_BYTES = frozenset({22, 30, 38})
 STATE_BYTES = len(ShardState(0, 0, 0, 0).pack())

@@ -16,9 +16,10 @@ from shared.sitemap.blocks import Block
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
 from shared.store.keys import field
+from shared.store.layouts.version import BACK, FORM, Layout
 from shared.store.pages.buckets import BucketScan
 from shared.store.pages.shard_contents import ShardContent, content_of, key_of, readable
-from shared.store.publishing.publish_batch import fragment_of
+from shared.store.publishing.publish_work import fragment_of
 
 _T = TypeVar("_T")
 
@@ -76,9 +77,15 @@ class Snapshots(BucketScan):
             pipe.hgetall(keys.pending(shard))
 
     def sections(self) -> dict[int, str]:
-        """Return all sections that ever existed, by number."""
+        """Return all sections that ever existed, by number. Raises LayoutError."""
         with answering():
-            found: Any = self._client.hgetall(self.keys.sections)
+            pipe = self._client.pipeline(transaction=False)
+            pipe.hgetall(self.keys.sections)
+            pipe.hmget(self.keys.counters, FORM, BACK)
+            found, (form, back) = pipe.execute()
+        layout = Layout.read(form, back, known=bool(found))
+        if not layout.current:
+            raise layout.refusal(self.site)
         return {int(number): name.decode() for name, number in found.items()}
 
     def look(self, wanted: Sequence[At]) -> list[Seen]:

@@ -5,25 +5,35 @@
 -- ARGV 1 token, 2 TTL of the lease (ms), 3 prefix, 4 identity of this state if it has none,
 --      5 maximum number of shards if none are named: those dirty longest, 6 maximum bytes of the
 --      fragments of all shards but the first, 7 number of shards that an index file lists,
---      8 number of named shards, 9.. section and number of each, then the shards (as in dirty)
---      that are not to be taken unless they are named
+--      8 number of publishes after which the caller committed what it knows (empty: nothing),
+--      9 number of names it knows, 10 the layout that the caller works on, 11 number of named
+--      shards, 12.. section and number of each, then
+--      each known name (a shard as in dirty, or the number of an index file) and how many blocks
+--      or lines it has, then the shards that are not to be taken unless they are named
 -- Returns the token of the lease holder; or {} if there is nothing to do; or {identity of this
 -- state, number of publishes, {{section, number, state, patches, blocks, file record, pages moved,
--- number confirmed} of each shard}, {number of index file, its lines, ..}, 1 if the pass is full,
--- else 0}; nil for what is not there, and for blocks that are no hash.
+-- number confirmed, 1 if these are only the blocks with patches, else 0} of each shard}, {number of
+-- index file, its lines, ..}, 1 if the pass is full, else 0, 1 if what the caller knows is so
+-- still, else 0}; nil for what is not there, for known lines, and for blocks that are no hash.
 -- Patches that a publisher took and never committed come first, so they are not overwritten.
 -- Members of dirty that cannot be a shard's name are removed: a section is a part of a file's name.
 -- include lua/preconditions
-local LONGEST, STATE_BYTES = 100, 24
+local LONGEST, STATE_BYTES, MOST_PATCHES = 100, 24, 1000
 
 local function parsed(shard)
   local section, number = string.match(shard, '^([a-z0-9-]+)/([1-9]%d?%d?%d?%d?%d?%d?)$')
   return section and #section <= LONGEST and {section, number}
 end
 
+local layout = redis.call('HGET', KEYS[3], 'form')
+if layout and layout ~= ARGV[10] then
+  return redis.error_reply('LAYOUT the state has layout ' .. layout .. ', not ' .. ARGV[10] .. ': run sitemapd status')
+end
 local chosen = {}
-local most, most_bytes, per_index, behind = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), 9 + 2 * ARGV[8]
-for i = 9, behind - 1, 2 do
+local most, most_bytes, per_index = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local named = 12 + 2 * ARGV[11]
+local behind = named + 2 * ARGV[9]
+for i = 12, named - 1, 2 do
   chosen[#chosen + 1] = {ARGV[i], ARGV[i + 1]}
 end
 if #chosen == 0 then
@@ -55,9 +65,38 @@ if holder and holder ~= ARGV[1] then
   return holder
 end
 
+-- The last commit was the caller's: no other has written blocks or lines since.
+local run, known = redis.call('HMGET', KEYS[3], 'run', 'publishes', 'publisher'), {}
+local same = ARGV[8] ~= '' and run[2] == ARGV[8] and run[3] == ARGV[1]
+for i = named, same and behind - 1 or 0, 2 do
+  known[ARGV[i]] = tonumber(ARGV[i + 1])
+end
+
+-- The blocks that these patches change; false if the caller needs all blocks. It does for a shard
+-- without patches, which is compared with its file.
+local function touched(name, key, patches)
+  if not known[name] or #patches == 0 or #patches > 2 * MOST_PATCHES or redis.pcall('HLEN', key) ~= known[name] then
+    return false
+  end
+  local found, seen = {}, {}
+  for j = 2, #patches, 2 do
+    local high, low = string.byte(patches[j], 1, 2)
+    local number = low and string.format('%d', high * 256 + low)
+    if number and not seen[number] then
+      seen[number] = true
+      local block = redis.call('HGET', key, number)
+      if block then
+        found[#found + 1] = number
+        found[#found + 1] = block
+      end
+    end
+  end
+  return found
+end
+
 -- Read everything, and check that all of it can be taken; the first write follows. A damaged record
 -- raises no error: it concerns one shard, and the caller sets that aside (RELIABILITY T35).
-local shards, lines, listed, untaken, bytes = {}, {}, {}, {}, 0
+local shards, lines, pages, listed, untaken, bytes = {}, {}, {}, {}, {}, 0
 local full = #chosen >= most and 1 or 0
 for n, shard in ipairs(chosen) do
   local section, number = ARGV[3] .. 'section:' .. shard[1], shard[2]
@@ -77,26 +116,33 @@ for n, shard in ipairs(chosen) do
     source = pending
     untaken[#untaken + 1] = {pending, taking}
   end
-  local blocks = redis.pcall('HGETALL', section .. ':blocks:' .. number)
-  local name = shard[1] .. '/' .. number
+  local name, patches = shard[1] .. '/' .. number, redis.call('HGETALL', source)
+  local some = touched(name, section .. ':blocks:' .. number, patches)
+  local blocks = some or redis.pcall('HGETALL', section .. ':blocks:' .. number)
   local allowed = redis.call('HMGET', KEYS[4], 'moved ' .. name, 'confirmed ' .. name)
   shards[#shards + 1] = {
-    shard[1], number, state, redis.call('HGETALL', source), not blocks.err and blocks,
-    redis.call('HGET', section .. ':files', number), allowed[1], allowed[2],
+    shard[1], number, state, patches, not blocks.err and blocks,
+    redis.call('HGET', section .. ':files', number), allowed[1], allowed[2], some and 1 or 0,
   }
   local page = math.floor(ordinal / per_index)
   local readable = not state or #state == STATE_BYTES
-  if readable and not listed[page] then
-    listed[page] = true
-    lines[#lines + 1] = page
-    lines[#lines + 1] = redis.call('HGETALL', ARGV[3] .. 'index:' .. page)
+  if readable then
+    local key = ARGV[3] .. 'index:' .. page
+    local count = known[string.format('%d', page)]
+    if listed[page] == nil then
+      pages[#pages + 1] = page
+    end
+    listed[page] = listed[page] or #patches == 0 or not count or redis.call('HLEN', key) ~= count
   end
 end
-local run = redis.call('HMGET', KEYS[3], 'run', 'publishes')
+for _, page in ipairs(pages) do
+  lines[#lines + 1] = page
+  lines[#lines + 1] = listed[page] and redis.call('HGETALL', ARGV[3] .. 'index:' .. page)
+end
 
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('HSETNX', KEYS[3], 'run', ARGV[4])
 for _, patches in ipairs(untaken) do
   redis.call('RENAME', patches[1], patches[2])
 end
-return {run[1] or ARGV[4], run[2] or '0', shards, lines, full}
+return {run[1] or ARGV[4], run[2] or '0', shards, lines, full, same and 1 or 0}

@@ -2,11 +2,14 @@
 --
 -- KEYS 1 lease string, 2 dirty zset, 3 counters hash, 4 recent stream, 5 held hash, 6 allowed hash
 --      7 revisions stream, 8 quarantine hash, 9 stats hash
--- further keys of the site: section:<section>:.., notify:<engine> zset (loc -> now), pulse:
+-- further keys of the site: versions, targets, target:<name>, section:<section>:.., notify:<engine> zset (loc -> now), pulse:
 -- ARGV 1 token, 2 prefix, 3 now (ms), 4 most entries in recent, 5 entry for recent, 6 ms since the
 --      patches were taken, 7 most revisions, 8 names of the engines to be notified, with a space
 --      between them, 9 upper bounds of the classes of waits (ms), likewise, 10 number of files
---      written, 11 number removed, then for each shard:
+--      written, 11 number removed, 12 names of the files that changed, of a site with several
+--      targets, with a space between them, 13 the target that has them (empty: the site has one
+--      target), 14 its other targets, likewise, 15 engines to be notified of files, 16 URLs of the
+--      files, likewise, then for each shard:
 --      section, number, generation as read, file record (empty: it has none any more),
 --      index page, ordinal, line (empty: none), pages moved away as read, number confirmed as read
 --      (empty: none), shrink hold (empty: it was published; else `urls reference`),
@@ -22,6 +25,7 @@ local redis_now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- include lua/count
 -- include lua/preconditions
 -- include lua/told
+-- include lua/versioned
 
 -- Taken patches become pending again; a newer pending patch of the same page wins.
 local function give_back(taking, pending)
@@ -80,7 +84,7 @@ local function tell(loc)
 end
 
 -- Read what each shard becomes, and check that all of it can be written.
-local done, i = {}, 12
+local done, i = {}, 17
 while i <= #ARGV do
   local section, number = ARGV[i], ARGV[i + 1]
   local each = {
@@ -102,7 +106,14 @@ while i <= #ARGV do
   done[#done + 1] = each
 end
 must_be('zset', KEYS[2])
+if ARGV[13] ~= '' then
+  must_be('zset', ARGV[2] .. 'versions')
+  must_be('hash', ARGV[2] .. 'targets', ARGV[2] .. 'target:' .. ARGV[13])
+end
 must_count(KEYS[3], 'publishes')
+for engine in string.gmatch(ARGV[15], '%S+') do
+  must_be('zset', ARGV[2] .. 'notify:' .. engine)
+end
 must_be('hash', KEYS[5], KEYS[8])
 for engine in string.gmatch(ARGV[8], '%S+') do
   must_be('zset', ARGV[2] .. 'notify:' .. engine)
@@ -171,4 +182,15 @@ count(ARGV[2], ARGV[3], 'publishes', 1)
 redis.pcall('HINCRBY', KEYS[9], 'written', ARGV[10])
 redis.pcall('HINCRBY', KEYS[9], 'removed', ARGV[11])
 redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', ARGV[4], '*', 'published', ARGV[5])
-return redis.call('HINCRBY', KEYS[3], 'publishes', 1)
+-- begin_publish.lua compares both: whoever committed last knows what it wrote.
+redis.call('HSET', KEYS[3], 'publisher', ARGV[1])
+for engine in string.gmatch(ARGV[15], '%S+') do
+  for url in string.gmatch(ARGV[16], '%S+') do
+    redis.call('ZADD', ARGV[2] .. 'notify:' .. engine, 'NX', redis_now, url)
+  end
+end
+local publishes = redis.call('HINCRBY', KEYS[3], 'publishes', 1)
+if ARGV[13] ~= '' then
+  versioned(ARGV[2], KEYS[3], publishes, redis_now, ARGV[12], ARGV[13], ARGV[14])
+end
+return publishes

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-import struct
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgpack
 import redis
-from isal import isal_zlib
 
-from shared.errors import ShardError
 from shared.sitemap import fragments
 from shared.sitemap.blocks import Block
 from shared.sitemap.fragments import LOC_END
@@ -21,6 +19,16 @@ from shared.sitemap.shards import STATE, Shard, ShardState
 from shared.store.client import Argument, PipelinedScript, Scripts, answering
 from shared.store.counting.counters import BOUNDS_MS
 from shared.store.keys import LEASE_MS, RECENT, Keys
+from shared.store.layouts.version import CURRENT
+from shared.store.publishing.publish_work import (
+    DAMAGED,
+    PublishBatch,
+    PublishedShard,
+    PublishRun,
+    ShardWork,
+    damage,
+    index_lines,
+)
 
 PASS_SHARDS = 256
 """Maximum number of shards of one publish pass. Each pass dates the index a second later than the
@@ -28,27 +36,21 @@ one before, so this is what a site can publish in a second, whatever the disk co
 """
 PASS_BYTES = 64 * 1024 * 1024
 """Maximum size of one publish pass in bytes, so that it ends well within its lease."""
+MOST_KNOWN, MOST_NAMES, BULK = 8 * 1024 * 1024, 64, 1_000
+"""Maximum bytes of the content that a process keeps (5 shards of 10,000 URLs), its files, and the
+changed lines of one: an import fills file after file."""
 
-MOST_LINES, MOST_BYTES = 5_000, 2 * 1024 * 1024
-"""Maximum number and size of the changed lines of one file that are kept (revisions.py)."""
-
-DAMAGED = (ValueError, TypeError, IndexError, OverflowError, struct.error)
-"""Errors raised when a record is read that was not written in that form (RELIABILITY T35)."""
-
-Change = tuple[bytes | None, bytes | None]
-"""A fragment before and after a publish; None where it is not listed."""
-
-_UNKNOWN = ShardState(0, 0, 0, 0)
+_EACH, _UNKNOWN = 200, ShardState(0, 0, 0, 0)  # bytes of the objects around a block or line
 _BOUNDS = " ".join(map(str, BOUNDS_MS))
 
 
 class PublishedFile(NamedTuple):
     """One shard file as it was last written.
 
-    `generation` is the generation of the shard when it was read, `lastmod` the file's mtime in
-    whole seconds since 1970 (PROTOCOL M7), `urls` its number of pages, `size` its bytes before
-    compression. `peak` is the largest number of pages it listed since `peak_since` (s since 1970),
-    for the shrink guard; older records lack both.
+    `generation` is that of the shard when it was read, `lastmod` the file's mtime in whole seconds
+    since 1970 (PROTOCOL M7), `urls` its number of pages, `size` its bytes before compression.
+    `peak` is the largest number of pages it listed since `peak_since` (s since 1970), for the
+    shrink guard; older records lack both.
     """
 
     generation: int
@@ -68,64 +70,51 @@ class PublishedFile(NamedTuple):
         return cls(*map(int, stored.split(b" ")))
 
 
-class ShardWork(NamedTuple):
-    """One shard as taken by a publisher.
+class _Content(NamedTuple):
+    """Blocks of one shard or lines of one index file, and their bytes."""
 
-    `patches` maps block number -> key -> new fragment (None: remove); `blocks` is the merged
-    content; `file` is the file on disk, None if there is none. `moved` of its pages are listed by
-    other files now, and an administrator has `confirmed` that it may shrink to that many (T32).
-    `to_notify` are the pages whose change engines are to be notified of.
+    blocks: dict[int, Block]
+    lines: dict[int, bytes]
+    size: int
+
+
+class _Known:
+    """Content that a publisher committed itself: it need not be read again while that commit is the
+    last one of the site. All publishers of a process keep MOST_KNOWN bytes together.
     """
 
-    shard: Shard
-    state: ShardState
-    patches: Mapping[int, Mapping[bytes, bytes | None]]
-    blocks: Mapping[int, Block]
-    file: PublishedFile | None
-    moved: int = 0
-    confirmed: int | None = None
-    to_notify: Sequence[str] = ()
+    _all, _size, _lock = OrderedDict[tuple[int, str], _Content](), 0, threading.Lock()
 
+    def __init__(self) -> None:
+        self.token, self.publishes, self._names = "", 0, dict[str, None]()
 
-class PublishedShard(NamedTuple):
-    """One published shard: `blocks` that changed (None: gone), `file` (None: it has none).
+    def content(self, token: str) -> dict[str, _Content]:
+        """Return what `token` knows of the last MOST_NAMES files that it committed."""
+        names = [*self._names][-MOST_NAMES:] if token == self.token else ()
+        found = {name: self._all.get((id(self), name)) for name in names}
+        return {name: content for name, content in found.items() if content}
 
-    `page` is the index file that lists it, with this `line`. `lines` are the changed lines of the
-    file (None: too many to keep), `changed` is their number. `taken` is the work it was made from.
-    `held` for a shrink hold, which keeps the published file: the number of pages it would list, and
-    the reference number (T32); the patches stay pending.
-    """
+    def keep(self, new: Mapping[str, _Content | None]) -> None:
+        """Keep what was committed (None: not worth it), besides the content of other files."""
+        with self._lock:
+            for name, content in new.items():
+                self._drop(name)
+                if content is not None:
+                    self._names[name], self._all[id(self), name] = None, content
+                    _Known._size += content.size
+            while self._size > MOST_KNOWN:
+                _Known._size -= self._all.popitem(last=False)[1].size
 
-    taken: ShardWork
-    blocks: Mapping[int, Block | None]
-    file: PublishedFile | None
-    page: int
-    line: bytes
-    held: tuple[int, int] | None = None
-    changed: int = 0
-    lines: Sequence[Change] | None = ()
+    def forget(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            for name in [*self._names]:
+                self._drop(name)
 
-
-class PublishRun(NamedTuple):
-    """Run marker: identity of the state, and its number of publishes (F22)."""
-
-    ident: str
-    publishes: int
-
-
-class PublishBatch(NamedTuple):
-    """Shards that a publisher has taken, the `lines` of the index files that list them by ordinal,
-    and the run marker of the state.
-
-    `damaged` maps shards whose records cannot be read to the error. `full` is True if other shards
-    may be as dirty: the pass has as many shards or bytes as one may have.
-    """
-
-    run: PublishRun
-    taken: list[ShardWork]
-    lines: dict[int, dict[int, bytes]]
-    damaged: dict[Shard, ShardError]
-    full: bool = False
+    def _drop(self, name: str) -> None:
+        self._names.pop(name, None)
+        if old := self._all.pop((id(self), name), None):
+            _Known._size -= old.size
 
 
 class PublishLease:
@@ -133,6 +122,8 @@ class PublishLease:
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys, self._scripts = client, Keys(site), Scripts(client)
+        self._known, self._begun = _Known(), dict[int, dict[int, bytes]]()
+        self._offered = dict[str, _Content]()
 
     def begin(
         self, token: str, per_index: int, shards: Sequence[Shard] = (), most: int = PASS_SHARDS,
@@ -145,48 +136,62 @@ class PublishLease:
         A state without an identity gets a new one.
         """
         keys, names = self._keys, (part for shard in shards for part in shard) if shards else ()
-        fresh = secrets.token_hex(8)
-        args = (token, LEASE_MS, keys.prefix, fresh, most, PASS_BYTES, per_index, len(shards))
+        # Named shards are compared with their files.
+        known = self._offered = {} if shards else self._known.content(token)
+        args: list[Argument] = [
+            token, LEASE_MS, keys.prefix, secrets.token_hex(8), most, PASS_BYTES, per_index,
+            self._known.publishes if known else "", len(known), CURRENT, len(shards), *names,
+        ]  # fmt: skip
+        for name, content in known.items():
+            args += name, len(content.blocks or content.lines)
         used = [keys.lease, keys.dirty, keys.counters, keys.allowed]
-        return PipelinedScript("publishing/begin_publish", used, (*args, *names, *map(str, aside)))
+        return PipelinedScript("publishing/begin_publish", used, (*args, *map(str, aside)))
 
     def begun(self, begin: PipelinedScript) -> PublishBatch | str | None:
         """Return what `begin` took, once it was pipelined or else now; None if no shard is dirty,
         the token of the holder if the lease is taken.
         """
         reply = begin.reply if begin.done else self._scripts.run(begin)
-        if isinstance(reply, bytes):
-            return reply.decode()
-        if not reply:
-            return None
-        ident, publishes, shards, pages, full = reply
+        known, self._offered, self._begun = self._offered, {}, {}
+        if isinstance(reply, bytes) or not reply:
+            return reply.decode() if reply else None
+        ident, publishes, shards, pages, full, same = reply
+        if not same:
+            self._known.forget()
         taken, damaged = [], {}
-        for section, number, *records in shards:
+        for section, number, *records, some in shards:
             shard = Shard(section.decode(), int(number))
+            blocks = known[f"{section.decode()}/{shard.number}"].blocks if some else {}
             try:
-                taken.append(_work(shard, *records))
+                taken.append(_work(shard, blocks, *records))
             except DAMAGED as error:
                 damaged[shard] = damage(shard, error)
-        lines = {page: index_lines(_pairs(found)) for page, found in _pairs(pages)}
+        lines = {
+            page: {**known[f"{page}"].lines} if found is None else index_lines(_pairs(found))
+            for page, found in _pairs(pages)
+        }
         run = PublishRun(ident.decode(), int(publishes))
+        self._begun, self._known.publishes = lines, run.publishes
         return PublishBatch(run, taken, lines, damaged, bool(full))
 
     def commit(
-        self, token: str, done: Iterable[PublishedShard], note: Mapping[str, object],
+        self, token: str, done: Sequence[PublishedShard], note: Mapping[str, object],
         files: tuple[int, int] = (0, 0), engines: Iterable[str] = (), took_ms: int = 0,
+        versions: tuple[str, str, str] = ("", "", ""), purge: tuple[str, str] = ("", ""),
     ) -> int:  # fmt: skip
         """Record the published shards and release the lease.
 
         Return the number of publishes so far; 0 if the lease was lost: the shards are then dirty
         again. `note` goes into the event log, `files` are the numbers of files written and removed,
-        `engines` are notified of the pages that changed, `took_ms` is how long ago the patches were
-        taken (ms).
+        `engines` are told what changed, `took_ms` is how long ago the patches were taken (ms).
+        `versions`: the changed files, the target that has them, the others. `purge`: engines of
+        files, and the URLs of the files.
         """
         names = " ".join(engines)
         args: list[Argument] = [
             token, self._keys.prefix, time.time_ns() // 1_000_000, RECENT,
             json.dumps(note, separators=(",", ":")), took_ms, RECENT, names, _BOUNDS, *files,
-        ]  # fmt: skip
+            *versions, *purge]  # fmt: skip
         for each in done:
             taken, confirmed = each.taken, each.taken.confirmed
             to_notify = taken.to_notify if names else ()
@@ -195,14 +200,38 @@ class PublishLease:
                 each.page, taken.state.ordinal, each.line,
                 taken.moved, "" if confirmed is None else confirmed,
                 f"{each.held[0]} {each.held[1]}" if each.held else "",
-                each.changed, pack_lines(each.lines), len(to_notify), len(each.blocks), *to_notify,
+                each.changed, each.lines, len(to_notify), len(each.blocks), *to_notify,
             ]  # fmt: skip
             for number, block in each.blocks.items():
                 args += [number, b"" if block is None else block.pack()]
         keys = self._keys
-        used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed]
-        used += [keys.revisions, keys.quarantine, keys.stats]
-        return int(self._scripts("publishing/commit_publish", used, *args))
+        used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed,
+                keys.revisions, keys.quarantine, keys.stats]  # fmt: skip
+        return self._know(token, done, int(self._scripts("publishing/commit_publish", used, *args)))
+
+    def _know(self, token: str, done: Sequence[PublishedShard], publishes: int) -> int:
+        """Keep what was committed as number `publishes`, unless others may have written since."""
+        lines, known, new = self._begun, self._known, dict[str, _Content | None]()
+        if not lines or publishes != known.publishes + 1:
+            known.forget()
+            return publishes
+        known.token, known.publishes = token, publishes
+        for each in done:
+            found = {
+                number: block._replace(kept=block.kept or bytes(each.raw.get(number, b"")))
+                for number, block in {**each.taken.blocks, **each.blocks}.items()
+                if block is not None and each.changed <= BULK
+            }
+            size = sum(len(block.segment) + len(block.kept) + _EACH for block in found.values())
+            new["{}/{}".format(*each.taken.shard)] = _Content(found, {}, size) if found else None
+            if each.file:
+                lines[each.page][each.taken.state.ordinal] = each.line
+            else:
+                lines[each.page].pop(each.taken.state.ordinal, None)
+        for page, of in lines.items():
+            new[f"{page}"] = _Content({}, of, sum(map(len, of.values())) + _EACH * len(of))
+        known.keep(new)
+        return publishes
 
     def take(self, token: str) -> bool:
         """Take the lease and no patches; False if it is held."""
@@ -224,23 +253,24 @@ class PublishLease:
 
         If it was lost, `shards` are dirty again: their files may be older than the new holder's.
         """
-        names = (part for shard in shards for part in shard)
         keys, now = [self._keys.lease, self._keys.dirty], time.time_ns() // 1_000_000
+        names = (part for shard in shards for part in shard)
         self._scripts("publishing/release_lease", keys, token, self._keys.prefix, now, *names)
 
 
 def _work(
-    shard: Shard, state: bytes | None, patches: Sequence[bytes], blocks: Sequence[bytes] | None,
-    file: bytes | None, moved: bytes | None, confirmed: bytes | None,
+    shard: Shard, known: Mapping[int, Block], state: bytes | None, patches: Sequence[bytes],
+    blocks: Sequence[bytes] | None, file: bytes | None, moved: bytes | None,
+    confirmed: bytes | None,
 ) -> ShardWork:  # fmt: skip
-    """Return the work on one shard that begin_publish.lua read. Raises any of DAMAGED."""
+    """Return the work on a shard as read, with the `known` blocks. Raises any of DAMAGED."""
     if blocks is None:
         raise ValueError("its blocks are no hash")
     to_notify = [patch[3:] for patch in patches[1::2] if patch[2:3].islower()]
     return ShardWork(
         shard, _UNKNOWN if state is None else ShardState(*STATE.unpack(state)),
         patches_of(patches[1::2]),
-        {int(number): Block.unpack(block) for number, block in _pairs(blocks)},
+        {**known, **{int(number): Block.unpack(block) for number, block in _pairs(blocks)}},
         PublishedFile.unpack(file) if file else None,
         0 if moved is None else int(moved), None if confirmed is None else int(confirmed),
         list(dict.fromkeys(map(fragments.loc_of, to_notify))),
@@ -250,11 +280,6 @@ def _work(
 def _pairs(flat: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
     """Return the fields and values of a hash as Redis lists them."""
     return zip(flat[::2], flat[1::2], strict=True)
-
-
-def fragment_of(patch: bytes) -> bytes | None:
-    """Return the fragment that a stored patch lists; None if it removes a page."""
-    return patch[3:] if patch[2:3] in {b"U", b"u"} else None
 
 
 def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
@@ -273,25 +298,3 @@ def patches_of(stored: Iterable[bytes]) -> dict[int, dict[bytes, bytes | None]]:
         else:
             raise ValueError(f"{op!r} is no operation of a patch")
     return found
-
-
-def pack_lines(lines: Sequence[Change] | None) -> bytes:
-    """Return the stored form of changed lines; empty if there are none, or too many to keep."""
-    size = sum([len(before or b"") + len(after or b"") for before, after in lines or ()])
-    if not lines or len(lines) > MOST_LINES or size > MOST_BYTES:
-        return b""
-    return isal_zlib.compress(msgpack.packb(lines), 1)
-
-
-def damage(shard: Shard, error: Exception) -> ShardError:
-    """Return the error for a shard with damaged records."""
-    return ShardError(f"the records of {shard} in Redis are damaged: {error}")
-
-
-def index_lines(stored: Iterable[tuple[bytes, bytes]]) -> dict[int, bytes]:
-    """Return index lines by ordinal, without fields that no publish has written."""
-    return {
-        int(ordinal): line
-        for ordinal, line in stored
-        if ordinal.isdigit() and line.startswith(b"<sitemap>") and line.endswith(b"</sitemap>\n")
-    }

@@ -16,15 +16,12 @@ from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard, ShardState, nameable
 from shared.store.client import answering
 from shared.store.keys import Keys
-from shared.store.publishing.publish_batch import (
-    DAMAGED,
-    PublishedFile,
-    PublishRun,
-    damage,
-    index_lines,
-)
+from shared.store.layouts.version import layout_reading
+from shared.store.publishing.publish_batch import PublishedFile
+from shared.store.publishing.publish_work import DAMAGED, PublishRun, damage, index_lines
 from shared.store.publishing.quarantine import Quarantine
 from shared.store.publishing.shrink_holds import ShrinkHolds
+from shared.store.round_trips import Reading, gathered, pairs, read
 
 _T = TypeVar("_T")
 
@@ -33,7 +30,7 @@ class PublishState:
     """Publish state of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._site, self._keys = client, site, Keys(site)
         self.shrink, self.quarantine = ShrinkHolds(client, site), Quarantine(client, site)
 
     def dirty(self, most: int = -1) -> list[Shard]:
@@ -48,6 +45,22 @@ class PublishState:
             stored: Any = self._client.hgetall(self._keys.blocks(shard))
         try:
             return {int(number): Block.unpack(stored[number]) for number in sorted(stored, key=int)}
+        except DAMAGED as error:
+            raise damage(shard, error) from error
+
+    def published(self, shard: Shard) -> tuple[PublishedFile | None, dict[int, Block]]:
+        """Return the file of `shard` as last published, and its blocks, as they are at one moment.
+
+        None without a file. Raises ShardError if a record is damaged.
+        """
+        with answering():
+            pipe = self._client.pipeline()
+            pipe.hget(self._keys.files(shard.section), str(shard.number))
+            pipe.hgetall(self._keys.blocks(shard))
+            file, stored = pipe.execute()
+        try:
+            blocks = {int(number): Block.unpack(stored[number]) for number in stored}
+            return PublishedFile.unpack(file) if file else None, dict(sorted(blocks.items()))
         except DAMAGED as error:
             raise damage(shard, error) from error
 
@@ -78,6 +91,7 @@ class PublishState:
             for page in range(shards):
                 read.hgetall(self._keys.index(page))
             write, moved = self._client.pipeline(), 0
+            write.hdel(self._keys.counters, "publisher")  # nobody knows the lines any more
             for page, lines in enumerate(read.execute()):
                 for ordinal, line in lines.items():
                     if int(ordinal) // per_page != page:
@@ -92,6 +106,7 @@ class PublishState:
         for page, by_ordinal in lines.items():
             items = [part for ordinal, line in by_ordinal.items() for part in (ordinal, line)]
             with answering():
+                self._client.hdel(self._keys.counters, "publisher")
                 self._client.hset(self._keys.index(page), items=items)
 
     def run(self, fresh: str) -> PublishRun:
@@ -140,24 +155,43 @@ class PublishState:
                 self._client.zadd(self._keys.dirty, marks, nx=True)
 
     def shards(self, sections: Iterable[str]) -> dict[Shard, ShardState]:
-        """Return every shard of `sections` that ever existed, in order."""
-        return self._by_shard(sections, self._keys.shards, ShardState.unpack)
+        """Return every shard of `sections` that ever existed, in order. Raises LayoutError."""
+        return self._current(self._by_shard(sections, self._keys.shards, ShardState.unpack))
 
     def files(self, sections: Iterable[str]) -> dict[Shard, PublishedFile]:
-        """Return every shard file of `sections` as last written."""
-        return self._by_shard(sections, self._keys.files, PublishedFile.unpack)
+        """Return every shard file of `sections` as last written. Raises LayoutError."""
+        return self._current(self._by_shard(sections, self._keys.files, PublishedFile.unpack))
+
+    def _current(self, reading: Reading[_T]) -> _T:
+        """Return the value of `reading` of a state in the current layout. Raises LayoutError."""
+        both: list[Reading[Any]] = [layout_reading(self._keys), reading]
+        layout, found = read(self._client, gathered(both))
+        if not layout.current:
+            raise layout.refusal(self._site)
+        value: _T = found
+        return value
 
     def _by_shard(
         self, sections: Iterable[str], key: Callable[[str], str], unpack: Callable[[bytes], _T]
-    ) -> dict[Shard, _T]:
+    ) -> Reading[dict[Shard, _T]]:
         names = list(sections)
-        with answering():
-            pipe = self._client.pipeline(transaction=False)
-            for section in names:
-                pipe.hgetall(key(section))
-            replies = pipe.execute()
-        return {
-            Shard(section, int(number)): unpack(stored[number])
-            for section, stored in zip(names, replies, strict=True)
-            for number in sorted(filter(bytes.isdigit, stored), key=int)
-        }
+        replies = yield [("HGETALL", key(section)) for section in names]
+        return _unpacked(zip(names, map(pairs, replies), strict=True), unpack)
+
+
+def files_of(stored: Mapping[bytes, Mapping[bytes, bytes]]) -> dict[Shard, PublishedFile]:
+    """Return the files of all sections, from the hash of each."""
+    names = {each.decode(errors="replace"): files for each, files in stored.items()}
+    return _unpacked(
+        ((name, names[name]) for name in sorted(filter(nameable, names))), PublishedFile.unpack
+    )
+
+
+def _unpacked(
+    sections: Iterable[tuple[str, Mapping[bytes, bytes]]], unpack: Callable[[bytes], _T]
+) -> dict[Shard, _T]:
+    return {
+        Shard(section, int(number)): unpack(stored[number])
+        for section, stored in sections
+        for number in sorted(filter(bytes.isdigit, stored), key=int)
+    }

@@ -53,7 +53,7 @@ class Quarantine:
         """Return the cause for the whole site (None: publishing continues), and those by shard."""
         with answering():
             stored: Any = self._client.hgetall(self._key)
-        return _read(stored)
+        return causes_of(stored)
 
     def stopped(self) -> QuarantineCause | None:
         """Return the cause for the whole site; None if publishing continues."""
@@ -97,9 +97,10 @@ def stopped(client: redis.Redis, sites: Sequence[str]) -> dict[str, QuarantineCa
     }
 
 
-def _read(
+def causes_of(
     stored: Mapping[bytes, bytes],
 ) -> tuple[QuarantineCause | None, dict[Shard, QuarantineCause]]:
+    """Return what `Quarantine.read` does, from the stored hash."""
     whole = stored.get(ALL.encode())
     shards = {Shard.read(field): QuarantineCause.of(each) for field, each in sorted(stored.items())}
     return QuarantineCause.of(whole) if whole else None, {

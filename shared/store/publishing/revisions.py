@@ -1,13 +1,12 @@
 """Revisions: the lines of each file that each publish changed, for display and rollback.
 
-Bounded by size. publish_batch.pack_lines writes the lines of one; of too many only the number is
-stored.
+Bounded by size. worker/publishing/shard_file.py packs the lines of one; of too many only the
+number is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 import msgpack
@@ -85,19 +84,6 @@ class Revisions:
     def oldest(self) -> str:
         """Return the id of the oldest revision; empty if there is none."""
         return next((at for at, _ in forwards(self._client, self._keys.revisions, step=1)), "")
-
-    def first_about(
-        self, loc: str, since_ms: int, shard: Shard | None = None, most: int = 2_000
-    ) -> Revision | None:
-        """Return the first of the next `most` publishes since `since_ms` (ms since 1970) that
-        changed the line of `loc`, or one of `shard` whose lines were too many to keep.
-        """
-        for revision in islice(self.since(since_ms), most):
-            if revision.lines is None and revision.shard == shard:
-                return revision
-            if any(line.loc == loc for line in revision.lines or ()):
-                return revision
-        return None
 
 
 def _revision(at: str, fields: dict[bytes, bytes]) -> Revision:

@@ -35,9 +35,7 @@ class ShrinkHolds:
         """Return the shrink holds by shard, in order."""
         with answering():
             stored: Any = self._client.hgetall(self._keys.held)
-        shards = ((Shard.read(name), hold) for name, hold in stored.items())
-        found = {shard: ShrinkHold(*map(int, hold.split())) for shard, hold in shards if shard}
-        return dict(sorted(found.items()))
+        return holds_of(stored)
 
     def confirm(self, shown: Mapping[Shard, int]) -> None:
         """Let these shards shrink to the numbers of pages that were `shown`, and no further."""
@@ -49,3 +47,10 @@ class ShrinkHolds:
                 pipe.hdel(self._keys.held, str(shard))
                 pipe.zadd(self._keys.dirty, {str(shard): now}, nx=True)
             pipe.execute()
+
+
+def holds_of(stored: Mapping[bytes, bytes]) -> dict[Shard, ShrinkHold]:
+    """Return what `ShrinkHolds.held` does, from the stored hash."""
+    shards = ((Shard.read(name), hold) for name, hold in stored.items())
+    found = {shard: ShrinkHold(*map(int, hold.split())) for shard, hold in shards if shard}
+    return dict(sorted(found.items()))

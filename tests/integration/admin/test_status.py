@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_what_was_accepted_and_published_is_counted_for_good(rig: Rig) -> None:
 def test_a_look_without_a_terminal_is_a_plain_block(rig: Rig, home: Path) -> None:
     rig.do(page("a"))
     rig.client.set(f"{HEARTBEAT}old", "1", ex=60)
-    rig.inbox.read("old", 1)
+    rig.client.zadd("{_sitemapd}:workers", {"old": time.time()})
 
     done = watch(home, "--count", "2")
 
@@ -118,14 +119,15 @@ def test_rates_are_differences_between_two_looks(rig: Rig, home: Path) -> None:
         assert process.stdout is not None
         (first,) = json.loads(process.stdout.readline())["sites"]
         rig.do(page("a"), page("b"))
-        rates = [json.loads(process.stdout.readline())["sites"][0] for _ in range(3)]
+        rates = list[dict[str, Any]]()
+        while not any(each["publishes_per_s"] for each in rates):
+            rates.append(json.loads(process.stdout.readline())["sites"][0])
         process.send_signal(signal.SIGINT)
         process.stdout.read()
 
     assert process.returncode == 0
     assert first["accepted_per_s"] is None
     assert max(each["accepted_per_s"] for each in rates) > 0
-    assert max(each["publishes_per_s"] for each in rates) > 0
     assert rates[-1]["accepted_events"] == 2
 
 

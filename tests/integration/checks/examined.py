@@ -81,8 +81,8 @@ class _Quiet(WSGIRequestHandler):
 @contextmanager
 def own_server(make: Callable[[str], Site]) -> Iterator[None]:
     """The server that `sitemapd up` serves files with, for the site at its address."""
-    server = make_server("127.0.0.1", 0, StaticFiles([]), threaded=True, request_handler=_Quiet)
-    server.app = StaticFiles([make(f"http://127.0.0.1:{server.server_port}/")])
+    server = make_server("127.0.0.1", 0, StaticFiles({}), threaded=True, request_handler=_Quiet)
+    server.app = StaticFiles({"demo": make(f"http://127.0.0.1:{server.server_port}/")})
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

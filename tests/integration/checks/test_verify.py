@@ -10,7 +10,7 @@ import redis
 
 from shared.errors import PublishError
 from shared.sitemap import shards
-from tests.integration.rig import BASE, Rig
+from tests.integration.rig import BASE, Rig, restore_keys, stored_keys
 
 
 def page(name: object, kind: str = "upsert", **members: Any) -> dict[str, Any]:
@@ -186,12 +186,10 @@ def test_an_emptied_redis_never_overwrites_the_files_of_a_fuller_one(rig: Rig, r
 
 def test_an_older_copy_of_the_redis_data_never_overwrites_newer_files(rig: Rig) -> None:
     """RELIABILITY F22: as if an hour-old backup had been restored."""
-    backup = {key: rig.client.dump(key) for key in rig.client.keys("{demo}*")}
+    backup = stored_keys(rig.client, "{demo}*")
     rig.do(page(3, lastmod="2026-01-01"), page("new"))
     newer = rig.files()
-    rig.client.flushall()
-    for key, value in backup.items():
-        rig.client.restore(key, 0, value)
+    restore_keys(rig.client, backup)
     rig.send(page("after"))
     rig.pump().run()
 

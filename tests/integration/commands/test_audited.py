@@ -158,10 +158,17 @@ def test_an_import_that_is_interrupted_is_recorded_without_the_keys_of_its_sourc
             go.set()
             _, said = process.communicate(timeout=60)
 
-    assert process.returncode != 0
+    assert process.returncode == 130
+    said = said.decode().splitlines()
+    again = f"--home {home} --from sitemap:{address}/sitemap.xml"
+    assert said == [
+        "interrupted; 0 entries were read, 0 pages accepted: these stay, and are published",
+        f"go on with: sitemapd import {again}",
+        "and with the credentials of the source, which are left out here",
+    ]
     assert entries(store) == [
         ("import", "demo", f"sitemap:{address}/sitemap.xml", "interrupted", False)
-    ], said
+    ]
 
 
 def test_who_has_no_name_is_recorded_by_number(

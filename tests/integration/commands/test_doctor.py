@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -27,9 +26,10 @@ from deploy.doctor import store as doctor_store
 from deploy.doctor import work as doctor_work
 from deploy.doctor.runner import Case, DoctorCheck, DoctorResult, examine
 from shared.config.filenames import TEMP
-from shared.store.client import connect
+from shared.store.connection import connect
 from shared.store.operations.queues import Queues
 from shared.store.operations.worker_registry import HEARTBEAT, WorkerRegistry
+from tests.file_systems import small_file_system
 from tests.integration.checks.examined import examine as check_state
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.rig import BASE, Rig
@@ -324,15 +324,8 @@ def test_a_disk_without_room_is_found(
     rig: Rig, tmp_path: Path, options: str, expected: str
 ) -> None:
     """RELIABILITY F9."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("nobody but root can mount a small file system")
-    try:
+    with small_file_system(tmp_path / "disk", options) as place:
         found = look(rig, "web root space", web_root=place)
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
 
     assert status(found, "web root space")[0] == expected
 

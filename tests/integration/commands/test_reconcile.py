@@ -88,6 +88,21 @@ def refusal(home: Path, *arguments: str) -> SitemapdError:
     return error
 
 
+def test_a_long_list_ends_with_its_summary_after_the_first_lines_unless_all_are_wanted(
+    home: Path,
+) -> None:
+    against = source(home, *ALL, *(f"new/{n}" for n in range(50)))
+
+    shown = run(home, "verify", "--against", against).stdout.splitlines()
+    whole = run(home, "verify", "--against", against, "--all").stdout.splitlines()
+
+    assert [each.split()[0] for each in shown[:21]] == ["missing"] * 20 + ["and"]
+    assert shown[20] == "and 30 more; --all prints them"
+    assert [each for each in whole if each not in shown] == whole[20:50]
+    assert whole[50:] == shown[21:]
+    assert "missing              50" in shown
+
+
 def test_verify_lists_each_page_that_differs_and_writes_nothing_but_that(
     home: Path, unchanged: Unchanged, rig: Rig
 ) -> None:

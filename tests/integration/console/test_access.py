@@ -45,11 +45,32 @@ def test_t26_without_a_session_every_page_leads_to_the_login(browser: Browser, p
     assert browser.get(path, X_Live="1").status_code == 401
 
 
-def test_t26_without_a_session_nothing_is_done(browser: Browser, held: str) -> None:
+def test_t26_without_a_session_nothing_is_done(
+    browser: Browser, held: str, store: redis.Redis
+) -> None:
     answer = browser.post("/admin/confirm", site="demo", subject=held, urls="10", csrf="")
 
-    assert answer.status_code == 401
+    assert (answer.status_code, urlsplit(answer.location or "").path) == (303, "/admin/login")
     assert "demo" not in answer.text
+    assert store.hexists("{demo}:held", held)
+
+
+def test_t26_a_form_sent_after_the_session_leads_to_the_login_and_back_to_its_page(
+    browser: Browser, held: str, store: redis.Redis
+) -> None:
+    form = {"site": "demo", "subject": held, "urls": "10", "csrf": "of-a-former-session"}
+    page = f"{HERE}/admin/?site=demo&did=1-1"
+    answer = browser.client.post(
+        "/admin/confirm", base_url=HERE, data=form, headers={"Origin": HERE, "Referer": page}
+    )
+    assert "nothing was done" in browser.get(answer.location or "").text
+    (after,) = parse_qs(urlsplit(answer.location or "").query)["next"]
+    back = browser.get(browser.login("ann", next=after).location or "").text
+
+    assert after == "/admin/?site=demo&undone=1"
+    assert "Not done:" in back
+    assert "Confirm removals" in back
+    assert store.hexists("{demo}:held", held)
 
 
 def test_t26_who_logs_in_comes_back_to_the_page_that_was_wanted(browser: Browser) -> None:
@@ -204,7 +225,7 @@ def test_a_session_ends_by_its_time(ann: Browser, store: redis.Redis) -> None:
 
 
 def test_t26_a_viewer_reads_and_may_do_nothing(vic: Browser, held: str, store: redis.Redis) -> None:
-    page = vic.get("/admin/").text
+    page = vic.get("/admin/?site=demo").text
     answer = vic.post("/admin/confirm", site="demo", subject=held, urls="10", csrf=vic.csrf())
 
     assert f"sitemapd confirm {held} --site demo" in page

@@ -235,7 +235,7 @@ def test_the_overview_says_in_a_line_what_was_found(
     ann: Browser, rig: Rig, checks: CheckStore
 ) -> None:
     def card() -> Any:
-        return page(ann, "/admin/").get_element_by_id("site-demo")
+        return page(ann, "/admin/?site=demo").get_element_by_id("site-demo")
 
     rig.do({"type": "upsert", "loc": "p/1"})
     assert "Checked never" in text(card())
@@ -247,7 +247,7 @@ def test_the_overview_says_in_a_line_what_was_found(
     examine(rig)
     checks.set_compared(differs(missing=3, extra=1))
     first, second = card().find_class("concern")
-    assert re.match(r"Checked \d+ s ago: 1 error. robots-blocked. See why", text(first))
+    assert re.match(r"Checked \d+ s ago: 1 error. robots-blocked. Checks", text(first))
     assert text(second).startswith("Compared with the source 2 h ago: 3 missing, 1 extra.")
     assert {each for node in (first, second) for each in links(node).values()} == {PAGE}
     assert "Needs you" in text(card())

@@ -48,7 +48,7 @@ def test_what_happened_is_listed_newest_first_with_why(ann: Browser, rig: Rig) -
     rig.do(page("a", lastmod="2026-11-01"))
     rig.do(page("b", id="7"))
 
-    text = ann.get("/admin/events").text
+    text = ann.get("/admin/events?site=demo").text
 
     assert about(text) == [f"{BASE}b", f"{BASE}a", f"{BASE}a"]
     states = re.findall(r'badge (\w+)">(changed|unchanged)<', text)
@@ -63,7 +63,10 @@ def test_filters_choose_by_url_reason_outcome_and_time(ann: Browser, rig: Rig) -
     rig.do(page("news/1"), page("blog/1", lastmod="2026-11-01"))
 
     def found(query: str) -> list[str]:
-        return [each.removeprefix(BASE) for each in about(ann.get(f"/admin/events?{query}").text)]
+        return [
+            each.removeprefix(BASE)
+            for each in about(ann.get(f"/admin/events?site=demo&{query}").text)
+        ]
 
     assert found("url=news") == ["news/1"] * 2
     assert found(f"url={BASE}blog/1") == ["blog/1"] * 2
@@ -74,16 +77,16 @@ def test_filters_choose_by_url_reason_outcome_and_time(ann: Browser, rig: Rig) -
     assert found("reason=added") == ["blog/1", "news/1"]
     assert len(found("since=1h")) == 4
     assert found("since=2099-01-01") == found("kind=refused") == found("url=nothing") == []
-    wrong = ann.get("/admin/events?since=yesterday")
+    wrong = ann.get("/admin/events?site=demo&since=yesterday")
     assert (wrong.status_code, "an age: 30m, 2h, 1d" in wrong.text) == (422, True)
-    assert "--url=*news*" in html.unescape(ann.get("/admin/events?url=news").text)
+    assert "--url=*news*" in html.unescape(ann.get("/admin/events?site=demo&url=news").text)
 
 
 def test_pages_follow_each_other_even_within_one_batch(ann: Browser, rig: Rig) -> None:
     rig.do(*(page(f"p{n:03}") for n in range(120)))
     rig.do(page("last"))
 
-    text, seen = ann.get("/admin/events").text, list[str]()
+    text, seen = ann.get("/admin/events?site=demo").text, list[str]()
     while True:
         seen += about(text)
         older = re.search(r'href="([^"]+)" rel="next"', text)
@@ -93,8 +96,8 @@ def test_pages_follow_each_other_even_within_one_batch(ann: Browser, rig: Rig) -
         text = ann.get(html.unescape(older[1])).text
 
     assert seen == [f"{BASE}last", *(f"{BASE}p{n:03}" for n in reversed(range(120)))]
-    assert ann.get("/admin/events?before=nonsense").status_code == 200
-    assert ann.get(f"/admin/events?before={'9' * 40}-1").status_code == 200
+    assert ann.get("/admin/events?site=demo&before=nonsense").status_code == 200
+    assert ann.get(f"/admin/events?site=demo&before={'9' * 40}-1").status_code == 200
 
 
 def test_one_page_looks_through_so_much_and_the_next_goes_on(
@@ -103,7 +106,7 @@ def test_one_page_looks_through_so_much_and_the_next_goes_on(
     decided(store, 1, f"{BASE}wanted")
     decided(store, LOOKED_AT, f"{BASE}other")
 
-    first = ann.get("/admin/events?url=wanted").text
+    first = ann.get("/admin/events?site=demo&url=wanted").text
 
     assert "there are older ones" in first
     older = re.search(r'href="([^"]+)" rel="next"', first)
@@ -136,11 +139,11 @@ def test_an_event_is_followed_to_the_lines_it_changed(ann: Browser, rig: Rig) ->
 def test_what_waits_is_found_and_says_why(ann: Browser, rig: Rig) -> None:
     first, second = rig.send(page("first"), page("second"))
 
-    waiting = ann.get("/admin/events?kind=waiting").text
+    waiting = ann.get("/admin/events?site=demo&kind=waiting").text
     assert about(waiting) == [f"{BASE}first", f"{BASE}second"]
     assert "no worker has read it yet" in waiting
     rig.inbox.read("w1", 1)
-    waiting = ann.get("/admin/events?kind=waiting&url=first").text
+    waiting = ann.get("/admin/events?site=demo&kind=waiting&url=first").text
     assert about(waiting) == [f"{BASE}first"]
     assert "with w1 for 0 s" in waiting
     one = ann.get(f"/admin/events/one?id={first}").text
@@ -151,7 +154,7 @@ def test_what_waits_is_found_and_says_why(ann: Browser, rig: Rig) -> None:
     assert "Events are paused by ann" in two
     assert "Replay</button>" not in two
     assert "data-poll" in two
-    assert "2 events waiting" in ann.get("/admin/events").text
+    assert "2 events waiting" in ann.get("/admin/events?site=demo").text
 
 
 def test_what_is_refused_at_intake_has_its_page(
@@ -162,11 +165,13 @@ def test_what_is_refused_at_intake_has_its_page(
                            "reason": "token"})  # fmt: skip
     wait_until(lambda: store.xlen("{demo}:refused"), "the refusal is noted")
 
-    text = ann.get("/admin/events").text
+    text = ann.get("/admin/events?site=demo").text
     one = ann.get(f"/admin/events/one?id={'00ff' * 4}").text
 
     assert about(text) == ["401 unauthorized"]
-    assert about(ann.get("/admin/events?kind=refused&reason=token").text) == ["401 unauthorized"]
+    assert about(ann.get("/admin/events?site=demo&kind=refused&reason=token").text) == [
+        "401 unauthorized"
+    ]
     assert "Refused at intake" in one
     assert "401 unauthorized: token" in one
     assert "Replay</button>" not in one

@@ -76,7 +76,7 @@ def test_a_failed_event_is_found_understood_and_replayed_in_three_clicks(
     wait_until(lambda: store.llen("sitemapd"), "a worker is woken")
     rig.settle()
     assert list(rig.listed()) == [f"{BASE}a"]
-    assert "No failed events." in ann.get("/admin/failed").text
+    assert "No failed events." in ann.get("/admin/failed?site=demo").text
 
 
 def test_failed_events_are_grouped_by_error_and_a_group_is_paged(
@@ -90,17 +90,19 @@ def test_failed_events_are_grouped_by_error_and_a_group_is_paged(
     poison(rig)
     fail(rig)
 
-    text = ann.get("/admin/failed").text
+    text = ann.get("/admin/failed?site=demo").text
     badges = re.findall(r'badge bad">([^<]+)<', text)
     assert badges == ["60 events", "1 event"]
     assert "an event that cannot be read" in text
     assert "All 61" in text
-    group = ann.get(f"/admin/failed?error={quote('Boom: it' + chr(13) + chr(10) + 'broke')}").text
+    group = ann.get(
+        f"/admin/failed?site=demo&error={quote('Boom: it' + chr(13) + chr(10) + 'broke')}"
+    ).text
     assert len(re.findall("<button>Retry", group)) == 50
     older = re.search(r'href="([^"]+)" rel="next"', group)
     assert older is not None
     assert len(re.findall("<button>Retry", ann.get(html.unescape(older[1])).text)) == 10
-    assert "No event with this error is left" in ann.get("/admin/failed?error=other").text
+    assert "No event with this error is left" in ann.get("/admin/failed?site=demo&error=other").text
 
 
 def test_a_group_is_tried_again_and_fails_again_if_nothing_was_mended(
@@ -112,7 +114,7 @@ def test_a_group_is_tried_again_and_fails_again_if_nothing_was_mended(
     fail(rig)
     (error,) = {
         html.unescape(each)
-        for each in re.findall(r">(SchemaError[^<]+)</a>", ann.get("/admin/failed").text)
+        for each in re.findall(r">(SchemaError[^<]+)</a>", ann.get("/admin/failed?site=demo").text)
     }
 
     asked = ann.get(f"/admin/failed/ask?do=retry&error={quote(error)}").text

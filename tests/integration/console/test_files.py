@@ -15,10 +15,11 @@ from lxml import html as page_of
 
 from shared.sitemap.shards import Shard
 from shared.store.operations.checks import CheckFinding, CheckReport, CheckStore, FindingSample
-from shared.store.publishing.publish_batch import PublishedFile, pack_lines
+from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.revisions import ChangedLine, Revisions
 from tests.integration.console.browsing import Browser, Configure, outcomes, with_site
 from tests.integration.rig import BASE, Rig
+from worker.publishing.shard_file import pack_lines
 
 CANARY = "<script>alert(1)</script>"
 PAGES = Shard("pages", 1)
@@ -45,14 +46,16 @@ def revisions(rig: Rig) -> list[str]:
     return [each.at for each in Revisions(rig.client, rig.name).latest(PAGES)]
 
 
-def roll_back(browser: Browser, to: str, shown: str = "") -> str:
-    """Press the button as the page has it; what is said then."""
-    page = browser.get(f"{FILE}&back={to}").text
-    found = re.search(r'name="shown" value="([^"]+)"', page)
-    form = {"to": to, "shown": shown or html.unescape(found[1] if found else "")}
-    answer = browser.post(
-        "/admin/files/rollback", site="demo", subject="pages-1.xml", csrf=browser.csrf(), **form
-    )
+def plan(browser: Browser, to: str) -> dict[str, str]:
+    """The form of the page of a planned rollback."""
+    page = page_of.fromstring(browser.get(f"{FILE}&back={to}").text)
+    (form,) = page.xpath("//form[@action='/admin/files/rollback']")
+    return {each.get("name"): each.get("value") for each in form.xpath(".//input")}
+
+
+def send(browser: Browser, form: dict[str, str]) -> str:
+    """Press the button of that form; what is said then."""
+    answer = browser.post("/admin/files/rollback", **form)
     assert answer.status_code == 303
     return browser.get(answer.location or "").text
 
@@ -194,11 +197,11 @@ def test_a_file_is_rolled_back_to_what_it_was(ann: Browser, rig: Rig, store: red
     rig.do(upsert("a", lastmod="2026-02-01"), {"type": "delete", "loc": "b"}, upsert("c"))
     to = revisions(rig)[0]
 
-    plan = text(ann, f"{FILE}&back={to}")
-    assert "1 page back, 1 changed, 1 gone" in plan
-    assert "Send 3 events" in plan
-    assert f"sitemapd files rollback pages-1.xml --to {to} --site demo" in plan
-    assert "1 page back, 1 changed, 1 gone" in roll_back(ann, to)
+    said = text(ann, f"{FILE}&back={to}")
+    assert "1 page back, 1 changed, 1 gone" in said
+    assert "Send 3 events" in said
+    assert f"sitemapd files rollback pages-1.xml --to {to} --site demo" in said
+    assert "1 page back, 1 changed, 1 gone" in send(ann, plan(ann, to))
 
     rig.settle()
     assert rig.shard_files()["pages-1"] == before
@@ -207,24 +210,39 @@ def test_a_file_is_rolled_back_to_what_it_was(ann: Browser, rig: Rig, store: red
     assert "Nothing to roll back" in text(ann, f"{FILE}&back={to}")
 
 
-def test_another_outcome_than_the_one_shown_is_not_brought_about(
+def test_a_rollback_skips_what_has_changed_since_it_was_shown(ann: Browser, rig: Rig) -> None:
+    rig.do(upsert("a", lastmod="2026-01-01"), upsert("b", lastmod="2026-01-01"))
+    rig.do(upsert("a", lastmod="2026-02-01"), upsert("b", lastmod="2026-02-01"), upsert("c"))
+    shown = plan(ann, revisions(rig)[0])
+    rig.do(upsert("b", lastmod="2026-03-01"), upsert("d"))
+    rig.send(upsert("c", lastmod="2026-03-01"))
+    rig.pump().run()
+
+    assert "0 pages back, 1 changed, 0 gone, 2 skipped, changed since" in send(ann, shown)
+    rig.settle()
+    file = rig.shard_files()["pages-1"].decode()
+    assert set(rig.listed()) == {f"{BASE}{x}" for x in "abcd"}
+    assert [file.count(f"2026-0{month}-01") for month in (1, 2, 3)] == [1, 0, 2]
+    rig.check()
+
+
+def test_without_a_plan_or_with_nothing_left_of_it_nothing_is_rolled_back(
     ann: Browser, rig: Rig, store: redis.Redis
 ) -> None:
     rig.do(upsert("a"))
     rig.do(upsert("b"))
-    to = revisions(rig)[0]
-    rig.do(upsert("c"))
+    usual = plan(ann, revisions(rig)[0])
+    rig.do(upsert("b", lastmod="2026-03-01"))
 
-    said = roll_back(ann, to, shown="0 pages back, 0 changed, 1 gone")
-
-    assert "the outcome has changed to 0 pages back, 0 changed, 2 gone: reload the page" in said
-    assert set(rig.listed()) == {f"{BASE}{x}" for x in "abc"}
-    assert outcomes(store)[-1][3] is False
-    for form in ({"site": "none"}, {"subject": "none.xml"}, {"to": "1-1"}):
-        usual = {"site": "demo", "subject": "pages-1.xml", "to": to, "csrf": ann.csrf()}
+    said = send(ann, usual)
+    assert "nothing is left to do: 0 pages back, 0 changed, 0 gone, 1 skipped" in said
+    for form in (
+        {"site": "none"}, {"subject": "none.xml"}, {"to": "1-1"}, {"upto": ""}, {"at": "now"},
+    ):  # fmt: skip
         ann.post("/admin/files/rollback", **usual | form)
     assert rig.quiet()
-    assert [each[3] for each in outcomes(store)[-3:]] == [False] * 3
+    assert [each[3] for each in outcomes(store)[-6:]] == [False] * 6
+    assert set(rig.listed()) == {f"{BASE}{x}" for x in "ab"}
 
 
 def test_t26_a_viewer_rolls_nothing_back(vic: Browser, rig: Rig) -> None:

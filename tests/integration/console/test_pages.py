@@ -14,6 +14,7 @@ from shared.config.settings import Settings
 from shared.events.event import parse
 from shared.sitemap import urls
 from shared.store.inbox.inbox import Inbox
+from shared.store.layouts.version import CURRENT, FORM
 from shared.store.operations.audit_log import AuditLog
 from tests.integration.conftest import RedisServer, wait_until
 from tests.integration.console.browsing import (
@@ -26,12 +27,13 @@ from tests.integration.console.browsing import (
     Configure,
     outcomes,
 )
+from tests.integration.rig import Rig
 
 
 def test_an_operator_acts_and_is_told_and_recorded(
     ann: Browser, held: str, store: redis.Redis
 ) -> None:
-    assert "Confirm removals" in ann.get("/admin/").text
+    assert "Confirm removals" in ann.get("/admin/?site=demo").text
     answer = ann.post("/admin/confirm", site="demo", subject=held, urls="10", csrf=ann.csrf())
 
     assert answer.status_code == 303
@@ -43,7 +45,16 @@ def test_an_operator_acts_and_is_told_and_recorded(
     assert "pages/1 may shrink" in ann.get("/admin/audit").text
 
 
-def test_what_has_changed_since_it_was_shown_is_not_done(
+def test_pages_that_came_since_do_not_keep_a_file_from_shrinking_to_what_was_shown(
+    ann: Browser, held: str, store: redis.Redis
+) -> None:
+    page = ann.act("/admin/confirm", site="demo", subject=held, urls="9")
+
+    assert "pages/1 may shrink from 100 to 9 pages" in page
+    assert store.hget("{demo}:allowed", f"confirmed {held}") == b"9"
+
+
+def test_what_would_shrink_further_than_it_was_shown_is_not_done(
     ann: Browser, held: str, store: redis.Redis
 ) -> None:
     page = f"{HERE}/admin/sites?site=demo&did=1-1"
@@ -53,7 +64,8 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
     )
     assert re.fullmatch(r"/admin/sites\?site=demo&did=[0-9]+-[0-9]+", back.location or "")
     for site, subject, pages in (
-        ("demo", held, "9"),
+        ("demo", held, "11"),
+        ("demo", held, "many"),
         ("demo", "pages/2", "10"),
         ("no", held, "10"),
     ):
@@ -142,6 +154,7 @@ def test_a_page_that_asks_for_itself_again_is_told_if_nothing_has_changed(
     assert ann.get("/admin/sites", X_Live="1", If_None_Match=tag).status_code == 304
     store.hset("{demo}:section:pages:files", "1", "1 1 7 900")
     store.hset("{demo}:sections", "pages", "0")
+    store.hset("{demo}:counters", FORM, CURRENT)
     changed = ann.get("/admin/sites", X_Live="1", If_None_Match=tag)
     assert (changed.status_code, changed.headers["ETag"] != tag) == (200, True)
 
@@ -215,7 +228,8 @@ def test_many_sites_come_in_parts_and_no_number_of_a_part_is_a_fault(
     browser.login("ann")
 
     def shown(page: str) -> list[str]:
-        return re.findall(r'id="site-(s\d+)"', browser.get(f"/admin/?page={page}").text)
+        text = browser.get(f"/admin/?page={page}").text
+        return re.findall(r'<th scope="row"><a href="/admin/\?site=(s\d+)"', text)
 
     assert (
         shown("")
@@ -227,3 +241,25 @@ def test_many_sites_come_in_parts_and_no_number_of_a_part_is_a_fault(
     )
     assert shown("1") == shown("2") == shown("9" * 5_000) == [f"s{n}" for n in range(50, 100)]
     assert store.dbsize() <= 4
+
+
+def test_the_inspector_takes_a_path_and_a_part_of_a_url(
+    ann: Browser, store: redis.Redis, tmp_path: Path
+) -> None:
+    other = Rig(store, tmp_path / "b", name="other", base_url="https://b.example")
+    other.do(*({"type": "upsert", "loc": f"https://b.example/p/{n}"} for n in range(30)))
+    other.do({"type": "upsert", "loc": "https://b.example/only-here"})
+
+    path = ann.get("/admin/inspector?loc=/only-here").text
+    part = ann.get("/admin/inspector?loc=NLY-h").text
+    many = ann.get("/admin/inspector?loc=example/p/&site=other").text
+    none = ann.get("/admin/inspector?loc=nowhere").text
+
+    assert "https://b.example/only-here" in path
+    assert "pages-1.xml" in path
+    assert "/admin/inspector?loc=https://b.example/only-here&amp;site=other" in part
+    assert "other: 1 of 1 files" in part
+    assert many.count("<code>") >= 1
+    assert "These are the first 20" in many
+    assert "No published page in the searched files" in none
+    assert "https://www.example.com/unknown" in ann.get("/admin/inspector?loc=/unknown").text

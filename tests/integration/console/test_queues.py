@@ -41,7 +41,7 @@ def test_each_queue_says_what_waits_and_how_fast_it_goes(
     rig.send({"type": "upsert", "loc": "a"}, {"type": "upsert", "loc": "b"})
     rig.inbox.read("w1", 1)
 
-    text = ann.get("/admin/queues").text
+    text = ann.get("/admin/queues?site=demo").text
 
     assert "open Accepts deliveries of senders" in card(text, "intake")
     assert "Accepted a minute 10 " in card(text, "intake")
@@ -67,7 +67,7 @@ def test_a_paused_queue_waits_over_restarts_until_it_is_resumed(
     assert rig.inbox.waiting() == 1
     again = Browser(configure())
     again.login("vic")
-    said = card(again.get("/admin/queues").text, "events")
+    said = card(again.get("/admin/queues?site=demo").text, "events")
     assert "Paused by ann" in said
     assert "nothing is decided" in said
     assert "sitemapd queue resume events --site demo" in said
@@ -90,13 +90,16 @@ def test_a_paused_queue_waits_over_restarts_until_it_is_resumed(
 def test_a_drain_closes_the_intake_and_says_how_far_it_is(ann: Browser, rig: Rig) -> None:
     rig.send({"type": "upsert", "loc": "a"})
 
+    asked = ann.get("/admin/queues/drain/ask?site=demo").text
+    assert "The intake is closed until you open it again" in asked
+    assert "Drain…" in ann.get("/admin/queues?site=demo").text
     text = ann.act("/admin/queues/drain", site="demo")
 
     assert "Remaining: 1 event and 0 files. No worker is alive." in card(text, "intake")
     event = rig.parse({"type": "upsert", "loc": f"{BASE}b"})
     assert rig.inbox.accept([event]).status == "closed"
     rig.settle()
-    assert "Drained: no event" in card(ann.get("/admin/queues").text, "intake")
+    assert "Drained: no event" in card(ann.get("/admin/queues?site=demo").text, "intake")
     assert "resumed" in ann.act("/admin/queues/resume", site="demo", queue="intake")
     assert rig.inbox.accept([event]).status == "accepted"
     ann.act("/admin/queues/pause", site="demo", queue="publish")

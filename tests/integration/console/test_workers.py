@@ -20,7 +20,7 @@ CANARY = "<script>alert(1)</script>"
 
 @pytest.fixture
 def workers(store: redis.Redis) -> WorkerRegistry:
-    return WorkerRegistry(store, ["demo"])
+    return WorkerRegistry(store)
 
 
 def page(browser: Browser) -> Any:

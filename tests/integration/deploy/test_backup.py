@@ -281,7 +281,7 @@ from contextlib import closing
 from pathlib import Path
 from deploy.backups.archive import Backup, write
 from deploy.backups import restore
-from shared.store.client import connect
+from shared.store.connection import connect
 what, url, path, steps = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
 def seen(_):
     global steps

@@ -19,7 +19,7 @@ from deploy.local.processes import hold
 from deploy.local.redis_binaries import candidates
 from deploy.local.redis_socket import socket_path
 from shared.errors import ServerStartError
-from shared.store.client import connect
+from shared.store.connection import connect
 from shared.store.counting.counter_buffer import OF_NO_SITE
 from shared.store.server_settings import check_settings
 

@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(root: Path) -> Client:
-    return Browser(StaticFiles([site("http://localhost/", root)]))
+    return Browser(StaticFiles({"demo": site("http://localhost/", root)}))
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_the_root_names_the_sitemap(client: Client) -> None:
 
 
 def test_a_missing_web_root_is_an_empty_one(tmp_path: Path) -> None:
-    absent = Browser(StaticFiles([site("http://localhost/", tmp_path / "absent")]))
+    absent = Browser(StaticFiles({"demo": site("http://localhost/", tmp_path / "absent")}))
 
     assert absent.get("/sitemap.xml").status_code == 404
 
 
 def test_without_sites_there_are_no_files() -> None:
-    assert Browser(StaticFiles([])).get("/sitemap.xml").status_code == 404
+    assert Browser(StaticFiles({})).get("/sitemap.xml").status_code == 404
 
 
 def test_the_host_chooses_the_site_and_an_unknown_one_gets_the_first(tmp_path: Path) -> None:
@@ -233,7 +233,9 @@ def test_the_host_chooses_the_site_and_an_unknown_one_gets_the_first(tmp_path: P
     for name in bases:
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.txt").write_text(name)
-    client = Browser(StaticFiles([site(base, tmp_path / name) for name, base in bases.items()]))
+    client = Browser(
+        StaticFiles({name: site(base, tmp_path / name) for name, base in bases.items()})
+    )
 
     def get(host: str, path: str = "/x.txt") -> bytes:
         return client.get(path, headers={"Host": host}).data

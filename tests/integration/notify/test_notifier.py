@@ -246,7 +246,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from shared.config.settings import load
-from shared.store.client import connect
+from shared.store.connection import connect
 from worker.notify.notifier import Notifier
 settings = load(Path(sys.argv[1]))
 Notifier(settings, connect(settings.redis_url, 10), "w1").look()

@@ -458,7 +458,7 @@ def test_the_key_is_served_as_plain_text(opened: Open) -> None:
     desk = opened()
     desk.tell(A)
 
-    found = Client(StaticFiles([desk.rig.site])).get(
+    found = Client(StaticFiles({desk.rig.name: desk.rig.site})).get(
         f"/{KEY}.txt", headers={"Host": "www.example.com"}
     )
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shared.config.site import Site
 from shared.domain.page_record import digest_of
 from shared.sitemap.shards import Shard
-from shared.store.publishing.publish_batch import PublishBatch, PublishedShard
+from shared.store.publishing.publish_work import PublishBatch, PublishedShard
 from tests import feeds as reader
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, as_written, check_keys

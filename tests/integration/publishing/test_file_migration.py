@@ -14,7 +14,7 @@ from deploy.doctor.runner import Case
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PASS_SHARDS
 from tests.integration.rig import BASE, Rig
-from worker.publishing.web_root_watch import WebRootWatch
+from worker.publishing.targets.web_root_watch import WebRootWatch
 
 OTHER = "https://other.example.com/"
 

@@ -57,7 +57,7 @@ def test_every_name_that_is_written_is_in_the_list_and_in_the_lines_for_nginx(
     assert len(names) > 18
     assert {f"{KEY}.txt", "atom.xml", "rss.xml", "robots.txt", "sitemap.html"} < names
     assert all(map(filenames.possible, names))
-    served = location(nginx_lines.lines(rig.site))
+    served = location(nginx_lines.lines(rig.name, rig.site))
     visible = {name for name in names if not name.startswith(".")}
     assert {name for name in visible if not served.fullmatch(f"/{name}")} == set()
     for lines in rig.index().values():
@@ -69,7 +69,7 @@ def test_a_site_that_uses_little_leaves_the_names_of_others_to_others(
 ) -> None:
     rig = Rig(store, tmp_path / "public", pages=False)
 
-    served = location(nginx_lines.lines(rig.site, ["retired"]))
+    served = location(nginx_lines.lines(rig.name, rig.site, ["retired"]))
 
     for name in ("pages-1.xml", "pages-12.xml.gz", "sitemap.xml", "sitemap-2.xml", "retired-1.xml"):
         assert served.fullmatch(f"/{name}"), name
@@ -85,7 +85,7 @@ def test_a_site_below_a_directory_serves_its_names_there_and_no_robots_txt(
 ) -> None:
     rig = Rig(store, tmp_path / "public", base_url=f"{BASE}a.b/shop/", robots="create")
 
-    text = nginx_lines.lines(rig.site)
+    text = nginx_lines.lines(rig.name, rig.site)
 
     assert location(text).fullmatch("/a.b/shop/pages-1.xml")
     assert not location(text).fullmatch("/aXb/shop/pages-1.xml")

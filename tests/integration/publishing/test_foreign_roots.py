@@ -24,11 +24,11 @@ from shared.config.settings import Settings
 from shared.errors import ForeignStateError
 from shared.store.keys import PERMANENT
 from tests.integration.conftest import TOKEN, RedisServer
-from tests.integration.rig import BASE, Rig
+from tests.integration.rig import BASE, Rig, restore_keys, stored_keys
 from webhook.app import create_app
-from worker.publishing.ownership import belongs
-from worker.publishing.web_root import WebRoot
-from worker.publishing.web_root_watch import WebRootWatch
+from worker.publishing.targets.ownership import belongs
+from worker.publishing.targets.web_root import WebRoot
+from worker.publishing.targets.web_root_watch import WebRootWatch
 
 FOREIGN = b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>\n'
 
@@ -58,12 +58,6 @@ def lose_marker(rig: Rig) -> None:
             shutil.copyfile(path, copied / path.name)
     shutil.rmtree(rig.root)
     copied.rename(rig.root)
-
-
-def restore(store: redis.Redis, dump: dict[bytes, bytes | None]) -> None:
-    store.flushall()
-    for key, value in dump.items():
-        store.restore(key, 0, value)  # type: ignore[arg-type]
 
 
 def try_to_publish(rig: Rig) -> str:
@@ -112,11 +106,11 @@ def test_an_empty_store_overwrites_nothing_though_the_marker_is_lost(rig: Rig) -
 
 def test_an_older_store_overwrites_nothing_though_the_marker_is_lost(rig: Rig) -> None:
     """Of the same files, one of which was edited since."""
-    backup = {key: rig.client.dump(key) for key in rig.client.keys("{demo}*")}
+    backup = stored_keys(rig.client, "{demo}*")
     rig.do(upsert(3, lastmod="2020-01-01"))
     lose_marker(rig)
     before = contents(rig.root)
-    restore(rig.client, backup)
+    restore_keys(rig.client, backup)
 
     said = try_to_publish(rig)
 
@@ -125,11 +119,11 @@ def test_an_older_store_overwrites_nothing_though_the_marker_is_lost(rig: Rig) -
 
 
 def test_a_store_of_before_the_last_files_overwrites_nothing(rig: Rig) -> None:
-    backup = {key: rig.client.dump(key) for key in rig.client.keys("{demo}*")}
+    backup = stored_keys(rig.client, "{demo}*")
     rig.do(*map(upsert, range(20, 40)))
     lose_marker(rig)
     before = contents(rig.root)
-    restore(rig.client, backup)
+    restore_keys(rig.client, backup)
 
     try_to_publish(rig)
 
@@ -196,13 +190,13 @@ def test_a_first_publish_that_was_cut_off_goes_on(store: redis.Redis, tmp_path: 
     rig = Rig(store, tmp_path / "public", shard_urls=1)
     rig.send(*map(upsert, range(3)))
     rig.pump().apply_all()
-    dump = {key: store.dump(key) for key in store.keys("{demo}*")}
+    dump = stored_keys(store, "{demo}*")
     store.hsetnx(rig.keys.counters, "run", "the-one")
-    dump[rig.keys.counters.encode()] = store.dump(rig.keys.counters)
+    dump |= stored_keys(store, rig.keys.counters)
     rig.settle()
     marker = rig.root / MARKER
     marker.write_text(json.dumps(["the-one", 0]))
-    restore(store, dump)
+    restore_keys(store, dump)
 
     rig.settle()
 
@@ -268,7 +262,7 @@ def test_status_metrics_and_the_read_interface_say_so_with_the_remedy(
     for said in (" ".join(printed.split()), f"{told['reason']} {told['todo']}"):
         assert "another state" in said
         assert "sitemapd rebuild --site demo --adopt" in said
-    assert 'sitemapd_publishing_stopped{site="demo"} 1.0' in metrics
+    assert 'sitemapd_publishing_stopped{site="demo"} 1\n' in metrics
 
 
 def test_what_is_cured_is_taken_back_without_an_event(rig: Rig, redis_server: RedisServer) -> None:
@@ -304,9 +298,9 @@ def test_adopting_by_publish_writes_every_file_and_is_ready_again(
 
 
 def test_an_older_state_that_is_adopted_by_publish_writes_every_file(rig: Rig) -> None:
-    backup = {key: rig.client.dump(key) for key in rig.client.keys("{demo}*")}
+    backup = stored_keys(rig.client, "{demo}*")
     rig.do(upsert(3, lastmod="2020-01-01"))
-    restore(rig.client, backup)
+    restore_keys(rig.client, backup)
 
     rig.audit().publisher.adopt()
     rig.settle()

@@ -12,8 +12,8 @@ import redis
 
 from shared.config.filenames import MARKER
 from shared.errors import PublishError
-from tests.integration.rig import BASE, Rig
-from worker.publishing.ownership import Ownership
+from tests.integration.rig import BASE, Rig, restore_keys, stored_keys
+from worker.publishing.targets.ownership import Ownership
 
 
 @pytest.fixture
@@ -42,12 +42,10 @@ def test_a_wiped_store_never_overwrites_the_files(rig: Rig) -> None:
 
 def test_an_older_store_never_overwrites_the_files(rig: Rig) -> None:
     rig.do(upsert("a"))
-    backup = {key: rig.client.dump(key) for key in rig.client.scan_iter()}
+    backup = stored_keys(rig.client)
     rig.do(upsert("b"))
     before = rig.files()
-    rig.client.flushall()
-    for key, value in backup.items():
-        rig.client.restore(key, 0, value)  # type: ignore[arg-type]
+    restore_keys(rig.client, backup)
     rig.send(upsert("c"))
 
     rig.pump().run()
@@ -127,12 +125,10 @@ def test_files_that_were_placed_and_not_recorded_are_not_taken_back(
     rig.do(upsert("p/0", lastmod="2020-01-01"))
     rig.send(upsert("p/0", lastmod="2020-01-02"))
     rig.pump().apply_all()
-    unrecorded = {key: store.dump(key) for key in store.keys("*")}
+    unrecorded = stored_keys(store)
     rig.settle()
     newer = rig.files()["pages-1.xml"]
-    store.flushall()
-    for key, value in unrecorded.items():
-        store.restore(key, 0, value)
+    restore_keys(store, unrecorded)
     (rig.root / MARKER).unlink()
 
     ownership = Ownership(rig.state, rig.name, rig.site)

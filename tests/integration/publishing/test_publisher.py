@@ -15,7 +15,7 @@ import redis
 from shared.config.filenames import MARKER
 from shared.sitemap.shards import Shard
 from shared.store.keys import LEASE_MS
-from shared.store.publishing.publish_batch import PublishBatch, PublishedShard
+from shared.store.publishing.publish_work import PublishBatch, PublishedShard
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, as_written
 

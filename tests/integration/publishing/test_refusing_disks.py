@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +13,9 @@ import redis
 
 from shared.store.counting import counter_buffer
 from shared.store.counting.counters import Counters
+from tests.file_systems import fill, small_file_system
 from tests.integration.rig import BASE, Rig
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.web_root import WebRoot
 
 
 @pytest.fixture
@@ -40,23 +39,8 @@ def temps(rig: Rig) -> list[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 128 KiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=128k,mode=755", "none", str(place)]
-    if os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("only root can mount a small file system to fill")
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this machine lets nobody mount a file system")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill(path: Path) -> None:
-    """Take what is left of the disk."""
-    with contextlib.suppress(OSError), path.open("wb", 0) as file:
-        while True:
-            file.write(bytes(4096))
+    with small_file_system(tmp_path / "disk") as place:
+        yield place
 
 
 def test_a_full_disk_keeps_the_old_files_and_is_made_up_for(

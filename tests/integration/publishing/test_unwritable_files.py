@@ -16,7 +16,7 @@ from shared.errors import UnwritableError
 from shared.sitemap.shards import Shard
 from tests.integration.rig import BASE, Rig
 from worker.publishing import quarantine
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.web_root import WebRoot
 
 
 def upsert(n: int, **members: Any) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ import pytest
 import redis
 
 from shared.errors import PublishError
+from tests.file_systems import fill, mounted, small_file_system
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
-from worker.publishing.ownership import sweep
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.web_root import WebRoot
 
 TEMP = ".sitemapd-"
 
@@ -37,27 +36,10 @@ def temps(root: Path) -> list[str]:
     return [name for name in os.listdir(root) if name.startswith(TEMP)]
 
 
-@contextmanager
-def mounted(root: Path, *options: str) -> Iterator[None]:
-    """`root` mounted with `options` until the end; skips where that is not allowed."""
-    done = subprocess.run(["mount", *options, root], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", root], check=True)
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A directory with room for 128 KiB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
-    root = tmp_path / "small"
-    root.mkdir()
-    with mounted(root, "-t", "tmpfs", "-o", "size=128k,mode=755", "tmpfs"):
-        yield root
+    with small_file_system(tmp_path / "small") as place:
+        yield place
 
 
 @pytest.fixture
@@ -243,22 +225,9 @@ def test_a_disk_that_is_full_from_the_start_is_recovered_from(
     rig.check()
 
 
-def fill(path: Path) -> None:
-    """Let `path` take what room is left on its disk."""
-    with path.open("wb", buffering=0) as file:
-        try:
-            while file.write(bytes(4096)):
-                pass
-        except OSError:
-            return
-
-
 def test_a_read_only_web_root_is_recovered_from(store: redis.Redis, tmp_path: Path) -> None:
     """RELIABILITY F10."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting something read-only needs root")
     root = tmp_path / "public"
-    root.mkdir()
     with mounted(root, "--bind", str(root)):
         rig = Rig(store, root, robots="create")
         rig.do(page(1))
@@ -314,10 +283,10 @@ def test_a_sweep_leaves_what_may_still_be_written_to(tmp_path: Path) -> None:
     left.touch()
     root = WebRoot(tmp_path)
 
-    sweep(root, older_s=3600)
+    root.sweep(older_s=3600)
     assert left.exists()
 
-    sweep(root)
+    root.sweep()
     assert not left.exists()
     root.close()
 

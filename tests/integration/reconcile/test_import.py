@@ -22,6 +22,8 @@ from worker.sources import read
 
 ORIGIN = "https://www.example.com"
 PAGES = 5_500
+NOW = 1_795_256_430_000
+"""2026-11-21T10:20:30Z, in milliseconds."""
 
 
 class CutOffError(Exception):
@@ -225,7 +227,7 @@ def test_extensions_come_with_their_pages_and_what_cannot_is_said(
     said: list[Remark] = []
     site = settings.sites[NAME]
 
-    Importer(store, NAME, site, None).run(
+    Importer(store, NAME, site, None, lambda: NOW).run(
         str(path), read(str(path)), on_remark=said.append, report=lambda _: None, drain=lambda: None
     )
 

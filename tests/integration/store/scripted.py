@@ -13,12 +13,14 @@ from shared.events.resync_scope import Scope
 from shared.sitemap.shards import Shard
 from shared.store.client import Scripts
 from shared.store.keys import Keys
+from shared.store.layouts.migration import Migration
 from shared.store.operations.checks import CheckStore
 from shared.store.operations.dead_letters import DeadLetters
 from shared.store.operations.queues import Queues
 from shared.store.pages import buckets
 from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.snapshots import Snapshots
+from shared.store.targets.target_state import TargetState
 from tests.integration.rig import BASE
 from worker.publishing.shard_compaction import drain_emptiest
 
@@ -74,7 +76,7 @@ def changed(before: Mapping[bytes, bytes], after: Mapping[bytes, bytes]) -> set[
 def _caught(name: str, skip: int = 0) -> Iterator[list[tuple[Call, Image]]]:
     """The call number `skip` of the script `name` made within, and the state just before it."""
     found: list[tuple[Call, Image]] = []
-    plain, along, left = Scripts.__call__, Scripts.along, [skip]
+    plain, start, left = Scripts.__call__, Scripts.start, [skip]
 
     def look(self: Scripts, called: str, keys: list[str], args: tuple[Any, ...]) -> None:
         if called == name:
@@ -87,13 +89,13 @@ def _caught(name: str, skip: int = 0) -> Iterator[list[tuple[Call, Image]]]:
         look(self, name_, keys, args)
         return plain(self, name_, keys, *args)
 
-    def called_along(self: Scripts, errand: Any, name_: str, keys: list[str], *args: Any) -> Any:
+    def started(self: Scripts, others: Any, name_: str, keys: list[str], *args: Any) -> Any:
         look(self, name_, keys, args)
-        return along(self, errand, name_, keys, *args)
+        return start(self, others, name_, keys, *args)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Scripts, "__call__", called)
-        patch.setattr(Scripts, "along", called_along)
+        patch.setattr(Scripts, "start", started)
         with suppress(Caught):
             yield found
         assert found, f"{name} was not called"
@@ -323,7 +325,60 @@ def _read_new(rig: Any) -> None:
         rig.inbox.read_new("w9", 5)
 
 
+def _target(rig: Any) -> TargetState:
+    """A site with two targets, of which the second one is behind."""
+    _site(rig)
+    assert rig.lease.take("mine")
+    versions = ("pages/1 index:0", "first", "second")
+    assert rig.lease.commit("mine", [], {}, versions=versions)
+    target = TargetState(rig.client, rig.name, "second", "me")
+    assert target.take()
+    target.mistrust(["pages/2"])
+    return target
+
+
+def _changes(rig: Any) -> None:
+    target = _target(rig)
+    with _caught("targets/read_changes") as rig.found:
+        target.changes(1_000)
+
+
+def _doubt(rig: Any) -> None:
+    target = _target(rig)
+    with _caught("targets/doubt_files") as rig.found:
+        assert target.doubt(["pages/1", "index:0"])
+
+
+def _complete(rig: Any) -> None:
+    target = _target(rig)
+    with _caught("targets/complete_target") as rig.found:
+        assert target.complete(target.changes(1_000), ["pages/2"])
+
+
+def _migration(rig: Any, script: str, skip: int = 0) -> None:
+    rig.do(*({"type": "upsert", "loc": f"p/{n}"} for n in range(3)))
+    Migration(rig.client, rig.name, "w1").back()
+    with _caught(script, skip) as rig.found:
+        Migration(rig.client, rig.name, "w1").run()
+
+
+def _migration_begins(rig: Any) -> None:
+    _migration(rig, "layouts/begin_migration")
+
+
+def _migration_step(rig: Any) -> None:
+    # The first step, of what belongs to engines, finds nothing; the sections come by their names.
+    sections = sorted(rig.pages.sections.numbers())
+    _migration(rig, "layouts/move_keys", 1 + 2 * sections.index("pages"))
+
+
+def _migration_ends(rig: Any) -> None:
+    _migration(rig, "layouts/end_migration")
+
+
 SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
+    "targets/read_changes": (_changes,), "targets/doubt_files": (_doubt,),
+    "targets/complete_target": (_complete,),
     "inbox/accept": (_accept,), "inbox/mark_idle": (_rest,), "inbox/read_new": (_read_new,),
     "pages/amend": (_amend,), "pages/apply": (_apply, _apply_expiry, _apply_move),
     "pages/purge_tombstones": (_forget,), "pages/read_buckets": (_buckets,),
@@ -335,4 +390,6 @@ SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
     "operations/purge": (_purge,), "operations/requeue_dead": (_revive,),
     "operations/swap_restored": (_swap,),
     "lua/unlock": (_unlock,),
+    "layouts/begin_migration": (_migration_begins,), "layouts/end_migration": (_migration_ends,),
+    "layouts/move_keys": (_migration_step,),
 }  # fmt: skip

@@ -40,13 +40,13 @@ def _links(rig: Rig) -> dict[str, int]:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[changes.BatchChanges]:
     """What each call of apply.lua was given to write."""
     found: list[changes.BatchChanges] = []
-    write = PageRepository._write
+    message = PageRepository._message
 
-    def noted(self: PageRepository, what: changes.BatchChanges, *args: Any) -> bool:
+    def noted(self: PageRepository, what: changes.BatchChanges, *args: Any) -> Any:
         found.append(what)
-        return write(self, what, *args)
+        return message(self, what, *args)
 
-    monkeypatch.setattr(PageRepository, "_write", noted)
+    monkeypatch.setattr(PageRepository, "_message", noted)
     return found
 
 

@@ -10,7 +10,8 @@ import pytest
 import redis
 
 from shared.errors import StoreDownError
-from shared.store.client import Scripts, connect, kept_connections
+from shared.store.client import Scripts, kept_connections
+from shared.store.connection import connect
 from tests.integration.conftest import RedisServer
 
 

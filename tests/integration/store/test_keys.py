@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from shared.errors import StoreError
+from shared.errors import LayoutError
 from shared.store.keys import Keys
+from shared.store.layouts.version import CURRENT
 from shared.store.pages.page_repository import PageRepository
-from shared.store.sections import FORM, Draft, Sections
+from shared.store.sections import Draft, Sections
 from tests.integration.rig import BASE, Rig, check_keys
 
 WORDS = (
@@ -40,22 +41,30 @@ def test_sections_and_deliveries_may_have_the_names_of_keys(
 
 
 @pytest.mark.parametrize("kind", [Sections, Draft])
-@pytest.mark.parametrize("form", [None, "1", "2", str(FORM + 1)])
-def test_a_state_of_another_form_is_refused_with_what_to_do(
-    store: redis.Redis, form: str | None, kind: type[Sections]
+@pytest.mark.parametrize(
+    ("form", "remedy"),
+    [
+        (None, "sitemapd import"), ("1", "sitemapd import"), ("x", "sitemapd import"),
+        ("2", "sitemapd migrate --site demo"), ("2>3", "sitemapd migrate --site demo"),
+        (f"{CURRENT + 1}", "install the version that wrote it"),
+        (f"{CURRENT}>{CURRENT + 1}", "install the version that wrote it"),
+    ],
+)  # fmt: skip
+def test_a_state_of_another_layout_is_refused_with_what_to_do(
+    store: redis.Redis, form: str | None, remedy: str, kind: type[Sections]
 ) -> None:
     store.hset(Keys("demo").sections, "pages", "1")
     if form is not None:
         store.hset(Keys("demo").counters, "form", form)
 
-    with pytest.raises(StoreError, match=f"form {form or 1},.*sitemapd import"):
+    with pytest.raises(LayoutError, match=remedy):
         kind(store, "demo", ["pages"]).numbers()
 
 
-def test_a_state_that_a_worker_of_another_form_has_just_begun_is_refused(
+def test_a_state_that_a_worker_of_another_layout_has_just_begun_is_refused(
     store: redis.Redis,
 ) -> None:
     store.hset(Keys("demo").counters, "form", "2")
 
-    with pytest.raises(StoreError, match="form 2"):
+    with pytest.raises(LayoutError, match="layout 2"):
         PageRepository(store, "demo", {}).sections.numbers(["pages"])

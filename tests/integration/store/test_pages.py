@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from shared.domain.batch_state import Policy
-from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import MAX_SECTIONS, TOMBSTONE_MS, Arrival
 from shared.domain.routing import Routing
 from shared.errors import ConfigError, StoreError

@@ -30,8 +30,15 @@ from tests.integration.store.scripted import (
 )
 
 DAMAGED = (b"", b"\1", b"x", b"\xff" * 7)
-READ_ONLY = {"pages/read_buckets", "pages/read_records", "publishing/extend_lease"}
+READ_ONLY = {
+    "targets/read_changes",
+    "pages/read_buckets",
+    "pages/read_records",
+    "publishing/extend_lease",
+}
 """`extend_lease` moves a time to live, and no content."""
+READ_IN_ROUND_TRIPS = {"operations/site_snapshot"}
+"""Sent among other reads, not by Scripts; writes nothing. Failures: test_site_snapshot.py."""
 Plant = Callable[[], object]
 
 
@@ -47,7 +54,7 @@ def _scripts() -> set[str]:
 
 
 def test_every_script_is_made_to_fail() -> None:
-    assert _scripts() == SCENES.keys()
+    assert _scripts() - READ_IN_ROUND_TRIPS == SCENES.keys()
 
 
 class Stage:

@@ -68,7 +68,7 @@ def test_t24_a_server_that_may_lose_events_is_refused_by_name(
 
 CIRCLES = """
 import gc, sys
-from shared.store.client import connect
+from shared.store.connection import connect
 class Holder: pass
 for _ in range(30):
     holder = Holder()

@@ -33,7 +33,8 @@ HOOKS = tuple(
     f"/v1/sites/demo/hooks/{name}" for name in ("wordpress", "ghost/", "prismic", "websub", "x")
 )
 PATHS = (
-    ADDRESS, *HOOKS, "/v1/sites/demo", "/v1/sites/demo/entries", "/readyz", "/openapi.json", "/",
+    ADDRESS, *HOOKS, "/v1/sites/demo", "/v1/sites/demo/entries", "/v1/sites/demo/listed",
+    "/readyz", "/openapi.json", "/",
 )  # fmt: skip
 VALUES = st.one_of(
     st.sampled_from(

@@ -61,7 +61,7 @@ def test_a_refusal_is_noted_with_its_reason_its_request_and_its_first_faults(
     check_keys(store)
 
 
-def test_of_a_stranger_nothing_is_noted_but_code_and_reason(
+def test_of_a_stranger_nothing_is_noted_but_code_reason_and_address(
     config: Settings, store: redis.Redis, signed: Signer, until: Wait
 ) -> None:
     """RELIABILITY T1, T30."""
@@ -74,7 +74,8 @@ def test_of_a_stranger_nothing_is_noted_but_code_and_reason(
     until(lambda: len(refused(store)) == 2, "both are noted")
 
     for past in refused(store):
-        assert set(past.said) == {"code", "reason", "status", "request"}
+        assert set(past.said) == {"code", "reason", "status", "request", "client"}
+        assert past.said["client"] == "127.0.0.1"
     dumped = b"".join(store.dump(key) or b"" for key in store.keys("{demo}*"))
     assert CANARY.encode() not in dumped
 

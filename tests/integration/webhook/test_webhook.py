@@ -10,13 +10,14 @@ import pytest
 import redis
 
 from shared.domain.batch_state import Policy
-from shared.domain.decide import ArrivedEvent, decide_all
+from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival
 from shared.domain.routing import Routing
 from shared.errors import StoreDownError
 from shared.events.event import Event
 from shared.store.inbox.inbox import Inbox
 from shared.store.pages.page_repository import PageRepository
+from tests.integration.rig import Rig
 from webhook.app import create_app
 
 LOC = "https://www.example.com/a"
@@ -191,6 +192,27 @@ class TestAddresses:
         }
         apply(pages, Event("delete", LOC, version=1_795_000_001_000))
         assert (ask()["listed"], ask()["why"]) == (False, "the latest event removed it")
+
+    def test_anyone_may_ask_whether_the_files_list_a_page(self, web, store, tmp_path):
+        rig = Rig(store, tmp_path)
+        rig.do({"type": "upsert", "loc": LOC, "lastmod": "2026-11-01"})
+
+        listed = web.get("/v1/sites/demo/listed", query_string={"loc": LOC})
+        other = web.get("/v1/sites/demo/listed", query_string={"loc": f"{LOC}/?utm_source=x"})
+
+        page = {"loc": LOC, "file": "pages-1.xml", "lastmod": "2026-11-01"}
+        assert listed.json == {"listed": True, **page, "others": [], "pages": 1}
+        assert listed.headers["Cache-Control"] == "no-store"
+        assert (other.json["listed"], other.json["others"]) == (False, [page])
+        assert code(web.get("/v1/sites/demo/listed")) == (422, "invalid")
+        assert code(web.get(f"/v1/sites/none/listed?loc={LOC}")) == (404, "not-found")
+
+    def test_a_site_without_a_page_for_visitors_answers_no_visitor(self, config, store):
+        site = config.sites["demo"].model_copy(update={"pages": False})
+        changed = config.model_copy(update={"sites": {"demo": site}})
+        bare = create_app(changed, store).test_client()
+
+        assert code(bare.get(f"/v1/sites/demo/listed?loc={LOC}")) == (404, "not-found")
 
     @pytest.mark.parametrize(
         "query", ["", "?loc=", "?loc=https://evil.com/", "?loc=%00%ff", "?loc=\x80"]

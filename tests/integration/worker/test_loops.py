@@ -15,12 +15,16 @@ import redis
 from deploy.doctor import work
 from deploy.doctor.runner import Case, examine
 from shared.admin.site_status import Inspector
+from shared.config.live import LiveSettings
 from shared.config.settings import Settings
 from shared.metrics.collector import Collector, of_server
 from shared.store.keys import EVERYWHERE
 from shared.store.notify.notification_queue import NotificationQueue
 from shared.store.notify.subscriptions import Subscriptions
+from shared.store.operations import config_reports
 from shared.store.operations.checks import CheckStore
+from shared.store.operations.config_follower import ConfigFollower
+from shared.store.operations.config_reports import ConfigReports
 from shared.store.operations.loop_health import (
     HEALTH,
     HEALTH_S,
@@ -84,14 +88,18 @@ def good(store: redis.Redis, tmp_path: Path) -> Rig:
 @pytest.fixture
 def config(bad: Rig, good: Rig, redis_server: RedisServer) -> Settings:
     sites = {rig.name: rig.site for rig in (bad, good)}
-    return Settings(redis_url=redis_server.url, sites=sites)
+    alerts = {"slack": {"url": "https://127.0.0.1:9/never/asked"}}
+    return Settings(redis_url=redis_server.url, sites=sites, alerts=alerts)  # type: ignore[arg-type]
 
 
 @contextmanager
 def running(config: Settings) -> Iterator[Runtime]:
     plant = Runtime(config, "w1")
+    file = next(iter(config.sites.values())).web_root.parent / "sitemapd.toml"
+    file.write_text("")
+    follower = ConfigFollower(LiveSettings(file), plant.client, "worker w1", plant.follow)
     with silence():
-        plant.start()
+        plant.start(look_at_file=follower.look)
         try:
             yield plant
         finally:
@@ -145,6 +153,8 @@ def refreshed(rig: Rig, plant: Runtime) -> None:
     plant.refresh()
 
 
+OF_EVERY_SITE = [loop for loop in LOOPS if loop != "follow"]
+"""`follow` runs for sites with several targets: tests/integration/publishing/test_followers.py."""
 FAILS: dict[str, Callable[[Rig, Runtime], None]] = {
     "heartbeat": no_wish,
     "sweep": wrong_type(lambda rig: rig.keys.inbox),
@@ -155,14 +165,16 @@ FAILS: dict[str, Callable[[Rig, Runtime], None]] = {
     "reconcile": no_source,
     "notify": wrong_type(lambda rig: rig.keys.notify("indexnow")),
     "websub": wrong_type(lambda rig: rig.keys.websub),
+    "configuration": wrong_type(lambda _: config_reports.KEY),
+    "alerts": wrong_type(lambda rig: rig.keys.held),
 }
 
 
 def test_every_loop_is_made_to_fail_here() -> None:
-    assert set(FAILS) == set(LOOPS)
+    assert set(FAILS) == set(OF_EVERY_SITE)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", OF_EVERY_SITE)
 def test_f30_a_loop_that_raises_is_shown_with_its_reason_and_the_others_go_on(
     bad: Rig, good: Rig, config: Settings, store: redis.Redis, until: Wait, loop: str
 ) -> None:
@@ -177,7 +189,10 @@ def test_f30_a_loop_that_raises_is_shown_with_its_reason_and_the_others_go_on(
 
     assert told.state == "failing"
     assert len(told.reason) > 10
-    if loop == "heartbeat":  # it is of no site; a loop that begins just then asks for the wish, too
+    if loop in {
+        "heartbeat",
+        "configuration",
+    }:  # they are of no site; a loop that begins just then asks for the wish, too
         assert loop in of_others
     else:
         assert not of_others
@@ -199,7 +214,7 @@ def test_f30_what_is_mended_is_shown_no_longer(
         until(lambda: NotificationQueue(store, "bad").records(), "the engine is told")
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", OF_EVERY_SITE)
 def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
     bad: Rig, good: Rig, config: Settings, store: redis.Redis, until: Wait,
     monkeypatch: pytest.MonkeyPatch, loop: str,
@@ -217,13 +232,15 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
     with running(config) as plant:
         own = next(each for each in plant.loops if each.name == loop)
         hangs = {
-            "heartbeat": (plant._heart, "_work"), "sweep": (plant, "_adopt"),
-            "monitor": (plant._checkers["bad"], "tick"),
-            "tidy": (plant._consumers["bad"].pages, "purge_tombstones"),
-            "refresh": (plant._states["bad"], "shards"),
+            "heartbeat": (plant._heart, "_work"), "sweep": (plant._sites, "adopt"),
+            "monitor": (plant._sites.present["bad"].checkers[0], "tick"),
+            "tidy": (plant._sites.present["bad"].consumer.pages, "purge_tombstones"),
+            "refresh": (plant._sites.present["bad"].state, "shards"),
             "checks": (plant._companions[0], "_wanted"),
             "reconcile": (plant._answerer, "_look_at"),
             "websub": (plant._companions[-1]._sites[0], "due"),
+            "configuration": (ConfigReports, "report"),
+            "alerts": (plant._companions[1], "_signs"),
         }  # fmt: skip
         if loop in hangs:
             monkeypatch.setattr(*hangs[loop], hang)
@@ -359,12 +376,12 @@ def test_f30_status_doctor_and_metrics_name_what_fails(bad: Rig, good: Rig) -> N
     samples = {
         each.labels: each.value
         for rig in (bad, good)
-        for each in Collector(rig.client, rig.name, rig.site).samples()
+        for each in Collector(rig.client, {rig.name: rig.site}).samples([rig.name])
         if each.metric.name == "sitemapd_loop_failing"
     }
     rounds = {
         each.labels: each.value
-        for each in of_server(bad.client, ["bad"])
+        for each in of_server(bad.client)
         if each.metric.name == "sitemapd_loop_last_round_timestamp_seconds"
     }
 

@@ -24,15 +24,14 @@ from hypothesis.stateful import (
 )
 
 from shared.sitemap import fragments, shards
-from shared.store.publishing.publish_batch import PublishBatch
+from shared.store.publishing.publish_work import PublishBatch
 from tests.integration.faults import CutError, Files, Fuse, fused_client
 from tests.integration.model import Bounds, Model
 from tests.integration.rig import BASE, File, Rig
 from tests.integration.senders import SECTIONS, Senders, plain, plain_page
 from tests.integration.worker.explored import explore
-from worker.publishing.ownership import sweep
 from worker.publishing.shard_compaction import drain_emptiest
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.web_root import WebRoot
 
 OPTIONS: dict[str, Any] = {
     "shard_urls": 7, "index_shards": 3, "robots": "create", "block_urls": 3, "block_size": 300,
@@ -183,7 +182,7 @@ class Machine(Senders):
             # The temporary file of a publisher that died between its commit and the marker waits
             # for the next process, or for the monitor, as there is nothing to publish.
             with closing(WebRoot(self.root)) as root:
-                sweep(root)
+                root.sweep()
         self.rig.check()
         files = self.rig.files()
         assert self.rig.shard_files() == self.model.files()

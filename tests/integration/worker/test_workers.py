@@ -83,7 +83,7 @@ def make(rig: Rig, redis_server: RedisServer) -> Iterator[Make]:
 
 @pytest.fixture
 def workers(store: redis.Redis) -> WorkerRegistry:
-    return WorkerRegistry(store, ["demo"])
+    return WorkerRegistry(store)
 
 
 def page(name: object, **members: Any) -> dict[str, Any]:
@@ -161,10 +161,10 @@ def test_a_worker_of_an_older_version_is_listed_and_cannot_be_told_anything(
     rig: Rig, home: Path, workers: WorkerRegistry
 ) -> None:
     """RELIABILITY F21."""
-    rig.inbox.read("old", 1)
     rig.inbox.read("cli-7", 1)
     assert workers.list() == []
     rig.client.set(f"{HEARTBEAT}old", "1", ex=10)
+    rig.client.zadd("{_sitemapd}:workers", {"old": time.time()})
 
     assert states(workers) == {"old": "alive"}
     done = run(home, "quiet", "old")
@@ -228,7 +228,7 @@ def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_to_work_again(
     assert rig.inbox.waiting() == 1
     other.sweep()
     assert set(rig.listed()) == {BASE + "a"}
-    assert (other._work().events, first._work().events) == (1, 0)
+    assert (other._sites.done.events, first._sites.done.events) == (1, 0)
 
     workers.want("w1", "work")
     first._heart.beat()
@@ -236,7 +236,7 @@ def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_to_work_again(
     rig.send(page("b"))
     first.wake("demo")
     assert set(rig.listed()) == {BASE + "a", BASE + "b"}
-    assert first._work().events == 1
+    assert first._sites.done.events == 1
 
 
 def test_what_a_quiet_worker_holds_goes_to_the_others(

@@ -17,10 +17,20 @@ tokens = ["0123456789abcdef"]
 NETWORK = {"httpx", "httpcore"}
 FRAMEWORKS = {"celery", "kombu", "flask", "granian", "lxml", "pycountry", "sqlalchemy"}
 STORE = {"redis", "redis.asyncio"}
-SETTINGS = {"pydantic_settings", "shared.config.settings"}
+SETTINGS = {"pydantic", "shared.config.settings"}
+UNUSED_PARTS = {"redis.asyncio.client", "redis.cluster", "redis.sentinel", "asyncio.events"}
+MOST_MODULES = {
+    "--version": 235, "--help": 200, "secret": 210, "completion zsh": 205, "config check": 340,
+    "site list": 362, "event send https://a.example/x --to http://127.0.0.1:1": 507, "status": 462,
+}  # fmt: skip
+"""Modules that a command loads, those of libraries included: 30 more take about as long as starting
+Python does.
+"""
+MOST_OF_OTHERS = 500
 NEVER = NETWORK | FRAMEWORKS | {"rich", "opentelemetry", "worker", "webhook", "click"}
-REPORT = (
-    "print(*(name for name, found in sys.modules.items() if found), sep='\\n', file=sys.stderr)"
+REPORT = (  # an empty module, of shared.lean_imports, has no spec
+    "print(*('loads:' + name for name, found in sys.modules.items()"
+    " if getattr(found, '__spec__', None)), sep='\\n', file=sys.stderr)"
 )
 COMMAND = f"""
 import sys
@@ -40,7 +50,8 @@ def loaded(code: str, *arguments: str, **environment: str) -> set[str]:
         env=kept | environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "Traceback" not in said.stderr
-    return set(said.stderr.split())
+    words = said.stderr.split()
+    return {each.removeprefix("loads:") for each in words if each.startswith("loads:")}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +91,7 @@ def test_the_configuration_is_checked_without_the_store(home: str) -> None:
     [
         ["status"], ["status", "--json"], ["entry", "https://a.example/x"], ["confirm"],
         ["dead", "list"], ["event", "list"], ["files", "list"],
-        ["queue", "list"], ["notify", "list"], ["workers", "--json"],
+        ["queue", "list"], ["notify", "list"], ["workers", "--json"], ["workers", "list", "--json"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -90,7 +101,47 @@ def test_a_command_about_the_state_loads_the_store_and_no_part_of_the_services(
     found = loaded(COMMAND, *arguments, "--home", home)
 
     assert "shared.store.client" in found
-    assert found & NEVER == set()
+    assert found & (NEVER | UNUSED_PARTS) == set()
+    assert len(found) <= MOST_OF_OTHERS
+
+
+@pytest.mark.parametrize("line", MOST_MODULES)
+def test_an_everyday_command_loads_few_modules(home: str, line: str) -> None:
+    found = loaded(COMMAND, *line.split(), SITEMAPD_HOME=home)
+
+    assert len(found) <= MOST_MODULES[line]
+
+
+@pytest.mark.parametrize("line", ["--version", "secret", "completion bash"])
+def test_a_command_that_reads_no_configuration_loads_no_pydantic(home: str, line: str) -> None:
+    assert "pydantic" not in loaded(COMMAND, *line.split(), SITEMAPD_HOME=home)
+
+
+def test_a_part_that_was_left_out_is_loaded_for_whoever_uses_it() -> None:
+    code = f"""
+import sys
+from shared.lean_imports import load_little
+load_little()
+import redis
+before = set(sys.modules)
+from redis.sentinel import Sentinel
+from redis.cluster import RedisCluster
+import asyncio.subprocess
+from importlib import metadata
+assert "asyncio.events" not in before
+assert Sentinel.discover_master and RedisCluster.get_node and asyncio.subprocess.PIPE
+assert metadata.version("redis") == redis.__version__
+{REPORT}
+"""
+    assert loaded(code) >= UNUSED_PARTS - {"redis.asyncio.client"}
+
+
+@pytest.mark.parametrize("name", ["up", "run"])
+def test_a_command_that_becomes_a_service_leaves_libraries_whole(name: str) -> None:
+    code = COMMAND.replace("finally:", "finally:\n    import redis")
+    found = loaded(code, name, "--help")
+
+    assert "redis.asyncio.client" in found
 
 
 def test_a_command_that_is_traced_may_load_opentelemetry(home: str) -> None:

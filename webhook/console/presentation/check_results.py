@@ -12,22 +12,16 @@ from shared.domain.routing import family_of
 from shared.sitemap import shards
 from shared.store.operations.checks import (
     ERROR,
+    OF_SOURCE,
     OK,
     WARNING,
     CheckFinding,
     CheckReport,
-    ComparisonSummary,
 )
 from webhook.console.presentation import template_filters
 
 GRADES = {ERROR: "bad", WARNING: "warn", OK: "good"}
 
-OF_SOURCE = ("missing", "stale", "extra")
-"""Counts of a source diff, which is shown from the latest comparison: it may be newer than the
-check.
-"""
-
-_SOURCE = frozenset({*OF_SOURCE, "source"})
 _ON_DISK = {
     "missing-file": "not in the web root",
     "different-file": "different content in the web root",
@@ -46,7 +40,7 @@ class ServedSummary(NamedTuple):
 
 def of_check(report: CheckReport | None) -> tuple[CheckFinding, ...]:
     """Return the findings of the check itself, without those of a source diff, the worst first."""
-    found = (each for each in report.findings if each.check not in _SOURCE) if report else ()
+    found = (each for each in report.findings if each.check not in OF_SOURCE) if report else ()
     order = list(GRADES)
     return tuple(sorted(found, key=lambda each: order.index(each.severity)))
 
@@ -61,16 +55,6 @@ def summary(findings: Sequence[CheckFinding]) -> str:
     counts = {"error": len(wrong(findings, ERROR)), "warning": len(wrong(findings, WARNING))}
     said = [template_filters.plural(count, what) for what, count in counts.items() if count]
     return ", ".join(said) or "nothing wrong"
-
-
-def differing(compared: ComparisonSummary | None) -> list[tuple[str, int]]:
-    """Return the counts of missing, stale and extra pages of a comparison, if they were not
-    repaired.
-    """
-    if compared is None or compared.repaired:
-        return []
-    counts = [(what, int(getattr(compared, what))) for what in OF_SOURCE]
-    return [(what, count) for what, count in counts if count]
 
 
 def pieces(finding: CheckFinding) -> list[tuple[str, bool]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from shared.admin.dead_letters import subject
 from shared.admin.events import StoredEvent
 from shared.admin.queues import members
+from shared.clock import span
 from shared.events.event import NATIVE
 from shared.store.operations.dead_letters import DeadLetter
 from shared.store.operations.event_log import DECIDED, REFUSED, LoggedEvent
@@ -64,7 +65,7 @@ def of_queued(queued: QueuedEvent) -> TableRow:
     state, why = "waiting", "no worker has read it yet"
     if queued.consumer:
         state = "in flight"
-        why = f"with {queued.consumer} for {template_filters.span(queued.idle_ms / 1000)}"
+        why = f"with {queued.consumer} for {span(queued.idle_ms / 1000)}"
         if queued.tries > 1:
             why += f", failed {template_filters.plural(queued.tries - 1, 'time')} before"
     at, about = template_filters.arrived(received.id), subject(received.payload)

@@ -11,11 +11,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from shared.clock import span
 from shared.crawls.delays import spoken
 
-_STEPS = (
-    (60, 1, "s"), (3_600, 60, "min"), (48 * 3_600, 3_600, "h"), (90 * 86_400, 86_400, "days"),
-)  # fmt: skip
+_DATED_S = 90 * 86_400
+"""Age from which a time is shown as a date."""
 _SIZES = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -39,15 +39,8 @@ def ago(when: float | str | None, now: float | None = None) -> Markup:
     passed = (time.time() if now is None else now) - moment.timestamp()
     said = f"{span(passed)} ago" if passed >= 1 else "now" if passed > -1 else f"in {span(-passed)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.isoformat(), exact, said if abs(passed) < _STEPS[-1][0] else exact[:10]
+        moment.isoformat(), exact, said if abs(passed) < _DATED_S else exact[:10]
     )
-
-
-def span(seconds: float) -> str:
-    """Return a duration in its largest unit."""
-    fitting = (step for step in _STEPS if seconds < step[0])
-    _, unit, name = next(fitting, _STEPS[-1])
-    return f"{int(seconds // unit):,} {name}"
 
 
 def ms(value: float) -> str:

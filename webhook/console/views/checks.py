@@ -71,7 +71,7 @@ def install(registry: PageRegistry) -> None:
                 (who, at / 1000) for who, at in asked.items()
                 if running is None or at > running.began_ms
             ],
-            "idle": bool(asked) and not running and services.idle(name),
+            "idle": bool(asked) and not running and services.idle(),
             "compared": compared, "differing": _differing(registry, name, compared),
             "commands": _commands(name, site),
         }  # fmt: skip
@@ -80,7 +80,7 @@ def install(registry: PageRegistry) -> None:
     def ask(form: MultiDict[str, str]) -> ActionDone:
         name = form_fields.site_of(services, form)
         CheckStore(services.client, name).ask(g.user)
-        said = "no worker is alive" if services.idle(name) else "a worker starts it within seconds"
+        said = "no worker is alive" if services.idle() else "a worker starts it within seconds"
         return ActionDone(
             f"requested a check: {said}", name, back=registry.address("Checks", site=name)
         )
@@ -135,7 +135,7 @@ def _differing(
 ) -> list[dict[str, Any]]:
     """Return the values of each kind of difference that a comparison found, with samples."""
     rows = []
-    for what, count in check_results.differing(compared):
+    for what, count in compared.differing() if compared else ():
         named: Iterable[FindingSample] = compared.samples.get(what, ()) if compared else ()
         samples = [_found(registry, name, each) for each in named]
         rows.append(

@@ -73,7 +73,7 @@ def _values(registry: PageRegistry, name: str, found: Timeline) -> dict[str, Any
     return {
         "found": found, "problem": "", "verdict": STATES[found.state],
         "still": found.state not in _MAY_CHANGE and "to be told" not in steps,
-        "paused": services.queues(name).paused(), "idle": waits and services.idle(name),
+        "paused": services.queues(name).paused(), "idle": waits and services.idle(),
         "lines": [diff.marked(*line) for line in found.lines],
         "curl": _curl(found, name, site.base.origin),
         "may_replay": bool(found.payload) and not waits,

@@ -15,6 +15,7 @@ from shared.store.operations.queues import EVENTS
 from webhook.console.page_registry import PageRegistry, Shown, query_arg
 from webhook.console.presentation import table_rows
 from webhook.console.presentation.table_rows import TableRow
+from webhook.console.views import fleet
 
 ROWS = 50
 LOOKED_AT = 5_000
@@ -40,6 +41,9 @@ def install(registry: PageRegistry) -> None:
     services = registry.services
 
     def show() -> Shown:
+        if registry.every_site() and query_arg("kind") not in {FAILED, WAITING}:
+            asked = {key: query_arg(key) for key in ASKED}
+            return fleet.events(registry, asked | {"url": _pattern(asked["url"])}, {"since": SINCE})
         name, before = registry.site(), query_arg("before")
         asked = filters(registry, name)
         queues = services.queues(name)
@@ -65,7 +69,7 @@ def install(registry: PageRegistry) -> None:
         }  # fmt: skip
         return Shown("events.html", values)
 
-    registry.page("Events", "/events", show, per_site=True, live=True)
+    registry.page("Events", "/events", show, per_site=True, live=True, all_sites=True)
 
 
 def filters(registry: PageRegistry, name: str) -> dict[str, str]:
@@ -75,8 +79,12 @@ def filters(registry: PageRegistry, name: str) -> dict[str, str]:
     if "://" in url and "*" not in url:
         with suppress(UrlError):  # another site's URL: it matches no event
             url = urls.canonical(url, registry.services.sites[name].base)
+    return asked | {"url": _pattern(url)}
+
+
+def _pattern(url: str) -> str:
     whole = not url or "*" in url or "://" in url or url.startswith("id ")
-    return asked | {"url": url if whole else f"*{url}*"}
+    return url if whole else f"*{url}*"
 
 
 def _command(name: str, asked: Mapping[str, str]) -> tuple[str, ...]:

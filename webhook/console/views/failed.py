@@ -13,6 +13,7 @@ from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter, DeadL
 from shared.admin.outcomes import is_id
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 from webhook.console.presentation import form_fields, table_rows
+from webhook.console.views import fleet
 
 GROUPED = 5_000
 """Newest dead letters that the page groups."""
@@ -29,6 +30,8 @@ def install(registry: PageRegistry) -> None:
     services = registry.services
 
     def show() -> Shown:
+        if registry.every_site() and "error" not in request.args:
+            return fleet.failed(registry)
         name = registry.site()
         dead = services.dead(name)
         values: dict[str, Any] = {"name": name, "total": len(dead), "grouped": GROUPED}
@@ -74,7 +77,7 @@ def install(registry: PageRegistry) -> None:
         letters = services.dead(name).chosen(_choice(request.args))
         return f"{name}-failed.ndjson", (letter.payload for letter in letters)
 
-    registry.page("Failed", "/failed", show, per_site=True, live=True)
+    registry.page("Failed", "/failed", show, per_site=True, live=True, all_sites=True)
     registry.part("Failed", "failed_ask", "/failed/ask", ask)
     registry.download("failed_save", "/failed/save", save)
     registry.action("dead retry", "/failed/retry", retry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,6 +12,7 @@ from werkzeug.datastructures import MultiDict
 from shared.admin.files import FileActions, FileRow
 from shared.admin.outcomes import is_id
 from shared.admin.rollback import Rollback, summary
+from shared.admin.rollback_plan import ShownPlan
 from shared.errors import Fault, InvalidError
 from shared.sitemap.shards import Shard
 from shared.store.operations.checks import CheckStore
@@ -24,8 +25,6 @@ ROWS = 50
 REVISIONS = 20
 LINES = 40
 SOME = 5
-ON_FILES = {"served", "served-type", "served-validators", "missing-file", "different-file"}
-"""The checks (worker/checks/catalog.py) whose samples are files."""
 
 _GRADES = {"current": "good", "dirty": "busy", "held": "warn", "gone": "quiet"}
 
@@ -62,16 +61,15 @@ def install(registry: PageRegistry) -> None:
         name = form_fields.site_of(registry.services, form)
         file, to = form.get("subject", ""), form.get("to", "")
         shard, rolling = _files(registry, name).shard(file), _rollback(registry, name)
-        plan = rolling.plan(shard, to)
-        if summary(plan) != form.get("shown"):
-            detail = f"the outcome has changed to {summary(plan)}: reload the page"
-            raise InvalidError(Fault(file, "revision", detail))
+        plan = rolling.plan(shard, to, _shown(file, form))
+        if not plan.events:
+            raise InvalidError(Fault(file, "revision", f"nothing is left to do: {summary(plan)}"))
         done = rolling.execute(shard, to, plan)
         return ActionDone(
             done.said, name, done.subject, back=registry.address("Files", site=name, file=file)
         )
 
-    registry.page("Files", "/files", show, per_site=True)
+    registry.page("Files", "/files", show, per_site=True, live=True)
     registry.action("files rollback", "/files/rollback", roll)
 
 
@@ -81,7 +79,10 @@ def _file(registry: PageRegistry, name: str, file: str) -> Shown:
     try:
         shard = files.shard(file)
         row = next(row for row in files.rows([shard.section]) if row.shard == shard)
-        values: dict[str, Any] = {"name": name, "row": row, "grade": _GRADES[row.state]}
+        # Its content is inflated: such a page does not ask for itself again and again.
+        values: dict[str, Any] = {
+            "name": name, "row": row, "grade": _GRADES[row.state], "still": True,
+        }  # fmt: skip
         if at := query_arg("at"):
             return Shown("revision.html", values | _revision(registry, name, shard, at))
         if to := query_arg("back"):
@@ -136,6 +137,7 @@ def _plan(registry: PageRegistry, name: str, shard: Shard, to: str) -> dict[str,
     notes = [*plan.left.items(), *plan.noted.items()]
     return {
         "revision": revision, "refused": "", "summary": summary(plan), "events": len(plan.events),
+        "shown": plan.shown,
         "notes": [(why, len(locs), locs[:SOME]) for why, locs in notes],
         "parts": [
             (what, len(events), [event.loc for event in events[:SOME]])
@@ -144,6 +146,14 @@ def _plan(registry: PageRegistry, name: str, shard: Shard, to: str) -> dict[str,
             )
         ],
     }  # fmt: skip
+
+
+def _shown(file: str, form: Mapping[str, str]) -> ShownPlan:
+    """Return what the plan knew that the form shows. Raises InvalidError if it does not say."""
+    upto, at = form.get("upto", ""), form.get("at", "")
+    if not is_id(upto) or not (at.isascii() and at.isdigit() and len(at) < 16):
+        raise InvalidError(Fault(file, "revision", "the form shows no plan: reload the page"))
+    return ShownPlan(upto, int(at))
 
 
 def _kept(registry: PageRegistry, name: str, shard: Shard, at: str) -> Revision:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from werkzeug.datastructures import MultiDict
 
-from shared.clock import now_ms
+from shared.clock import now_ms, span
 from shared.errors import Fault, InvalidError
 from shared.store.notify.notification_queue import MOST_RECORDS, Breaker, NotificationQueue
 from shared.store.operations import crawl_report
@@ -122,7 +122,7 @@ def crawl(registry: PageRegistry, name: str) -> dict[str, Any] | None:
 
 def _classes(bounds_s: Iterable[float]) -> list[str]:
     """Return the names of the classes of a histogram."""
-    bounds = [template_filters.span(bound) for bound in bounds_s]
+    bounds = [span(bound) for bound in bounds_s]
     if not bounds:
         return []
     between = [f"{low} to {high}" for low, high in pairwise(bounds)]

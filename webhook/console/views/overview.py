@@ -1,207 +1,163 @@
-"""Overview of all sites: present state, the last hour, concerns; and the action that confirms a
-shrink hold.
+"""Overview: a row for each site, the worst first, above it what needs attention; one site with its
+charts; and the action that confirms a shrink hold.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
-from shared.admin.site_status import Inspector
+from shared.admin import attention
+from shared.admin.attention import Concern
+from shared.admin.site_signs import SignReader, SiteSigns
 from shared.errors import Fault, InvalidError
-from shared.sitemap.shards import Shard
 from shared.store.counting.counters import Counters
-from shared.store.operations.checks import ERROR, CheckReport, CheckStore, ComparisonSummary
-from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PUBLISH
-from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.operations.worker_registry import WorkerRegistry
 from shared.store.publishing.shrink_holds import ShrinkHolds
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
-from webhook.console.presentation import check_results, hourly_charts, template_filters
+from webhook.console.presentation import check_results, fleet_rows, form_fields, time_charts
 from webhook.console.views import workers
 
-SITES = 50
-"""Sites on one page: each costs some round trips to Redis."""
-LATE_S = 60
-"""Seconds after which a waiting file is a concern: a publish takes milliseconds."""
-
-NAMED = 5
-"""Quarantined shards that are named for each site."""
-
-PAUSED = {
-    EVENTS: "events are paused",
-    PUBLISH: "publishing is paused",
-    NOTIFY: "notifications are paused",
-    INTAKE: "the intake is closed",
-}
-
-
-class Concern(NamedTuple):
-    """A state that needs an administrator: `grade` bad or warn, description, remedy, a command, and
-    the endpoint of the page that shows it.
-    """
-
-    grade: str
-    said: str
-    todo: str
-    command: Sequence[str] = ()
-    see: str = ""
+ROWS = 50
+"""Sites in the table of one page."""
+SINGLY, NAMED = 3, 8
+"""Concerns of one kind that are listed one by one; of more, one is, and sites with the others are
+named.
+"""
+LINKED = ("Overview", "Queues", "Events", "Failed")
+"""Pages that the rows of the table link."""
+GRADES = ("bad", "warn", "busy", "good")
+STATES = {"bad": "Needs you", "warn": "Look here", "busy": "Working", "good": "Up to date"}
 
 
 def install(registry: PageRegistry) -> None:
     """Register the page Overview, and the action `confirm`."""
     services = registry.services
+    reader = SignReader(services.client, services.sites)
 
     def show() -> Shown:
-        names = list(services.sites)
-        asked, last = query_arg("page"), max(len(names) - 1, 0) // SITES
-        at = min(int(asked), last) if asked.isascii() and asked.isdigit() else 0
-        shown = names[at * SITES : (at + 1) * SITES]
-        found = WorkerRegistry(services.client, shown).list()
-        values = {
-            "cards": [_card(registry, name) for name in shown],
+        found = WorkerRegistry(services.client).list()
+        values: dict[str, Any] = {
             "workers": [(worker.name, *workers.state(worker)) for worker in found],
-            "alert": workers.alert([each for each in found if each.alive]) if shown else "",
-            "newer": registry.address("Overview", page=str(at - 1)) if at else "",
-            "older": registry.address("Overview", page=str(at + 1))
-            if len(names) > (at + 1) * SITES else "",
+            "alert": workers.alert([each for each in found if each.alive])
+            if services.sites else "",
         }  # fmt: skip
-        return Shown("overview.html", values)
+        if query_arg("site") or len(services.sites) == 1:
+            (signs,) = reader.read([registry.site()])
+            return Shown("overview_site.html", values | _site(registry, signs))
+        return Shown("overview.html", values | _fleet(registry, reader.read()))
 
     def confirm(form: MultiDict[str, str]) -> ActionDone:
-        name, asked = form.get("site", ""), form.get("subject", "")
-        if name not in services.sites:
-            raise InvalidError(Fault("site", "config", f"{name[:80]!r} is not configured"))
-        holds = ShrinkHolds(services.client, name)
-        found = [
-            (shard, hold) for shard, hold in holds.held().items()
-            if str(shard) == asked and str(hold.urls) == form.get("urls")
-        ]  # fmt: skip
-        if not found:
-            detail = "is not held any more, or at another number of pages: reload the page"
-            raise InvalidError(Fault(asked, "held", detail))
-        ((shard, hold),) = found
-        holds.confirm({shard: hold.urls})
-        said = f"{shard} may shrink from {hold.reference:,} to {hold.urls:,} pages"
-        return ActionDone(said, name, asked)
+        name, asked = form_fields.site_of(services, form), form.get("subject", "")
+        return ActionDone(_confirm(ShrinkHolds(services.client, name), form), name, asked)
 
-    registry.page("Overview", "/", show, live=True)
+    registry.page("Overview", "/", show, per_site=True, all_sites=True, live=True)
     registry.action("confirm", "/confirm", confirm)
 
 
-def _card(registry: PageRegistry, name: str) -> Mapping[str, Any]:
-    """Return the values of one site."""
-    client, sourced = registry.services.client, bool(registry.services.sites[name].source)
-    status = _consistent_status(registry.services.inspector(name))
-    report, against = CheckStore(client, name).last()
-    found = [*concerns(name, status, sourced=sourced), *doubts(report, against)]
-    grade = min((concern.grade for concern in found), default="")  # bad before warn
-    busy = status["waiting_events"] or status["dirty_files"]
-    state = {"bad": "Needs you", "warn": "Look here"}.get(
-        grade, "Working" if busy else "Up to date"
+def _fleet(registry: PageRegistry, signs: Sequence[SiteSigns]) -> dict[str, Any]:
+    """Return the values of the table of all sites, or of those that are searched for."""
+    judged = {each.site: attention.concerns(each) for each in signs}
+    asked, only = query_arg("q").lower(), query_arg("only")
+    wanted = [
+        each for each in signs
+        if (asked in each.site.lower() or asked in each.status["base_url"].lower())
+        and (judged[each.site] or only != "attention")
+    ]  # fmt: skip
+    ordered = sorted(wanted, key=lambda each: _rank(each, judged[each.site]))
+    last = max(len(ordered) - 1, 0) // ROWS
+    page = query_arg("page")
+    at = min(int(page), last) if page.isascii() and page.isdigit() else 0
+    shown = ordered[at * ROWS : (at + 1) * ROWS]
+    concerns = sorted(
+        (concern for found in judged.values() for concern in found), key=lambda each: each.grade
     )
-    last = max(
-        ResyncRequests(client, name).last_ms() if sourced else 0, against.at_ms if against else 0
-    )
+    kept = {name: value for name, value in (("q", query_arg("q")), ("only", only)) if value}
+    pages = {n: registry.address("Overview", **kept, page=str(n)) for n in (at - 1, at + 1)}
     return {
-        **status, "concerns": found, "grade": grade or ("busy" if busy else "good"), "state": state,
-        **hourly_charts.drawn(Counters(client, name).minutes(hourly_charts.MINUTES), name),
-        "drift": status["urls"] - status["published_urls"],
-        "sourced": sourced, "compared": last / 1000 or None, "report": report,
-        "checked": check_results.summary(check_results.of_check(report)) if report else "",
-        "held": [hold | {"command": _confirming(name, hold["shard"])} for hold in status["held"]],
+        "rows": fleet_rows.rows(
+            registry.services.client, shown,
+            {each.site: _state(each, judged[each.site]) for each in shown},
+            {title: registry.address(title) for title in LINKED},
+        ),
+        "concerns": _together(concerns),
+        "worried": sum(map(bool, judged.values())), "sites": len(signs), "found": len(ordered),
+        "asked": query_arg("q"), "only": only, "first": at * ROWS,
+        "newer": pages[at - 1] if at else "", "older": pages[at + 1] if at < last else "",
     }  # fmt: skip
 
 
-def _consistent_status(inspector: Inspector) -> Mapping[str, Any]:
-    """Return the status of a site, read again if a publish came between its counts, which are no
-    snapshot, and made them differ.
+def _together(concerns: Sequence[Concern]) -> list[tuple[Concern, Sequence[Concern], int]]:
+    """Return the concerns as they are listed: each with others of its kind, and how many more."""
+    kinds: dict[str, list[Concern]] = {}
+    for concern in concerns:
+        kinds.setdefault(concern.kind, []).append(concern)
+    listed = list[tuple[Concern, Sequence[Concern], int]]()
+    for of in kinds.values():
+        alone = len(of) <= SINGLY
+        listed += [(each, (), 0) for each in (of if alone else ())]
+        if not alone:
+            first, *others = of
+            listed.append((first, others[:NAMED], max(0, len(others) - NAMED)))
+    return listed
+
+
+def _site(registry: PageRegistry, signs: SiteSigns) -> dict[str, Any]:
+    """Return the values of one site."""
+    name, status, report = signs.site, signs.status, signs.report
+    found = attention.concerns(signs)
+    grade, state = _state(signs, found)
+    asked = query_arg("range")
+    chosen = asked if asked in time_charts.RANGES else next(iter(time_charts.RANGES))
+    held = [hold | {"command": attention.held_command(name, hold)} for hold in status["held"]]
+    card = {
+        **status, "concerns": found, "grade": grade, "state": state, "held": held,
+        "drift": status["urls"] - status["published_urls"], "sourced": signs.sourced,
+        "compared": signs.reconciled_ms / 1000 or None, "report": report,
+        "checked": check_results.summary(check_results.of_check(report)) if report else "",
+        "refused": sum(signs.refused.counts.values()),
+        **time_charts.drawn(Counters(registry.services.client, name), chosen, time.time()),
+    }  # fmt: skip
+    here = {"site": name} if query_arg("site") else {}
+    ranges = {each: registry.address("Overview", **here, range=each) for each in time_charts.RANGES}
+    return {
+        "card": card,
+        "ranges": ranges,
+        "range": chosen,
+        "several": len(registry.services.sites) > 1,
+    }
+
+
+def _rank(signs: SiteSigns, found: Sequence[Concern]) -> tuple[int, int]:
+    """Return the place of a site among others: the worst grade first, then the most concerns."""
+    return GRADES.index(_grade(signs, found)), -len(found)
+
+
+def _grade(signs: SiteSigns, found: Sequence[Concern]) -> str:
+    busy = signs.status["waiting_events"] or signs.status["dirty_files"]
+    return attention.worst(found) or ("busy" if busy else "good")
+
+
+def _state(signs: SiteSigns, found: Sequence[Concern]) -> tuple[str, str]:
+    grade = _grade(signs, found)
+    return grade, STATES[grade]
+
+
+def _confirm(holds: ShrinkHolds, form: Mapping[str, str]) -> str:
+    """Let the shard that the form names shrink to the number of pages that it showed; return what
+    was done. Pages that came since do no harm; raises InvalidError if it would shrink further.
     """
-    status = inspector.status()
-    return inspector.status() if drifts(status) else status
-
-
-def drifts(status: Mapping[str, Any]) -> bool:
-    """Return True if the files list other pages than the state although no work waits."""
-    at_work = status["waiting_events"] or status["dirty_files"] or status["held"]
-    return not at_work and bool(status["urls"] != status["published_urls"])
-
-
-def concerns(name: str, status: Mapping[str, Any], *, sourced: bool) -> Iterator[Concern]:
-    """Yield the concerns in a site's `status` (shared/admin/site_status.py)."""
-    if stopped := status["stopped"]:
-        todo = f"What to do: {stopped['todo']}."
-        yield Concern("bad", f"Nothing is published: {stopped['reason']}.", todo)
-    for single in status["quarantined"][:NAMED]:
-        said = f"The file of {single['shard']} is not published: {single['reason']}."
-        yield Concern("bad", said, f"What to do: {single['todo']}.")
-    if dead := status["dead_events"]:
-        failed = template_filters.plural(dead, "event")
-        said = f"{failed} failed five times and {'is' if dead == 1 else 'are'}"
-        todo = "Their changes are not published."
-        yield Concern("bad", f"{said} set aside.", todo, see="console.failed")
-    for each in status["failing"]:
-        what = f"{each['loop']} ({each['part']})" if each["part"] else each["loop"]
-        ago = template_filters.span(each["for_s"])
-        said = f"{what.capitalize()} of the worker {each['worker']} is {each['state']} for {ago}."
-        yield Concern("bad", said, each["reason"], see="console.workers")
-    if paused := status["paused"]:
-        said = "; ".join(PAUSED[queue] for queue in paused if queue in PAUSED)
-        todo = "It lasts until it is resumed."
-        yield Concern("warn", f"{said[:1].upper()}{said[1:]}.", todo, see="console.queues")
-    if status["dirty_for_s"] > LATE_S:
-        late = template_filters.span(status["dirty_for_s"])
-        todo = (
-            "Check that a worker is alive and can write, and that the disk has space. This "
-            "command lists the differences:"
-        )
-        yield Concern(
-            "bad", f"Files have waited {late} to be published.", todo, _of(name, "verify")
-        )
-    if held := status["held"]:
-        files = template_filters.plural(len(held), "file")
-        said = f"The shrink guard holds {files} that would lose many pages."
-        todo = (
-            "Their new pages and edits wait, too. Confirm below if this is intended; else send the "
-        )
-        yield Concern("warn", said, f"{todo}pages again.")
-    if drifts(status):
-        said = f"The state lists {status['urls']:,} pages, its files {status['published_urls']:,}."
-        todo = (
-            "No pending change explains this. This command lists the differences; sitemapd "
-            "rebuild repairs them:"
-        )
-        yield Concern("bad", said, todo, _of(name, "verify"))
-    if asked := status["resync"]:
-        resyncs = template_filters.plural(len(asked), "resync")
-        said = f"{resyncs} waits for a comparison with the source."
-        more = () if sourced else ("--against", "SOURCE")
-        todo = "" if sourced else "The site has no source configured: add one."
-        yield Concern("warn", said, todo, (*_of(name, "reconcile"), *more))
-
-
-def doubts(report: CheckReport | None, compared: ComparisonSummary | None) -> Iterator[Concern]:
-    """Yield the concerns in the last check and in the last comparison with a source."""
-    if report and (wrong := check_results.wrong(check_results.of_check(report), ERROR)):
-        ago = _passed(report.ended_ms)
-        said = f"Checked {ago}: {template_filters.plural(len(wrong), 'error')}."
-        yield Concern("bad", said, f"{', '.join(wrong)}.", see="console.checks")
-    if compared and (found := check_results.differing(compared)):
-        counts = ", ".join(f"{template_filters.number(count)} {what}" for what, count in found)
-        said = f"Compared with the source {_passed(compared.at_ms)}: {counts}."
-        yield Concern("bad", said, "", see="console.checks")
-
-
-def _passed(at_ms: int) -> str:
-    return f"{template_filters.span(max(0.0, time.time() - at_ms / 1000))} ago"
-
-
-def _of(name: str, command: str) -> tuple[str, ...]:
-    return ("sitemapd", command, "--site", name)
-
-
-def _confirming(name: str, shard: Shard | str) -> tuple[str, ...]:
-    return ("sitemapd", "confirm", str(shard), "--site", name)
+    asked, given = form.get("subject", ""), form.get("urls", "")
+    found = {str(shard): (shard, hold) for shard, hold in holds.held().items()}
+    shown = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else -1
+    if asked not in found or shown < 0:
+        raise InvalidError(Fault(asked, "held", "is not held any more: reload the page"))
+    shard, hold = found[asked]
+    if hold.urls < shown:
+        detail = f"would shrink to {hold.urls:,} pages by now, not to {shown:,}: reload the page"
+        raise InvalidError(Fault(asked, "held", detail))
+    holds.confirm({shard: shown})
+    return f"{shard} may shrink from {hold.reference:,} to {shown:,} pages"

@@ -11,11 +11,13 @@ from werkzeug.datastructures import MultiDict
 
 from shared.admin.events import stored_lines
 from shared.admin.outcomes import ActionOutcome
-from shared.admin.queues import QueueRow, messages
+from shared.admin.queues import QueueRow
 from shared.errors import Fault, InvalidError
 from shared.store.operations.queues import EVENTS, INTAKE, NOTIFY, PAUSABLE, PUBLISH
+from shared.store.operations.site_snapshot import SnapshotReader
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown, query_arg
 from webhook.console.presentation import charts, form_fields, table_rows, template_filters
+from webhook.console.views import fleet
 
 SAMPLE = 10
 MOST_BACK = 100_000
@@ -46,15 +48,18 @@ class Kept(NamedTuple):
 def install(registry: PageRegistry) -> None:
     """Register the page Queues with its actions, and the confirmation page of a purge."""
     services, done = registry.services, partial(_done, registry)
+    snapshots = SnapshotReader(dict.fromkeys(services.sites, ()), "nothing")
 
     def show() -> Shown:
+        if registry.every_site():
+            return fleet.queues(registry, snapshots)
         name = registry.site()
         queues = services.queues(name)
         kept = [Kept(each, int(each) / 1000, events) for each, events in queues.purges().items()]
         values: dict[str, Any] = {
             "name": name, "cards": [_card(name, row) for row in queues.rows()],
-            "left": queues.waiting(), "idle": services.idle(name), "kept": kept[::-1],
-            "messages": messages(services.client), "most_back": MOST_BACK,
+            "left": queues.waiting(), "idle": services.idle(), "kept": kept[::-1],
+            "messages": services.messages(), "most_back": MOST_BACK,
         }  # fmt: skip
         return Shown("queues.html", values)
 
@@ -69,13 +74,19 @@ def install(registry: PageRegistry) -> None:
         services.waker.wake(name)
         return done(name, outcome)
 
+    def ask_drain() -> Shown:
+        name = registry.site()
+        values = {"name": name, "left": services.queues(name).waiting(), "command": _drain(name)}
+        return Shown("drain.html", values)
+
     def drain(form: MultiDict[str, str]) -> ActionDone:
         name = form_fields.site_of(services, form)
         outcome = services.queues(name).drain(g.user)
         services.waker.wake(name)
         return done(name, outcome)
 
-    registry.page("Queues", "/queues", show, per_site=True, live=True)
+    registry.page("Queues", "/queues", show, per_site=True, live=True, all_sites=True)
+    registry.part("Queues", "drain", "/queues/drain/ask", ask_drain)
     registry.action("queue pause", "/queues/pause", pause)
     registry.action("queue resume", "/queues/resume", resume)
     registry.action("queue drain", "/queues/drain", drain)
@@ -134,7 +145,7 @@ def _card(name: str, row: QueueRow) -> dict[str, Any]:
     title, said, counted = TITLES[row.queue]
     total = template_filters.number(sum(row.minutes))
     paused, intake = row.paused, row.queue == INTAKE
-    stop = ("drain",) if intake else ("pause", row.queue)
+    pause = ("sitemapd", "queue", "pause", row.queue, "--site", name)
     return {
         "row": row, "title": title, "said": said, "counted": counted,
         "means": PAUSABLE[row.queue], "grade": "warn" if paused else "",
@@ -142,6 +153,10 @@ def _card(name: str, row: QueueRow) -> dict[str, Any]:
         "since": paused.since_ms / 1000 if paused else None,
         "oldest": None if row.oldest_ms is None else row.oldest_ms / 1000,
         "spark": charts.spark(row.minutes, f"{total} {counted} within the last 30 minutes"),
-        "stop": ("sitemapd", "queue", *stop, "--site", name),
+        "stop": _drain(name) if intake else pause,
         "go": ("sitemapd", "queue", "resume", row.queue, "--site", name),
     }  # fmt: skip
+
+
+def _drain(name: str) -> tuple[str, ...]:
+    return ("sitemapd", "queue", "drain", "--site", name)

@@ -34,7 +34,7 @@ def install(registry: PageRegistry) -> None:
     services = registry.services
 
     def show() -> Shown:
-        found = WorkerRegistry(services.client, services.sites).list()
+        found = WorkerRegistry(services.client).list()
         living = [worker for worker in found if worker.alive]
         values = {
             "living": [card(worker) for worker in living],
@@ -48,7 +48,7 @@ def install(registry: PageRegistry) -> None:
 
         def act(form: MultiDict[str, str]) -> ActionDone:
             worker = form.get("subject", "")
-            WorkerRegistry(services.client, services.sites).ask(worker, wish)
+            WorkerRegistry(services.client).ask(worker, wish)
             return ActionDone(_ASKED[wish], subject=worker, back=registry.address("Workers"))
 
         registry.action(f"workers {name}", f"/workers/{name}", act)

@@ -25,7 +25,7 @@ from shared.store.pages.shard_contents import STATE_BYTES, ShardContent, key_of,
 from shared.store.pages.snapshots import At, Snapshots
 from shared.store.publishing.publish_batch import PublishedFile
 from worker.publishing.shard_file import path_of
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.registry import open_own
 
 READ_AT_ONCE = 500
 _GZIP = 31
@@ -243,7 +243,7 @@ class FileRepair:
         if self._site.form == "txt":
             return
         try:
-            with closing(WebRoot(self._site.web_root)) as root:
+            with closing(open_own(self._site)) as root:
                 content = root.read_own(path_of(shard, self._site.form)) or b""
             if self._site.form != "xml":
                 content = zlib.decompressobj(_GZIP).decompress(content, MAX_BYTES)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from shared.config.notify import engines
+from shared.config.notify import cdns, engines
 from shared.config.site import Site
 from worker.http.exchange import AllowedHosts, Outbound
 from worker.notify.engine import Engine
 from worker.notify.engines.baidu import Baidu
 from worker.notify.engines.bing import Bing
+from worker.notify.engines.cdn import Cloudflare, CloudFront, Fastly, Purge
 from worker.notify.engines.crawler import Crawler
 from worker.notify.engines.google import GoogleIndexing, SearchConsole
 from worker.notify.engines.indexnow import IndexNow
@@ -48,8 +49,23 @@ def _api(
             return Baidu(site, config, may, outbound)
         case engines.WebSubSettings():
             return WebSub(site, may, outbound)
+        case cdns.CdnSettings():
+            return _cdn(config, may, outbound)
         case engines.CrawlerSettings():
             return Crawler(config, may, outbound, sitemaps)
+    raise AssertionError(f"no API for {type(config).__name__}")
+
+
+def _cdn(config: cdns.CdnSettings, may: AllowedHosts, outbound: Outbound) -> Engine:
+    match config:
+        case cdns.CloudflareSettings():
+            return Cloudflare(config, may, outbound)
+        case cdns.FastlySettings():
+            return Fastly(config, may, outbound)
+        case cdns.CloudFrontSettings():
+            return CloudFront(config, may, outbound)
+        case cdns.PurgeSettings():
+            return Purge(config, may, outbound)
     raise AssertionError(f"no API for {type(config).__name__}")
 
 
@@ -58,6 +74,7 @@ def _allowed(site: Site, config: engines.EngineSettings) -> AllowedHosts:
     addresses = (
         *config.addresses,
         *([site.hub] if isinstance(config, engines.WebSubSettings) else []),
+        *([site.base.prefix] if isinstance(config, cdns.PurgeSettings) else []),
     )
     own = {urlsplit(address).hostname or "" for address in addresses}
     return AllowedHosts(site.notify.allowed & own, config.allow_private, config.allow_http)

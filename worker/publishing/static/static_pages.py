@@ -13,7 +13,7 @@ from shared.config.filenames import PAGE, STYLESHEET
 from shared.config.site import Site
 from shared.errors import PublishError
 from shared.telemetry.logs import logger
-from worker.publishing.web_root import WebRoot
+from worker.publishing.targets.target import Target
 
 NAMES = (STYLESHEET, PAGE)
 
@@ -32,7 +32,7 @@ def content(name: str) -> bytes:
     return files(__package__).joinpath(name).read_bytes()
 
 
-def fault(root: WebRoot, site: Site, name: str) -> str | None:
+def fault(root: Target, site: Site, name: str) -> str | None:
     """Return `missing`, `differs` or `unwanted` for the file `name`; None if it is right.
 
     Raises PublishError.
@@ -41,7 +41,7 @@ def fault(root: WebRoot, site: Site, name: str) -> str | None:
     return None if due is None else due.fault
 
 
-def place(root: WebRoot, site: Site) -> None:
+def place(root: Target, site: Site) -> None:
     """Write both files where they are missing or differ; remove them where they are unwanted.
 
     A refusal of the system is only logged: the sitemap itself must not wait for it.
@@ -53,11 +53,11 @@ def place(root: WebRoot, site: Site) -> None:
             _log.error("file not written", file=name, reason=str(error))
 
 
-def _place(root: WebRoot, site: Site, name: str) -> None:
+def _place(root: Target, site: Site, name: str) -> None:
     due = _due(root, site, name)
     if due is None:
         if name == PAGE and site.pages and _theirs(root):
-            _log.warning("sitemap.html is not ours: left alone", web_root=str(root.path))
+            _log.warning("sitemap.html is not ours: left alone", web_root=root.address)
     elif due.content is None:
         root.remove(name)
     else:
@@ -68,7 +68,7 @@ def _place(root: WebRoot, site: Site, name: str) -> None:
             root.discard([staged])
 
 
-def _due(root: WebRoot, site: Site, name: str) -> _Due | None:
+def _due(root: Target, site: Site, name: str) -> _Due | None:
     shipped = content(name)
     if not site.pages:
         # Of another version, or edited: it may be wanted.
@@ -80,7 +80,7 @@ def _due(root: WebRoot, site: Site, name: str) -> _Due | None:
     return None if root.read_own(name) == shipped else _Due("differs", shipped)
 
 
-def _theirs(root: WebRoot) -> bool:
+def _theirs(root: Target) -> bool:
     """Return True if the site has a `sitemap.html` of its own, as many do for visitors.
 
     Ours, of any version, begins with a marker line; a truncated one with a part of it.

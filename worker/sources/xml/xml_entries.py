@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from lxml import etree
 
 from shared.errors import UnusableSourceError
-from worker.sources.records import RecordRefusal, SourceCounts
+from worker.sources.records import RecordRefusal, SourceCounts, SourceRecord
 from worker.sources.xml.stray_content import StrayContent
 from worker.sources.xml.xml_splitter import (
     PIECE_LIMIT,
+    PLAIN_ENTRY,
     Items,
     XmlPiece,
     XmlSplitter,
@@ -85,8 +86,10 @@ class XmlEntries:
                 "F4", f"the root's start tag is broken: {_reason(error)}"
             ) from error
 
-    def entries(self, chunks: Iterable[bytes]) -> Iterator[XmlEntry | RecordRefusal]:
-        """Yield entries in document order; `chunks` begin at the root's `start`."""
+    def entries(self, chunks: Iterable[bytes]) -> Iterator[XmlEntry | SourceRecord | RecordRefusal]:
+        """Yield entries in document order, plain ones as their pages; `chunks` begin at the root's
+        `start`.
+        """
         root, batch, size = self._root, list[XmlPiece](), 0
         if _ENTRY.search(root.skipped):
             yield RecordRefusal(
@@ -102,7 +105,9 @@ class XmlEntries:
                 if size < _BATCH:
                     continue
             yield from self._batch(batch)
-            if not batch or piece is not batch[-1]:
+            if piece.kind == "plain":
+                yield from self._plain(piece.data or b"")
+            elif not batch or piece is not batch[-1]:
                 yield from self._other(piece)
             batch, size = [], 0
 
@@ -139,6 +144,12 @@ class XmlEntries:
             return
         for piece in batch:
             yield from self._single(piece)
+
+    def _plain(self, data: bytes) -> Iterator[SourceRecord]:
+        for loc, lastmod, changefreq, priority in PLAIN_ENTRY.findall(data.decode()):
+            self.count += 1
+            where = f"{self._name}#{self.count}"
+            yield SourceRecord(loc, where, lastmod or None, changefreq or None, priority or None)
 
     def _single(self, piece: XmlPiece) -> Iterator[XmlEntry | RecordRefusal]:
         """Yield the entry of one piece, repaired where needed and certain."""

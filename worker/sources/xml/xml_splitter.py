@@ -19,6 +19,24 @@ TAG_LIMIT = 4096
 """Maximum bytes of a start tag that are searched for the namespace it declares."""
 
 _CLOSED_BY = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_SPACE = rb"[ \t\r\n]{0,99}+"
+_PLAIN = _SPACE.join(
+    (
+        rb"<url>",
+        rb"<loc>([!#-%'-;=?-~]{1,4096}+)</loc>",
+        rb"(?:<lastmod>([0-9TZ:.+-]{1,99})</lastmod>)?",
+        rb"(?:<changefreq>([a-z]{1,99})</changefreq>)?",
+        rb"(?:<priority>([0-9.]{1,99})</priority>)?",
+        rb"</url>",
+        rb"",
+    )
+)
+PLAIN_ENTRY = re.compile(_PLAIN.decode())
+"""An entry of a sitemap without extensions, references and comments: loc, lastmod, changefreq,
+priority. Such entries need no parser.
+"""
+
+_PLAIN_RUN = re.compile(rb"(?:%b(?=<url>))++" % _PLAIN)
 _ATTRIBUTES = re.compile(rb"""(?:[^<>"']+|"[^"<]*"|'[^'<]*')*+>""")
 _STRAY = re.compile(
     rb"(<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z))"
@@ -29,7 +47,8 @@ _STRAY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class XmlPiece:
-    """A run of bytes that begins at an entry, or (`kind`) the `head` or `tail` around them.
+    """A run of bytes that begins at an `entry`, some PLAIN_ENTRY (`kind` is `plain`), or the `head`
+    or `tail` around them.
 
     It begins at `line` (from 1) and `column` (from 0, in bytes). `cut` is set if the document ends
     inside or right after it. `data` is None if it exceeds PIECE_LIMIT: then the place is that of
@@ -83,6 +102,7 @@ class XmlSplitter:
 
     def __init__(self, items: Items, end: bytes, line: int, column: int) -> None:
         self._items = items
+        self._plain = items.name == b"url" and b"" in items.prefixes
         self._token = re.compile(
             rb"<!--|<!\[CDATA\[|<\?|<(?:([A-Za-z_][\w.-]{0,63}):)?(%b)(?=[\s/>])|</%b(?=[\s>])"
             % (re.escape(items.name), re.escape(end))
@@ -106,6 +126,10 @@ class XmlSplitter:
 
     def _complete(self) -> Iterator[XmlPiece]:
         while self._kind != "tail":
+            if run := self._run():
+                self._kind = "plain"
+                yield self._take(run.end(), "entry")
+                self._scan = len(b"<url>")
             if self._closer is not None:
                 at = self._buffer.find(self._closer, self._scan)
                 if at < 0:
@@ -126,6 +150,12 @@ class XmlSplitter:
                 yield self._take(found.start(), "entry")
             elif token == self._end:
                 yield self._take(found.start(), "tail")
+
+    def _run(self) -> re.Match[bytes] | None:
+        """Return the plain entries at the start of the buffer that another entry follows."""
+        if self._plain and self._kind == "entry" and not self._too_large:
+            return _PLAIN_RUN.match(self._buffer, 0, PIECE_LIMIT)
+        return None
 
     def _begins(self, found: re.Match[bytes]) -> bool | None:
         """Return True if the token begins an item; None if more bytes are needed to decide."""

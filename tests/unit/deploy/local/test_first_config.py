@@ -9,11 +9,10 @@ import stat
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from deploy.local import first_config
 from shared.config.cms_connections import Connection
 from shared.config.console import Console, User
+from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load
 from shared.config.site import Section, Site
 
@@ -60,20 +59,26 @@ def test_two_configurations_share_no_secret(tmp_path: Path) -> None:
 
 def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path: Path) -> None:
     text = first_config.write(tmp_path, ADDRESS).read_text()
-    # Tables of search engines name fields as others do: test_notify_settings.py.
-    text = re.sub(r"^# \[sites\.demo\.notify\].*?\n\n", "\n", text, flags=re.MULTILINE | re.DOTALL)
+    # These tables name fields as others do: test_notify_settings.py, test_alert_settings.py,
+    # test_target_settings.py.
+    for table in (r"sites\.demo\.notify", "alerts", r"\[sites\.demo\.targets\]"):
+        text = re.sub(rf"^# \[{table}\].*?\n\n", "\n", text, flags=re.MULTILINE | re.DOTALL)
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
 
     for model in (Settings, Console, User, Site, Section, Connection):
         fields = model.model_fields
         for name, field in fields.items():
-            if name in {"sites", "sections", "sources", "notify", "console", "users"}:
+            if name in {
+                "sites", "sections", "sources", "notify", "console", "users", "api", "alerts",
+                "targets",
+            }:  # fmt: skip
                 continue
             assert name in shown
             if f"# {name} = " in text and name != "shard_urls" and field.default is not None:
                 default = field.default
                 plain = list(default) if isinstance(default, tuple) else default
                 assert tomllib.loads(f"x = {shown[name]}")["x"] == plain
+    assert {name for name in OperatorApi.model_fields if f"\n# {name} = " not in text} == set()
     assert int(shown["shard_urls"]) == Site.model_fields["shard_urls"].default
 
 
@@ -88,7 +93,7 @@ def sent(text: str) -> tuple[dict[str, str], str]:
 def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
     settings = load(first_config.write(tmp_path, ADDRESS))
 
-    event, text = sent(first_config.first(settings, "http://127.0.0.1:9999"))
+    event, text = sent(first_config.signed_example(settings, "demo", "http://127.0.0.1:9999"))
 
     assert event == {"type": "upsert", "loc": f"{ADDRESS}/hello-world", "section": "posts"}
     assert "http://127.0.0.1:9999/v1/sites/demo/events" in text
@@ -98,13 +103,8 @@ def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
 def test_a_site_without_secrets_gets_a_bearer_example(tmp_path: Path) -> None:
     site = Site(base_url="http://x.example/it's/", web_root=tmp_path, tokens=("0123456789abcdef",))
 
-    event, text = sent(first_config.first(Settings(sites={"only": site}), ADDRESS))
+    event, text = sent(first_config.signed_example(Settings(sites={"only": site}), "only", ADDRESS))
 
     assert event["loc"] == "http://x.example/it's/hello-world"
     assert event["section"] == "pages"
     assert "authorization: Bearer 0123456789abcdef" in text
-
-
-@pytest.mark.parametrize("sites", [{}])
-def test_without_sites_there_is_no_example(sites: dict[str, Site]) -> None:
-    assert first_config.first(Settings(sites=sites), ADDRESS) == ""

@@ -44,7 +44,7 @@ def exchange(app: Any, headers: list[tuple[bytes, bytes]], *parts: bytes) -> lis
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    asyncio.run(BufferedWsgi(app, 10)(SCOPE | {"headers": headers}, receive, send))
+    asyncio.run(BufferedWsgi(app, lambda: 10)(SCOPE | {"headers": headers}, receive, send))
     return sent
 
 

@@ -13,7 +13,7 @@ NO_URL = (
           "https://user:pw@host/", "https://a b/", "https://h/\\u0000", "javascript:alert(1)",
           "https://ho\\nst/")  # fmt: skip
 NO_REDIS = (
-    "garbage", "amqp://host//", "sentinel://host:26379/0", "redis+sentinel://h/mymaster/0",
+    "garbage", "amqp://host//", "sentinel://host:26379/0", "redis+sentinel://h",
     "sqs://", "memory://", "http://host:6379", "redis://", "redis://h:0", "redis://h:65536",
     "redis://h:port", "redis://h/db", "redis://h/0/1", "redis://[::1", "redis://h/0#1",
     "redis:///0", "unix://", "unix://run/redis.sock", "unix:relative.sock", "unix:///",
@@ -121,10 +121,15 @@ def test_an_address_that_is_none_of_a_redis_is_refused_with_what_is_allowed(
         "rediss://user:pw@redis.example.com:6380/1?ssl_cert_reqs=required", "redis://[::1]:6379/",
         "redis://h?db=3", "redis://h?client_name=sitemapd&health_check_interval=30",
         "unix:///run/redis/redis.sock", "unix://user:pw@/run/redis.sock?db=2",
+        "redis+sentinel://h1:26379,h2/mymaster/0", "redis+sentinel://u:pw@h/mymaster?sentinel_password=x",
+        "rediss+sentinel://h1,[::1]:26379/m/1?ssl_ca_certs=/etc/ca.pem", "redis+cluster://h1:7000,h2",
+        "rediss+cluster://u:pw@h1:7000/?ssl_cert_reqs=required",
     ],
 )  # fmt: skip
 def test_every_address_of_a_redis_is_taken_as_it_is(load: Load, value: str) -> None:
-    assert load(f'redis_url = "{value}"\n{SITE}').redis_url == value
+    broker = 'broker_url = "amqp://h"'  # which a cluster needs
+
+    assert load(f'redis_url = "{value}"\n{broker}\n{SITE}').redis_url == value
 
 
 @pytest.mark.parametrize("scheme", ["amqp", "sentinel", "garbage"])
@@ -133,7 +138,25 @@ def test_the_fault_of_redis_url_says_what_to_write(load: Load, scheme: str) -> N
 
     assert "redis://" in said
     assert "unix:///" in said
-    assert "Sentinel, Cluster and other brokers are not supported" in said
+    assert "redis+sentinel://HOST:26379,HOST:26379/MASTER/0" in said
+    assert "redis+cluster://HOST:6379,HOST:6379" in said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("redis+sentinel://h1,h2", "must name the master"),
+        ("redis+sentinel://h1,h2/0/m/", "must name the master"),
+        ("redis+cluster://h1/1", "a cluster has only number 0"),
+        ("redis+cluster://h1?sentinel_password=x", "sentinel_password: not supported"),
+        ("redis+cluster://h1,,h2", "must be redis://"),
+        ("redis+sentinel://h1:0/m", "must be redis://"),
+    ],
+)
+def test_a_wrong_address_of_several_servers_says_what_is_wrong(
+    load: Load, value: str, said: str
+) -> None:
+    assert said in faults(load, f'redis_url = "{value}"\n{SITE}')["redis_url"]
 
 
 @pytest.mark.parametrize(

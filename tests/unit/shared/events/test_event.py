@@ -371,6 +371,16 @@ def test_what_no_version_of_ours_stored_is_a_schema_error(stored: bytes) -> None
     assert not isinstance(caught.value, NewerSchemaError)
 
 
+@given(locs, st.none() | lastmods, st.sampled_from(["upsert", "delete"]))
+def test_a_stored_event_is_the_same_however_its_json_is_written(
+    loc: str, lastmod: str | None, kind: str
+) -> None:
+    event = Event(kind, loc, lastmod=lastmod)
+    spaced = json.dumps(json.loads(event.dump()), indent=1).encode()
+
+    assert Event.load(event.dump()) == Event.load(spaced) == event
+
+
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_an_event_or_a_schema_error(stored: bytes) -> None:
     try:

@@ -40,7 +40,9 @@ idents = (
 digests = st.binary(min_size=8, max_size=8)
 shards = st.builds(Shard, names, st.integers(1, 99) | numbers)
 DRAWN: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
-    "seen": (idents,), "pulse": (numbers,), "purged": (numbers.map(str),), "notify": (engines,),
+    "seen": (idents,), "pulse": (numbers,), "hour": (numbers,), "accepted": (numbers,),
+    "purged": (numbers.map(str),), "notify": (engines,),
+    "target": (engines,), "target_lease": (engines,),
     "sending": (engines,), "tries": (engines,), "notified": (engines,),
     "spent": (engines, st.from_regex(r"2[0-9]{7}", fullmatch=True)), "notify_lease": (engines,),
     "loc": (digests,), "id": (digests,), "cluster": (digests,),

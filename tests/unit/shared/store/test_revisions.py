@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.store.publishing import revisions
-from shared.store.publishing.publish_batch import MOST_BYTES, MOST_LINES, pack_lines
+from worker.publishing.shard_file import MOST_BYTES, MOST_LINES, pack_lines
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=9))))

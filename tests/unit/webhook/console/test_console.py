@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import MutableMapping
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
+from shared.clock import span
 from shared.config.console import Console, User
 from tests.unit.configured import SITE, Load, faults
 from webhook.console import csrf
 from webhook.console.presentation import charts, template_filters
-from webhook.console.presentation.charts import Point
+from webhook.console.presentation.charts import Point, Window
 
 TOKEN = "canary-4f1d-tweet-tweet-tweet"
 ALICE = f'[console.users.alice]\ntoken = "{TOKEN}"\n'
@@ -157,7 +159,7 @@ def test_times_are_said_from_now_and_exactly() -> None:
 
 
 def test_values_are_said_with_their_units() -> None:
-    assert [template_filters.span(s) for s in (0, 59.9, 60, 7_200, 172_800)] == [
+    assert [span(s) for s in (0, 59.9, 60, 7_200, 172_800)] == [
         "0 s", "59 s", "1 min", "2 h", "2 days",
     ]  # fmt: skip
     assert [template_filters.size(n) for n in (999, 1_000, 52_428_800)] == [
@@ -191,21 +193,51 @@ def test_a_minute_without_events_breaks_the_lines() -> None:
     points = [Point(0, 1, 1, 1), Point(60, 1, 1, 1), Point(300, 1, 1, 1)]
     tree = html.fromstring(str(charts.latency(points, "Latency", "lat")))
 
-    path = tree.xpath("//path[contains(@class, 'p50')]/@d")[0]
-    assert (path.count("M"), path.count("L")) == (2, 1)
+    line, alone = tree.xpath("//path[contains(@class, 'p50')]/@d")
+    assert (line.count("M"), line.count("L")) == (1, 1)
+    assert alone.endswith("h0"), "a point that no line leads to is a dot"
 
 
 def test_counts_are_drawn_over_the_window_that_is_asked_for() -> None:
     points = [(3_600, 4, 3), (3_660, 0, 0)]
-    drawn = charts.counts(points, ("decided", "changed"), "Events", "ev", (0, 7_200))
+    drawn = charts.counts(points, ("decided", "changed"), "Events", "ev", Window(0, 7_140, 60))
     tree = html.fromstring(str(drawn))
 
     assert "From 00:00 to 02:00 UTC; last: decided 0, changed 0" in (tree.findtext(".//desc") or "")
-    path = tree.xpath("//path[contains(@class, 'decided')]/@d")[0]
-    assert path.startswith("M300.0 24.0"), "an hour in two, 4 of 5"
+    (path,) = tree.xpath("//path[contains(@class, 'decided')]/@d")
+    assert path == "M300.2 120v-96.0h4.50v96.0z", "an hour in two, 4 of 5"
+    hovers = tree.xpath("//rect[@class='hover']/title/text()")
+    assert hovers == ["01:00 UTC: decided 4, changed 3", "01:01 UTC: decided 0, changed 0"]
+    assert tree.xpath("//div[@class='clock']/span/text()")[0] == "00:00"
     rows = [[cell.text for cell in row] for row in tree.findall(".//tbody/tr")]
     assert rows == [["01:01", "0", "0"], ["01:00", "4", "3"]]
     assert charts.counts((), ("decided", "changed"), "Events", "ev") == ""
+
+
+def test_an_import_does_not_flatten_the_rest_and_is_named() -> None:
+    points = [(60 * n, 120_000 if n == 7 else 20 + n, 1) for n in range(30)]
+    tree = html.fromstring(
+        str(charts.counts(points, ("decided", "changed"), "Events", "ev", Window(0, 1_740, 60)))
+    )
+
+    assert tree.xpath("//div[@class='scale']/span/text()") == ["50", "25", "0"]
+    assert len(tree.find_class("above")) == 1
+    assert "Above the scale: 120,000 at 00:07" in tree.find_class("over")[0].text_content()
+    rows = [row[1].text for row in tree.findall(".//tbody/tr")]
+    assert "120,000" in rows
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1))
+def test_a_scale_holds_most_values_and_all_of_them_unless_some_are_far_off(
+    values: list[float],
+) -> None:
+    top = charts.scale(values)
+    some = [value for value in values if value > 0]
+
+    assert top > 0
+    assert sum(value <= top for value in values) >= 0.9 * len(values) - 1
+    if some and max(some) <= 4 * min(some):
+        assert top >= max(values)
 
 
 def test_without_points_there_is_no_chart() -> None:
@@ -226,8 +258,10 @@ def test_small_charts_stay_in_their_box(values: list[float], part: float, whole:
     bar = html.fromstring(str(charts.bar(part, whole, "share")))
 
     assert spark.get("aria-label") == 'of "pages"'
-    for rect in spark.findall("rect"):
-        assert 0 <= float(rect.get("y", "")) <= float(rect.get("y", "")) + 0.5 <= 24
+    (path,) = spark.findall("path")
+    heights = [float(part) for part in re.findall(r"v-([0-9.]+)h4", path.get("d", ""))]
+    assert len(heights) == len(values)
+    assert all(0.5 <= height <= 24 for height in heights)
     assert 0 <= float(bar.findall("rect")[1].get("width", "")) <= 100
 
 

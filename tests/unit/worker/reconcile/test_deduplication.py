@@ -10,6 +10,7 @@ import pytest
 
 from shared.events.event import Event, parse
 from shared.events.event_fields import EventRules
+from shared.events.plain_page import PlainPage
 from shared.sitemap import fragments
 from shared.sitemap.entry import Entry
 from shared.sitemap.urls import Base
@@ -195,14 +196,17 @@ def test_the_spool_gives_each_page_once_however_far_apart_it_is_stated() -> None
     dice.shuffle(events)
     with StatementSpool(BEGAN, 1_000_000) as spool:
         for number, event in enumerate(events):
-            spool.add(Statement(event, f"s.xml#{number}", frozenset()))
+            page = PlainPage.of(event) if number % 2 else event
+            spool.add(page or event, f"s.xml#{number}", frozenset())
         found = list(spool.pages(said.append))
 
-    assert {whole.event.loc for whole, _ in found} == {event.loc for event in events}
-    assert len(found) == 2_000
-    twice = {whole.event.loc for whole, times in found if times == 2}
+    pages = [page for some in found for page in some.pages]
+    assert {page.loc for page in pages} == {event.loc for event in events}
+    assert len(pages) == 2_000
+    twice = {page.loc for some in found if some.repeated for page in some.pages}
+    assert sum(some.repeated for some in found) == len(twice)
     assert twice == {f"https://www.example.com/{n}" for n in range(0, 2_000, 3)} == {
         each.loc for each in said
     }  # fmt: skip
-    assert all((whole.event.priority is not None) == (times == 2) for whole, times in found)
-    assert all(whole.event.lastmod == "2026-01-01" for whole, _ in found)
+    assert all((page.priority is not None) == (page.loc in twice) for page in pages)
+    assert all(page.lastmod == "2026-01-01" for page in pages)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.worker.sources.reading import NS, Put, split, urlset
-from worker.sources import Note, RecordRefusal, SourceRecord, read
-
-if TYPE_CHECKING:
-    pass
+from worker.sources import Note, RecordRefusal, SourceRecord, read, source_streams
+from worker.sources.xml import xml_splitter
 
 
 def test_all_four_fields_are_read_as_they_stand(put: Put) -> None:
@@ -169,3 +169,48 @@ def test_an_entity_declared_in_the_middle_takes_no_effect(put: Put) -> None:
     text = urlset("<loc>https://a.example/1</loc>", f"{EXTERNAL}<loc>https://a.example/&a;</loc>")
 
     assert split(put(text))[:2] == (["https://a.example/1"], [("s.xml#2", "F4")])
+
+
+URL = "<url><loc>https://a.example/"
+parts = st.sampled_from(
+    (
+        f"{URL}1</loc></url>",
+        f"\n{URL}2</loc>\n <lastmod>2026-01-01</lastmod><priority>0.5</priority></url>\r\n",
+        f"{URL}3</loc><changefreq>daily</changefreq></url>",
+        "<url><loc> https://a.example/3</loc></url>",
+        f"{URL}?a&amp;b</loc></url>",
+        f"{URL}?a&b</loc></url>",
+        "<url><loc></loc></url>",
+        "<url/>",
+        "\v",
+        f"{URL}4</loc><loc>https://a.example/5</loc></url>",
+        f"<!-- {URL}6</loc></url> -->",
+        "text",
+        f"{URL}7",
+        f"{URL}8</loc><lastmod>2026</lastmod><x/></url>",
+        "</urlset>",
+        "<url><lastmod>2026-01-01</lastmod><loc>https://a.example/9</loc></url>",
+        "<p:url/>",
+        f"<other>{URL}10</loc></url></other>",
+        "<![CDATA[<url>]]>",
+    )
+)
+
+
+@given(st.lists(parts, max_size=12), st.integers(1, 300))
+def test_plain_entries_read_without_a_parser_are_what_the_parser_reads(
+    tmp_path_factory: pytest.TempPathFactory, content: list[str], chunk: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "plain.xml"
+    path.write_text(f"<urlset {NS}>{''.join(content)}</urlset>")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(source_streams, "CHUNK", chunk)
+        items = list(read(str(path)))
+        patched.setattr(xml_splitter, "_PLAIN_RUN", re.compile(rb"(?!)"))
+        parsed = list(read(str(path)))
+
+    # Content beside the entries is refused after the entries that were parsed with it.
+    pages = [item for item in items if isinstance(item, SourceRecord)]
+    assert pages == [item for item in parsed if isinstance(item, SourceRecord)]
+    assert sorted(map(repr, items)) == sorted(map(repr, parsed))

@@ -117,6 +117,5 @@ def test_errors_come_first_and_are_counted() -> None:
 def test_what_was_repaired_differs_no_more() -> None:
     compared = ComparisonSummary(1, 3, 0, 2, {})
 
-    assert check_results.differing(compared) == [("missing", 3), ("extra", 2)]
-    assert check_results.differing(compared._replace(repaired=True)) == []
-    assert check_results.differing(None) == []
+    assert compared.differing() == [("missing", 3), ("extra", 2)]
+    assert compared._replace(repaired=True).differing() == []

@@ -1,0 +1,1 @@
+"""The WordPress plugin, and how it is packed."""

@@ -1,0 +1,1 @@
+"""Edits of the configuration file: its text, and the file; not what the settings mean."""

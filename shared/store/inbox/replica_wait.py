@@ -1,0 +1,62 @@
+"""Scripts whose writes are confirmed by replicas before anybody is told of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import redis
+
+from shared.errors import StoreDownError
+from shared.store.client import Command, PipelinedScript, Scripts, answering
+
+
+class ReplicaWait(NamedTuple):
+    """Number of replicas that must have a write, and the milliseconds that are waited for them."""
+
+    replicas: int
+    timeout_ms: int
+
+
+class ConfirmedScripts:
+    """Scripts of one client, each followed by WAITAOF: replicas have the write in their append-only
+    files. A server before 7.2 knows only WAIT: they have it in memory.
+    """
+
+    def __init__(self, client: redis.Redis, wait: ReplicaWait) -> None:
+        self._client, self._scripts, self._wait = client, Scripts(client), wait
+        self._knows_aof: bool | None = None
+
+    def run(self, script: PipelinedScript, touch: Command) -> Any:
+        """Run `script`, then `touch`, in one round trip with the wait; return the script's reply.
+
+        `touch` writes what is there already: WAIT asks for what its own connection wrote, and a
+        script that finds its work done writes nothing. Raises StoreDownError if too few replicas
+        confirm (the write may be lost, or not), StoreError.
+        """
+        with answering():
+            if self._knows_aof is None:
+                self._knows_aof = knows_aof(self._client)
+            reply, _, confirmed = self._scripts.followed(script, touch, self._command)
+            for each in (reply, confirmed):
+                if isinstance(each, redis.RedisError):
+                    raise each
+        held = int(confirmed[1] if self._knows_aof else confirmed)
+        if held < self._wait.replicas:
+            raise StoreDownError(
+                f"{held} of {self._wait.replicas} replicas (wait_replicas) confirmed the write"
+            )
+        return reply
+
+    @property
+    def _command(self) -> Command:
+        replicas, timeout = self._wait
+        return ("WAITAOF", 0, replicas, timeout) if self._knows_aof else ("WAIT", replicas, timeout)
+
+
+def knows_aof(client: redis.Redis) -> bool:
+    """Return True if the server has WAITAOF. Raises redis.RedisError."""
+    info: Any = client.info("server")
+    return "valkey_version" in info or tuple(map(int, info["redis_version"].split(".")[:2])) >= (
+        7,
+        2,
+    )

@@ -1,0 +1,1 @@
+"""State of the publishing targets of a site, which of its publishes each has; not the files."""

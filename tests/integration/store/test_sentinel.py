@@ -1,0 +1,134 @@
+"""The master that sentinels name: real servers, a master that is killed, frozen and demoted."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from shared.errors import StoreDownError, StoreError
+from shared.events.event import Event, parse
+from shared.store.client import Scripts
+from shared.store.connection import connect
+from shared.store.inbox.inbox import Inbox
+from shared.store.inbox.replica_wait import ReplicaWait
+from shared.store.server_settings import check_settings
+from tests.faults.parts import until
+from tests.integration.rig import BASE, settings
+from tests.scale.servers import Watched, programs
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    with Watched(tmp_path_factory.mktemp("watched"), programs()[-1]) as running:
+        yield running
+
+
+@pytest.fixture
+def client(watched: Watched) -> Iterator[redis.Redis]:
+    with connect(watched.url, 2) as client:
+        yield client
+
+
+@pytest.fixture
+def event(tmp_path: Path) -> Event:
+    site = settings(tmp_path).sites["demo"]
+    return parse({"type": "upsert", "loc": f"{BASE}a", "section": "pages"}, site.rules)
+
+
+def _serves(client: redis.Redis) -> bool:
+    try:
+        return Scripts(client)("lua/unlock", ["{demo}:lease"], "mine") == 0
+    except StoreError:
+        return False
+
+
+def test_writes_go_to_the_master(watched: Watched, client: redis.Redis) -> None:
+    client.set("{demo}:shape", "here")
+
+    assert watched.master.ask("GET", "{demo}:shape") == b"here"
+    assert client.info("replication")["role"] == "master"
+
+
+def test_a_dead_sentinel_is_passed_over(watched: Watched) -> None:
+    first = watched.sentinels[0]
+    first.tell(signal.SIGSTOP)
+    try:
+        with connect(watched.url, 2) as client:
+            assert client.ping()
+    finally:
+        first.tell(signal.SIGCONT)
+
+
+def test_without_sentinels_the_store_is_down() -> None:
+    with (
+        connect("redis+sentinel://127.0.0.1:1/sitemapd/0", 1) as client,
+        pytest.raises(StoreDownError),
+    ):
+        Scripts(client)("lua/unlock", ["{demo}:lease"], "mine")
+
+
+def test_a_master_that_nobody_knows_is_down(watched: Watched) -> None:
+    with (
+        connect(watched.url.replace("/sitemapd/", "/another/"), 1) as client,
+        pytest.raises(StoreDownError, match="another"),
+    ):
+        Scripts(client)("lua/unlock", ["{demo}:lease"], "mine")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_after_a_failover_the_new_master_is_written_to(
+    watched: Watched, client: redis.Redis, how: signal.Signals
+) -> None:
+    assert _serves(client)
+    former = watched.master
+
+    former.tell(how)
+    until(lambda: _serves(client), "the new master is written to")
+
+    assert watched.master is not former
+    former.tend() if how == signal.SIGKILL else former.tell(signal.SIGCONT)
+    until(lambda: former.ask("INFO", "replication")["role"] == "slave", "the former master follows")
+    assert _serves(client)
+
+
+def test_a_replica_is_refused_as_the_store(watched: Watched) -> None:
+    replica = next(each for each in watched.data if each is not watched.master)
+    with (
+        connect(f"redis://127.0.0.1:{replica.port}", 2) as client,
+        pytest.raises(StoreError, match="is a replica"),
+    ):
+        check_settings(client)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_write_that_too_few_replicas_confirm_is_not_acknowledged(
+    watched: Watched, client: redis.Redis, event: Event, known: bool
+) -> None:
+    site = f"site-{known}".lower()
+    if known:
+        Inbox(client, site).accept([event], delivery="first")
+    others = [each for each in watched.data if each is not watched.master]
+    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow")
+    inbox = Inbox(client, site, ReplicaWait(2, 300))
+    others[0].tell(signal.SIGSTOP)
+    try:
+        with pytest.raises(StoreDownError, match="1 of 2 replicas"):
+            inbox.accept([event], delivery="first")
+        assert Inbox(client, site, ReplicaWait(1, 300)).accept(
+            [event], delivery="first"
+        ).status == ("duplicate")
+    finally:
+        others[0].tell(signal.SIGCONT)
+
+    def repeated() -> bool:
+        try:
+            return inbox.accept([event], delivery="first").status == "duplicate"
+        except StoreDownError:
+            return False
+
+    until(repeated, "the repeated delivery is confirmed")
+    assert inbox.waiting() == 1

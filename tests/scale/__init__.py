@@ -1,0 +1,1 @@
+"""Several machines, played by processes on loopback: imports nothing of ours."""

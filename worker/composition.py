@@ -1,0 +1,38 @@
+"""Composition of a worker: its runtime behind the tasks of a Celery application."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from shared import task_names
+from shared.config.live import LiveSettings
+from shared.config.targets import host_name
+from shared.store.operations.config_follower import ConfigFollower
+from worker.runtime import Runtime
+from worker.tasks import register, soon, wake_hosts
+
+THREADS = 4
+"""Sites that one worker processes at once, unless it is told otherwise."""
+
+
+def compose(
+    app: Celery, live: LiveSettings, consumer: str, threads: int,
+    *, reconciles: bool, notifies: bool,
+) -> tuple[list[str], ConfigFollower]:  # fmt: skip
+    """Add to `app` the tasks of the worker `consumer`; return the queues that it listens to, and
+    what follows changes of its configuration.
+
+    Reconciles and notifications that it does not carry out itself are left to other workers.
+    """
+    runtime = Runtime(
+        live.current, consumer, reconciles=reconciles, on_resync=soon(app, task_names.RECONCILE),
+        on_publish=None if notifies else soon(app, task_names.NOTIFY),
+        on_commit=lambda site, hosts: wake_hosts(app, site, hosts),
+    )  # fmt: skip
+    queues = [task_names.QUEUE]
+    if any(len(site.every_target) > 1 for site in live.current.sites.values()):
+        queues += [task_names.follow_queue(""), task_names.follow_queue(host_name())]
+    queues += [task_names.RECONCILE_QUEUE] * reconciles + [task_names.NOTIFY_QUEUE] * notifies
+    follower = ConfigFollower(live, runtime.client, f"worker {consumer}", runtime.follow)
+    register(app, runtime, queues, threads, follower)
+    return queues, follower
