@@ -103,18 +103,18 @@ def _peaks(scenario: Scenario, zipf: Zipf, chance: Random) -> Iterator[Delivery]
     """Yield the deliveries of peaks: a tenth of the events of all sites, for `burst_s` seconds at
     one of them.
     """
-    left = scenario.events * scenario.bursts * scenario.seconds
-    each = max(scenario.events * scenario.burst_s / 10, 1.0)
+    left = round(scenario.events * scenario.bursts * scenario.seconds)
+    each = max(round(scenario.events * scenario.burst_s / 10), 1)
     turn = 0
-    while left >= 1:
+    while left:
         events = min(left, each)
         left -= events
         turn += 1
         site = zipf.draw(chance, scenario.sites)
         begins = chance.uniform(0, max(scenario.seconds - scenario.burst_s, 0))
         size = IMPORT if turn % 2 == 0 else max(1, round(scenario.per_delivery))
-        while events >= 1:
-            count = int(min(size, events))
+        while events:
+            count = min(size, events)
             events -= count
             at = begins + chance.uniform(0, min(scenario.burst_s, scenario.seconds))
             yield Delivery(at, site, count)

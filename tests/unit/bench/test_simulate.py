@@ -11,7 +11,7 @@ from statistics import mean
 
 import pytest
 import simpy
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.bench.simulate.__main__ import main
@@ -156,6 +156,7 @@ def test_a_simulation_of_one_seed_is_always_the_same() -> None:
 
 
 @given(SCENARIOS)
+@example(replace(SMALL, events=9, per_delivery=1, bursts=1.0))
 @settings(max_examples=50)
 def test_a_load_has_the_events_that_it_promises_in_the_order_of_time(scenario: Scenario) -> None:
     scenario = replace(scenario, seconds=30.0)
