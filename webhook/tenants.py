@@ -16,7 +16,7 @@ from shared.errors import StoreDownError
 from shared.events.event import Event
 from shared.events.event_fields import EventRules
 from shared.store.inbox.inbox import AcceptResult, Inbox
-from shared.store.inbox.replica_wait import ReplicaWait
+from shared.store.servers.replica_wait import ReplicaWait
 from webhook.auth import STRANGER, Credentials, SigningKey
 
 PAUSE_S = 0.5

@@ -64,7 +64,7 @@ class Runtime:
         worker notifies. `on_commit` is called with a site of several targets, and the hosts of the
         others. `clock`: seconds since 1970.
         """
-        self.client = connect(settings.redis_url, PATIENCE_S)
+        self.client = connect(settings.redis_url, PATIENCE_S, settings.wait_replicas)
         self._name, self._history = consumer, 0
         self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
         self._answerer = self._notifier = None

@@ -78,7 +78,7 @@ class CommandTarget(NamedTuple):
 
         if needed and self.settings.redis_url == socket_url(self.home):
             _note_if_stopped(self.home)
-        return connect(self.settings.redis_url, PATIENCE_S)
+        return connect(self.settings.redis_url, PATIENCE_S, self.settings.wait_replicas)
 
 
 def find(home: Path | None, site: str | None = None) -> CommandTarget:

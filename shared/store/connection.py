@@ -15,8 +15,9 @@ PATIENCE_S = 10.0
 """Seconds for which workers and commands wait for a reply; senders are answered sooner."""
 
 
-def connect(url: str, timeout: float) -> redis.Redis:
-    """Return a client that gives up after `timeout` seconds and never retries a command.
+def connect(url: str, timeout: float, replicas: int = 0) -> redis.Redis:
+    """Return a client that gives up after `timeout` seconds and never retries a command. What it
+    commits is confirmed by `replicas`; of sentinels or a cluster by one at least.
 
     redis-py's own default hangs for a minute on a frozen server, and a repeated XADD leaves two
     entries (DESIGN 9).
@@ -32,6 +33,10 @@ def connect(url: str, timeout: float) -> redis.Redis:
         client = ClusterClient(address, waits(timeout))
     else:
         client = redis.Redis.from_url(url, **waits(timeout))
+    if replicas or address.kind in {"sentinel", "cluster"}:
+        from shared.store.servers import replica_wait
+
+        replica_wait.of_commits(client, max(1, replicas))
     # In a garbage cycle a socket may be collected before its connection, with a ResourceWarning.
     weakref.finalize(client, client.connection_pool.disconnect).atexit = False
     return client

@@ -272,15 +272,16 @@ class Publisher:
         took_ms, files = int((time.monotonic() - self._began) * 1000), (len(written), len(removed))
         versions = self._own.versions(now, done) if self._own else ("", "", "")
         urls = file_urls(self._site, written + removed) if self._purges else ""
-        publishes = self._lease.commit(
+        commit = self._lease.commit(
             self._token, done, note, files, self._engines, took_ms, versions, (self._purges, urls)
         )
-        if not publishes:
+        if not commit.publishes:
             self._tally.add(self._name, "lease_lost")
             _log.warning("lease lost while publishing: published again later", site=self._name)
             return PublishResult([], written, removed)
         if written or removed:
-            now.root.mark(now.begun.run._replace(publishes=publishes))
+            if commit.confirmed:
+                now.root.mark(now.begun.run._replace(publishes=commit.publishes))
             _log.info("published", site=self._name, **note)
         return PublishResult(published, written, removed, held)
 

@@ -12,8 +12,8 @@ from redis.exceptions import ResponseError
 from shared.errors import StoreError
 from shared.events.event import Event
 from shared.store.client import PipelinedScript, Scripts, answering
-from shared.store.inbox.replica_wait import ConfirmedScripts, ReplicaWait
 from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
+from shared.store.servers.replica_wait import ConfirmedScripts, ReplicaWait
 from shared.telemetry import tracing
 
 

@@ -22,6 +22,7 @@ from shared.store.keys import LEASE_MS, RECENT, Keys
 from shared.store.layouts.version import CURRENT
 from shared.store.publishing.publish_work import (
     DAMAGED,
+    Commit,
     PublishBatch,
     PublishedShard,
     PublishRun,
@@ -29,6 +30,7 @@ from shared.store.publishing.publish_work import (
     damage,
     index_lines,
 )
+from shared.store.servers.replica_wait import commit_scripts
 
 PASS_SHARDS = 256
 """Maximum number of shards of one publish pass. Each pass dates the index a second later than the
@@ -39,7 +41,6 @@ PASS_BYTES = 64 * 1024 * 1024
 MOST_KNOWN, MOST_NAMES, BULK = 8 * 1024 * 1024, 64, 1_000
 """Maximum bytes of the content that a process keeps (5 shards of 10,000 URLs), its files, and the
 changed lines of one: an import fills file after file."""
-
 _EACH, _UNKNOWN = 200, ShardState(0, 0, 0, 0)  # bytes of the objects around a block or line
 _BOUNDS = " ".join(map(str, BOUNDS_MS))
 
@@ -79,9 +80,8 @@ class _Content(NamedTuple):
 
 
 class _Known:
-    """Content that a publisher committed itself: it need not be read again while that commit is the
-    last one of the site. All publishers of a process keep MOST_KNOWN bytes together.
-    """
+    """Content that a publisher committed itself, to be read again only after the next commit of
+    another. All publishers of a process keep MOST_KNOWN bytes together."""
 
     _all, _size, _lock = OrderedDict[tuple[int, str], _Content](), 0, threading.Lock()
 
@@ -122,6 +122,7 @@ class PublishLease:
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client, self._keys, self._scripts = client, Keys(site), Scripts(client)
+        self._commits = commit_scripts(client)
         self._known, self._begun = _Known(), dict[int, dict[int, bytes]]()
         self._offered = dict[str, _Content]()
 
@@ -130,10 +131,8 @@ class PublishLease:
         aside: Iterable[Shard] = (),
     ) -> PipelinedScript:  # fmt: skip
         """Return the script that takes the lease and the patches of `shards`, by default of the
-        `most` longest dirty ones, to be pipelined after another script.
-
-        An index file lists `per_index` shards. Shards that are set `aside` are taken only by name.
-        A state without an identity gets a new one.
+        `most` longest dirty ones, to be pipelined after another script. Shards that are set `aside`
+        are taken only by name. A state without an identity gets one.
         """
         keys, names = self._keys, (part for shard in shards for part in shard) if shards else ()
         # Named shards are compared with their files.
@@ -178,14 +177,13 @@ class PublishLease:
         self, token: str, done: Sequence[PublishedShard], note: Mapping[str, object],
         files: tuple[int, int] = (0, 0), engines: Iterable[str] = (), took_ms: int = 0,
         versions: tuple[str, str, str] = ("", "", ""), purge: tuple[str, str] = ("", ""),
-    ) -> int:  # fmt: skip
+    ) -> Commit:  # fmt: skip
         """Record the published shards and release the lease.
 
-        Return the number of publishes so far; 0 if the lease was lost: the shards are then dirty
-        again. `note` goes into the event log, `files` are the numbers of files written and removed,
-        `engines` are told what changed, `took_ms` is how long ago the patches were taken (ms).
-        `versions`: the changed files, the target that has them, the others. `purge`: engines of
-        files, and the URLs of the files.
+        If the lease was lost, the shards are dirty again. `note` goes into the event log, `files`
+        are the numbers of files written and removed, `engines` are told what changed, `took_ms` is
+        how long ago the patches were taken (ms). `versions`: the changed files, the target that has
+        them, the others. `purge`: engines of files, and the URLs of the files.
         """
         names = " ".join(engines)
         args: list[Argument] = [
@@ -207,7 +205,10 @@ class PublishLease:
         keys = self._keys
         used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed,
                 keys.revisions, keys.quarantine, keys.stats]  # fmt: skip
-        return self._know(token, done, int(self._scripts("publishing/commit_publish", used, *args)))
+        script = PipelinedScript("publishing/commit_publish", used, tuple(args))
+        commits = self._commits
+        publishes, confirmed = commits.run(script) if commits else (self._scripts.run(script), True)
+        return Commit(self._know(token, done, int(publishes)), confirmed)
 
     def _know(self, token: str, done: Sequence[PublishedShard], publishes: int) -> int:
         """Keep what was committed as number `publishes`, unless others may have written since."""
@@ -260,8 +261,7 @@ class PublishLease:
 
 def _work(
     shard: Shard, known: Mapping[int, Block], state: bytes | None, patches: Sequence[bytes],
-    blocks: Sequence[bytes] | None, file: bytes | None, moved: bytes | None,
-    confirmed: bytes | None,
+    blocks: Sequence[bytes] | None, file: bytes | None, moved: bytes | None, confirmed: bytes | None
 ) -> ShardWork:  # fmt: skip
     """Return the work on a shard as read, with the `known` blocks. Raises any of DAMAGED."""
     if blocks is None:

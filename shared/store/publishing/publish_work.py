@@ -68,6 +68,15 @@ class PublishRun(NamedTuple):
     publishes: int
 
 
+class Commit(NamedTuple):
+    """Outcome of a commit: the number of publishes so far, 0 if the lease was lost; and whether
+    replicas confirmed it where they may become the master.
+    """
+
+    publishes: int
+    confirmed: bool
+
+
 class PublishBatch(NamedTuple):
     """Shards that a publisher has taken, the `lines` of the index files that list them by ordinal,
     and the run marker of the state.

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import redis
 
 from shared.clock import now_ms
-from shared.store.client import Scripts, answering
+from shared.store.client import PipelinedScript, Scripts, answering
 from shared.store.keys import LEASE_MS, Keys
 from shared.store.publishing.publish_work import PublishRun, index_lines
 from shared.store.round_trips import Reading, pairs, read
+from shared.store.servers.replica_wait import commit_scripts
 
 INDEX = "index:"
 """Prefix of an index file among the names of files; all others are shards."""
@@ -51,6 +52,7 @@ class TargetState:
 
     def __init__(self, client: redis.Redis, site: str, name: str, consumer: str) -> None:
         self._client, self._keys, self._scripts = client, Keys(site), Scripts(client)
+        self._commits = commit_scripts(client)
         self.name, self._token = name, f"{consumer}:{secrets.token_hex(8)}"
         self._lease, self._doubts = self._keys.target_lease(name), self._keys.target(name)
 
@@ -107,14 +109,18 @@ class TargetState:
         with answering():
             self._client.hdel(self._keys.targets, self.name)
 
-    def complete(self, changes: TargetChanges, done: Sequence[str]) -> bool:
-        """Record that the target has what `changes` says, and release the lease; False if it was
-        lost.
+    def complete(self, changes: TargetChanges, done: Sequence[str]) -> bool | None:
+        """Record that the target has what `changes` says, and release the lease; None if it was
+        lost. False if replicas, where they may become the master, did not confirm it in time.
         """
         keys = self._keys
         used = [self._lease, self._doubts, keys.targets, keys.counters]
         given = [self._token, self.name, str(changes.run.publishes), str(changes.at_ms), *done]
-        return bool(self._scripts("targets/complete_target", used, *given))
+        script = PipelinedScript("targets/complete_target", used, tuple(given))
+        completed, confirmed = (
+            self._commits.run(script) if self._commits else (self._scripts.run(script), True)
+        )
+        return confirmed if completed else None
 
     def failed(self, reason: str) -> bool:
         """Record that the target cannot be written; False if just that was known."""

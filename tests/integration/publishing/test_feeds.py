@@ -387,7 +387,9 @@ def test_a_title_that_comes_while_its_page_is_published_is_published_next(rig: R
 
     rig.send(upsert("a", 1, title="Three", version=START + 3 * DAY))
     rig.pump().apply_all()
-    assert rig.lease.commit("somebody", [PublishedShard(taken, {}, taken.file, 0, lines[0][0])], {})
+    assert rig.lease.commit(
+        "somebody", [PublishedShard(taken, {}, taken.file, 0, lines[0][0])], {}
+    ).publishes
 
     assert rig.state.dirty() == [shard]
     rig.settle()

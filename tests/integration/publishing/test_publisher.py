@@ -204,7 +204,7 @@ def test_who_ends_without_the_lease_keeps_a_commit_under_way_from_calling_its_sh
 
     rig.lease.release("slow:1", [ONE])
     assert rig.lease.holds("next:1"), "not its to give back"
-    assert rig.lease.commit("next:1", [PublishedShard(taken, {}, None, 0, b"")], {})
+    assert rig.lease.commit("next:1", [PublishedShard(taken, {}, None, 0, b"")], {}).publishes
 
     assert rig.state.dirty() == [ONE]
 
@@ -225,7 +225,7 @@ def test_a_commit_without_the_lease_records_nothing_and_leaves_the_shard_dirty(r
     rig.lease.release("somebody:1")
 
     done = PublishedShard(taken, {0: None}, None, 0, b"")
-    assert rig.lease.commit("nobody:1", [done], {}) == 0
+    assert rig.lease.commit("nobody:1", [done], {}).publishes == 0
 
     assert blocks == rig.client.hgetall(rig.keys.blocks(ONE))
     assert rig.state.dirty() == [ONE]

@@ -15,8 +15,7 @@ from deploy.cli.program import app
 from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
 from shared.sitemap.shards import Shard
-from shared.store.publishing.publish_batch import PublishedFile
-from shared.store.publishing.publish_work import PublishBatch, PublishedShard
+from shared.store.publishing.publish_work import PublishBatch, PublishedFile, PublishedShard
 from tests.integration.conftest import TOKEN, RedisServer, Signer
 from tests.integration.pipeline import Pipeline
 from tests.integration.rig import BASE, Rig, as_written
@@ -187,7 +186,7 @@ def test_a_confirmation_while_it_is_judged_again_is_not_lost(rig: Rig) -> None:
     done = about_to_hold(rig)
 
     confirm(rig)
-    assert rig.lease.commit("p:1", [done], {})
+    assert rig.lease.commit("p:1", [done], {}).publishes
 
     assert rig.state.dirty() == [ONE]
     rig.settle()
@@ -202,7 +201,7 @@ def test_events_while_it_is_judged_again_are_not_lost(rig: Rig) -> None:
 
     rig.send(*map(upsert, range(5)), delete(95))
     rig.pump().apply_all()
-    assert rig.lease.commit("p:1", [done], {})
+    assert rig.lease.commit("p:1", [done], {}).publishes
 
     assert rig.state.dirty() == [ONE]
     rig.settle()

@@ -330,7 +330,7 @@ def _target(rig: Any) -> TargetState:
     _site(rig)
     assert rig.lease.take("mine")
     versions = ("pages/1 index:0", "first", "second")
-    assert rig.lease.commit("mine", [], {}, versions=versions)
+    assert rig.lease.commit("mine", [], {}, versions=versions).publishes
     target = TargetState(rig.client, rig.name, "second", "me")
     assert target.take()
     target.mistrust(["pages/2"])

@@ -13,10 +13,10 @@ from shared.errors import StoreDownError, StoreError, UnsafeStoreError
 from shared.store.client import PipelinedScript, Scripts, answering, kept_connections
 from shared.store.connection import connect
 from shared.store.counting import counter_buffer
-from shared.store.inbox.replica_wait import ConfirmedScripts, ReplicaWait
 from shared.store.keys import EVERYWHERE, Keys
 from shared.store.notify.subscriptions import Subscriptions
 from shared.store.server_settings import check_settings
+from shared.store.servers.replica_wait import ConfirmedScripts, ReplicaWait
 from tests.faults.parts import until
 from tests.scale.servers import Cluster, Server, programs
 

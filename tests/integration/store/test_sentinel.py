@@ -14,10 +14,10 @@ from shared.events.event import Event, parse
 from shared.store.client import Scripts
 from shared.store.connection import connect
 from shared.store.inbox.inbox import Inbox
-from shared.store.inbox.replica_wait import ReplicaWait
 from shared.store.server_settings import check_settings
+from shared.store.servers.replica_wait import ReplicaWait
 from tests.faults.parts import until
-from tests.integration.rig import BASE, settings
+from tests.integration.rig import BASE, Rig, settings
 from tests.scale.servers import Watched, programs
 
 
@@ -37,6 +37,10 @@ def client(watched: Watched) -> Iterator[redis.Redis]:
 def event(tmp_path: Path) -> Event:
     site = settings(tmp_path).sites["demo"]
     return parse({"type": "upsert", "loc": f"{BASE}a", "section": "pages"}, site.rules)
+
+
+def _page(path: str) -> dict[str, str]:
+    return {"type": "upsert", "loc": path, "section": "pages"}
 
 
 def _serves(client: redis.Redis) -> bool:
@@ -93,6 +97,33 @@ def test_after_a_failover_the_new_master_is_written_to(
     former.tend() if how == signal.SIGKILL else former.tell(signal.SIGCONT)
     until(lambda: former.ask("INFO", "replication")["role"] == "slave", "the former master follows")
     assert _serves(client)
+
+
+def test_a_commit_that_a_failover_loses_is_repeated_and_stops_nothing(
+    watched: Watched, client: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(client, tmp_path / "public", name="failed-over")
+    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow")
+    rig.do(_page("kept"))
+    former = watched.master
+    others = [each for each in watched.data if each is not former]
+    for other in others:
+        other.tell(signal.SIGKILL)
+    rig.do(_page("lost"))
+    assert rig.listed().keys() == {f"{BASE}kept", f"{BASE}lost"}
+
+    former.tell(signal.SIGKILL)
+    for other in others:
+        other.tend()
+    until(lambda: _serves(client), "a replica without the commit is the master", 60)
+    assert not rig.state.known_run().publishes > 1
+    rig.do(_page("next"))
+    assert rig.listed().keys() == {f"{BASE}kept", f"{BASE}next"}
+    rig.do(_page("lost"))
+    assert rig.listed().keys() == {f"{BASE}{name}" for name in ("kept", "lost", "next")}
+
+    former.tend()
+    until(lambda: former.ask("INFO", "replication")["role"] == "slave", "the former master follows")
 
 
 def test_a_replica_is_refused_as_the_store(watched: Watched) -> None:

@@ -156,10 +156,11 @@ class Follower:
         if done.failed:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in done.failed.items())
             raise PublishError(f"not all files could be written: {reasons}")
-        if done.written:
-            root.mark(changes.run)
         self._purge(changes, done)
-        if not self.target.complete(changes, done.done):
+        confirmed = self.target.complete(changes, done.done)
+        if confirmed and done.written:
+            root.mark(changes.run)
+        if confirmed is None:
             _log.warning("lease of a target lost", site=self._name, target=self.ident)
             return True
         if done.written:

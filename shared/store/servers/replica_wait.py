@@ -1,7 +1,14 @@
-"""Scripts whose writes are confirmed by replicas before anybody is told of them."""
+"""Scripts whose writes replicas confirm: an accepted event, before its sender is told; a commit of
+published files, before they are marked as those of that commit.
+
+A failover to a replica that lacks a commit repeats it, from the patches or events that are there
+again. Files that were marked by a lost commit would be files of a newer state, which nothing may
+overwrite (RELIABILITY F22).
+"""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, NamedTuple
 
 import redis
@@ -15,6 +22,43 @@ class ReplicaWait(NamedTuple):
 
     replicas: int
     timeout_ms: int
+
+
+COMMIT_MS = 20
+"""Milliseconds that a commit waits: with replicas that are further behind, the files stay marked as
+those of the last commit that was confirmed.
+"""
+_commits = weakref.WeakKeyDictionary[redis.Redis, ReplicaWait]()
+
+
+def of_commits(client: redis.Redis, replicas: int) -> None:
+    """Have commits of `client` wait for so many replicas."""
+    _commits[client] = ReplicaWait(replicas, COMMIT_MS)
+
+
+class CommitScripts:
+    """Scripts of one client that commit, each followed by WAIT: replicas have it in memory, and one
+    of them is the next master. Its disk is not waited for, as a fast one flushes once a second.
+    """
+
+    def __init__(self, client: redis.Redis, wait: ReplicaWait) -> None:
+        self._scripts, self._wait = Scripts(client), wait
+
+    def run(self, script: PipelinedScript) -> tuple[Any, bool]:
+        """Return the reply of `script`, which writes, and False if too few replicas confirmed that
+        in time. Raises StoreDownError, StoreError.
+        """
+        with answering():
+            reply, held = self._scripts.followed(script, ("WAIT", *self._wait))
+            if isinstance(reply, redis.RedisError):
+                raise reply
+        return reply, isinstance(held, int) and held >= self._wait.replicas
+
+
+def commit_scripts(client: redis.Redis) -> CommitScripts | None:
+    """Return the scripts of `client` that commit; None if no replica can become its master."""
+    wait = _commits.get(client)
+    return CommitScripts(client, wait) if wait else None
 
 
 class ConfirmedScripts:
