@@ -80,7 +80,11 @@ class StoreError(SitemapdError):
     """A refusal by the state store, or a stored state that must not be published."""
 
 
-class StoreDownError(StoreError):
+class NotNowError(StoreError):
+    """A refusal that no event caused: the same work is done later, and counts as no attempt."""
+
+
+class StoreDownError(NotNowError):
     """No reply from Redis in time; the result of the last write is unknown."""
 
 
@@ -88,7 +92,7 @@ class NoWritesError(StoreDownError):
     """A Redis that answers and takes no writes: full, a replica, or starting."""
 
 
-class LayoutError(StoreError):
+class LayoutError(NotNowError):
     """A state in a layout that this version does not work on; nothing was read of it or written."""
 
 

@@ -30,7 +30,7 @@ def compose(
         on_commit=lambda site, hosts: wake_hosts(app, site, hosts),
     )  # fmt: skip
     queues = [task_names.QUEUE]
-    if any(len(site.every_target) > 1 for site in live.current.sites.values()):
+    if any(site.several_targets for site in live.current.sites.values()):
         queues += [task_names.follow_queue(""), task_names.follow_queue(host_name())]
     queues += [task_names.RECONCILE_QUEUE] * reconciles + [task_names.NOTIFY_QUEUE] * notifies
     follower = ConfigFollower(live, runtime.client, f"worker {consumer}", runtime.follow)

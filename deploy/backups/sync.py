@@ -22,6 +22,7 @@ from redis.exceptions import NoPermissionError
 from deploy.backups.rdb import Snapshot
 from shared.errors import StoreDownError, StoreError
 from shared.store.client import answering
+from shared.store.server_settings import ServerVersion
 
 _SILENT_S = 30.0
 """A server that writes a snapshot sends a newline every second."""
@@ -60,10 +61,8 @@ def receive(
             break
     else:
         raise StoreDownError("the server keeps sending a snapshot it made for a replica; try again")
-    name = "valkey" if "valkey_version" in before else "redis"
-    version = before.get("valkey_version") or before["redis_version"]
     database = int(client.connection_pool.connection_kwargs.get("db") or 0)
-    return Snapshot(file.fileno()), Origin(f"{name} {version}", database)
+    return Snapshot(file.fileno()), Origin(f"{ServerVersion.of(before)}", database)
 
 
 def _receive(client: redis.Redis, file: BinaryIO, seen: Callable[[int], None]) -> None:

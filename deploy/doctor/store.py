@@ -16,7 +16,7 @@ from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, war
 from shared.errors import StoreError, UnsafeStoreError
 from shared.store.client import answering
 from shared.store.keys import EVERYWHERE
-from shared.store.server_settings import check_settings
+from shared.store.server_settings import ServerVersion, check_settings
 
 PINGS = 20
 SLOW_S = 0.02
@@ -66,10 +66,8 @@ def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
 def _answers(case: Case) -> DoctorFinding:
     with answering():
         info: Any = case.client.info("server") | case.client.info("memory")
-    name = "valkey" if "valkey_version" in info else "redis"
-    version = info.get("valkey_version") or info["redis_version"]
     used, most = int(info["used_memory"]), int(info["maxmemory"])
-    detail = f"{name} {version}, {used / 2**20:.1f} MB of "
+    detail = f"{ServerVersion.of(info)}, {used / 2**20:.1f} MB of "
     detail += f"{most / 2**20:.0f} MB" if most else "no limit"
     if most and used > FULL * most:
         return warn(detail, "raise maxmemory: once it is reached, events are refused with 503")

@@ -25,7 +25,7 @@ from deploy.local.processes import STORE, Child, hold, replace
 from deploy.local.redis_binaries import candidates, choose
 from deploy.local.redis_socket import DATA, socket_path, socket_url
 from shared.errors import ServerStartError, StoreError
-from shared.store.connection import connect
+from shared.store.connection import PATIENCE_S, connect
 from shared.store.counting.counter_buffer import CounterBuffer
 from shared.telemetry.logs import logger
 
@@ -113,7 +113,7 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
         if _TRUNCATED in self.output():
             logger(self.name).error("aof_truncated", data=str(self._data))
-            with connect(self.url, 1.0) as client, suppress(StoreError):
+            with connect(self.url, PATIENCE_S) as client, suppress(StoreError):
                 tally = CounterBuffer()
                 tally.add("", "aof_truncated")
                 tally.flush(client)

@@ -198,7 +198,7 @@ def _targets(site: Site, snapshot: SiteSnapshot) -> list[dict[str, Any]]:
             "publishes": max(0, record.publishes), "behind_s": age(record.behind_ms),
             "failing_s": age(record.failing_ms), "reason": record.reason,
         }
-        for each in (site.every_target if len(site.every_target) > 1 else ())
+        for each in site.several_targets
         for record in [snapshot.targets.get(each.ident, TargetRecord())]
     ]  # fmt: skip
 

@@ -171,16 +171,11 @@ class Site(ConfigModel):
         description="hours until files of an earlier form or index are removed",
     )  # fmt: skip
     shrink_share: float = Field(
-        0.5,
-        ge=0,
-        le=1,
+        0.5, ge=0, le=1,
         description="share of a file's pages that may be removed at once; 1: all (T32)",
-    )
+    )  # fmt: skip
     shrink_minutes: float = Field(
-        10.0,
-        gt=0,
-        le=10_080,
-        description="minutes over which removals are added up for shrink_share",
+        10, gt=0, le=10_080, description="minutes over which removals add up for shrink_share"
     )
     shrink_least: int = Field(50, ge=1, description="fewer pages than this may always be removed")
     source: SecretStr = Field(
@@ -227,9 +222,8 @@ class Site(ConfigModel):
             yield 'index: without an index, robots.txt must list the files: set robots = "edit"'
         if not self.index and self.base.path != "/":
             yield (
-                "index: without an index, robots.txt must list the files, and crawlers "
-                "read only that of "
-                f"{self.base.origin}/, which is not in a web root below {self.base.path}"
+                "index: without an index, robots.txt must list the files, and crawlers read only "
+                f"that of {self.base.origin}/, which is not in a web root below {self.base.path}"
             )
         yield from targets.faults(self.every_target)
         if self.form == "txt" and any(section.news for section in self.sections.values()):
@@ -253,6 +247,12 @@ class Site(ConfigModel):
     def targets_of(self, host: str) -> list[TargetSettings]:
         """The targets that workers of `host` write."""
         return [each for each in self.every_target if each.is_here(host)]
+
+    @property
+    def several_targets(self) -> tuple[TargetSettings, ...]:
+        """`every_target` of a site with more than one, each of which has a state of its own."""
+        every = self.every_target if self.targets else ()
+        return every if len(every) > 1 else ()
 
     @property
     def keeps_robots(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import redis
 
@@ -11,6 +11,26 @@ from shared.errors import StoreDownError, StoreError, UnsafeStoreError
 from shared.store.client import answering
 
 OLDEST = (7, 0)
+
+
+class ServerVersion(NamedTuple):
+    """Program and version of a server: `valkey`, `9.0.1`."""
+
+    program: str
+    version: str
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any]) -> ServerVersion:
+        """Return what the section `server` of INFO says. Valkey calls itself Redis 7.2 besides."""
+        valkey = info.get("valkey_version")
+        return cls("valkey", str(valkey)) if valkey else cls("redis", str(info["redis_version"]))
+
+    def since(self, *oldest: int) -> bool:
+        """Return True if the version is at least `oldest`."""
+        return tuple(int(part) for part in self.version.split(".")[: len(oldest)]) >= oldest
+
+    def __str__(self) -> str:
+        return f"{self.program} {self.version}"
 
 
 def masters(client: redis.Redis) -> Sequence[redis.Redis]:
@@ -48,10 +68,9 @@ def _faults(client: redis.Redis, *, alone: bool) -> list[str]:
         )
     if alone and info.get("cluster_enabled"):
         raise StoreError("the server is a node of a cluster: write redis+cluster:// in redis_url")
-    version = str(info.get("valkey_version") or info["redis_version"])
-    wrong = []
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        wrong.append(f"version {version} is older than 7.0")
+    server, wrong = ServerVersion.of(info), []
+    if not server.since(*OLDEST):
+        wrong.append(f"version {server.version} is older than 7.0")
     for name, wanted in (
         ("appendonly", "yes"),
         ("appendfsync", "always"),

@@ -142,13 +142,22 @@ def _kill(system: Deployment, ledger: Ledger, set_up: SetUp) -> float:
             other.tell(signal.SIGSTOP)
         time.sleep(LAG_S)
     master.kill()
+    begun = time.monotonic()
     for other in others if set_up.lag else ():
         other.tell(signal.SIGCONT)
-    taken = _goes_on(ledger)
-    until(lambda: _another(system, master), "a replica was promoted", 60)
-    master.tend()
+    if len(others) == set_up.replicas:  # the former master must confirm what the new one takes
+        _replace(system, master)
+    _goes_on(ledger)
+    taken = time.monotonic() - begun
+    _replace(system, master)
     until(lambda: _follows(master), "the former master follows", 60)
     return taken
+
+
+def _replace(system: Scaled, master: Server) -> None:
+    """Start a killed master again once another has its place."""
+    until(lambda: _another(system, master), "a replica was promoted", 60)
+    master.tend()
 
 
 def _goes_on(ledger: Ledger) -> float:

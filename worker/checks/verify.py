@@ -53,11 +53,6 @@ class Verification:
         self._repair = Repair(client, name, site, self._token, self._exclusively)
         self.repaired = Repaired({}, 0, 0, [])
 
-    @property
-    def _sections(self) -> list[str]:
-        """All sections that ever existed: a section no longer configured may still list pages."""
-        return sorted({*self._site.limits, *self._state.sections()})
-
     def verify(self, seen: Callable[[int], None] = lambda _: None) -> Iterator[Difference]:
         """Yield every difference, byte for byte; `seen` is called after each compared file.
 
@@ -91,7 +86,7 @@ class Verification:
     def files(self) -> int:
         """Return the number of files that `verify` compares."""
         pages = self._state.pages(self._site.index_shards)
-        one = len(self._state.files(self._sections)) + len(pages) * self._site.index
+        one = len(self._state.files(self._migration.sections)) + len(pages) * self._site.index
         return one * max(1, len(self._followers))
 
     def rebuild(self, seen: Callable[[int], None] = lambda _: None) -> list[str]:
@@ -107,7 +102,7 @@ class Verification:
         self.repaired = self._repair.run(lambda _: seen(0))
         self._exclusively(self._renew)
         self._follow()
-        every = list(self._state.shards(self._sections))
+        every = list(self._state.shards(self._migration.sections))
         for start in range(0, len(every), PASS_SHARDS):
             chunk = every[start : start + PASS_SHARDS]
             while chunk:
@@ -165,7 +160,7 @@ class Verification:
         return removed
 
     def _expected(self) -> Iterator[tuple[str, bytes]]:
-        files = self._state.files(self._sections)
+        files = self._state.files(self._migration.sections)
         for shard in files:
             content = self._files.content(shard, self._state.content(shard))
             yield self._files.path(shard), b"".join(content)

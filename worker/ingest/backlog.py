@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
-from shared.errors import LayoutError, StoreDownError
+from shared.errors import NotNowError
 from shared.store.client import PipelinedScript, RunningScript
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.pages.changes import ReadBatch
@@ -96,7 +96,7 @@ class Backlog:
     def _applied(self, work: DecidedBatch, running: RunningScript) -> bool:
         try:
             return self._processor.finish(work, running)
-        except (StoreDownError, LayoutError):
+        except NotNowError:
             raise
         except Exception:  # noqa: BLE001  # the events are processed by themselves, which logs it
             return False
@@ -122,7 +122,7 @@ class Backlog:
     def _records(self, entries: Entries) -> ReadBatch | None:
         try:
             return self._processor.read(entries) if entries else None
-        except (StoreDownError, LayoutError):
+        except NotNowError:
             raise
         except Exception:  # noqa: BLE001  # as in _applied
             return None
@@ -130,7 +130,7 @@ class Backlog:
     def _decided(self, entries: Entries, read: ReadBatch | None) -> DecidedBatch | None:
         try:
             return self._processor.decide(entries, read) if read else None
-        except (StoreDownError, LayoutError):
+        except NotNowError:
             raise
         except Exception:  # noqa: BLE001  # as in _applied
             return None

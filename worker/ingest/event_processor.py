@@ -17,8 +17,8 @@ from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival
 from shared.errors import (
     ContendedError,
-    LayoutError,
     LostLineError,
+    NotNowError,
     StoreDownError,
     StoreError,
     UrlError,
@@ -136,7 +136,7 @@ class EventProcessor:
             traces = (received.trace for received, _ in batch)
             with self._trail.deciding(traces) if tracing.active else nullcontext():
                 self._apply(batch, begin)
-        except (StoreDownError, LayoutError):
+        except NotNowError:
             raise
         except BatchTooLargeError:
             half = len(batch) // 2

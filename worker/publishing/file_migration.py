@@ -194,7 +194,7 @@ class FileMigration:
         """Remove the files of sitemapd that the state does not have; return them. The caller holds
         the lease. Raises StoreError, PublishError.
         """
-        site, sections = self._site, self._sections
+        site, sections = self._site, self.sections
         expected = {path_of(shard, site.form) for shard in self._state.files(sections)}
         if site.index:
             expected |= set(map(shards.index_name, self._state.pages(site.index_shards)))
@@ -207,12 +207,12 @@ class FileMigration:
         """Return the names of sitemapd in `root` that are not `expected`. Raises StoreError,
         PublishError.
         """
-        sections = self._sections
+        sections = self.sections
         names = (name for name in root.names() if name not in expected)
         return sorted(name for name in names if self._is_ours(root, name, sections))
 
     @property
-    def _sections(self) -> list[str]:
+    def sections(self) -> list[str]:
         """All sections that ever existed: a section no longer configured may still list pages."""
         return sorted({*self._site.limits, *self._state.sections()})
 

@@ -55,7 +55,7 @@ class Publisher:
         self._feeds = FeedFiles(self._state, name, site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._takeover = LeaseTakeover(self._lease, name, consumer, self._tally)
-        self._own = OwnTarget(client, name, site, consumer) if len(site.every_target) > 1 else None
+        self._own = OwnTarget(client, name, site, consumer) if site.several_targets else None
         self._ownership = self._own.ownership if self._own else Ownership(self._state, name, site)
         self._alarm, self._migration = ShrinkAlarm(name), FileMigration(client, name, site)
         self._aside = DamagedShards(self._state.quarantine, name, self._tally)

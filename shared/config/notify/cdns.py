@@ -31,31 +31,33 @@ class CdnSettings(EngineSettings):
     debounce_minutes: float = Field(0, ge=0, le=10_080)
 
 
-class CloudflareSettings(CdnSettings):
+class CdnApiSettings(CdnSettings):
+    """Settings of a network with an API."""
+
+    endpoint: Address
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.endpoint,)
+
+
+class CloudflareSettings(CdnApiSettings):
     """Cloudflare: purge by URL."""
 
     zone: str = Field(pattern=r"^[0-9a-f]{32}$", description="id of the zone")
     token: SecretStr = Field(description="API token with the permission Cache Purge")
     endpoint: Address = "https://api.cloudflare.com/client/v4"
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        return (self.endpoint,)
 
-
-class FastlySettings(CdnSettings):
+class FastlySettings(CdnApiSettings):
     """Fastly: purge by URL."""
 
     token: SecretStr = Field(description="API token with the scope purge_select")
     soft: bool = Field(True, description="mark as stale, and serve it while the new one is fetched")
     endpoint: Address = "https://api.fastly.com"
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        return (self.endpoint,)
 
-
-class CloudFrontSettings(CdnSettings):
+class CloudFrontSettings(CdnApiSettings):
     """Amazon CloudFront: invalidations. A thousand paths a month are free."""
 
     distribution: str = Field(pattern=r"^[A-Z0-9]{5,32}$", description="id of the distribution")
@@ -63,10 +65,6 @@ class CloudFrontSettings(CdnSettings):
     secret_access_key: SecretStr = Field(description="env:NAME or file:/path")
     endpoint: Address = "https://cloudfront.amazonaws.com"
     debounce_minutes: float = Field(5, ge=0, le=10_080)
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        return (self.endpoint,)
 
 
 class PurgeSettings(CdnSettings):

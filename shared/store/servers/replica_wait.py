@@ -15,6 +15,7 @@ import redis
 
 from shared.errors import StoreDownError
 from shared.store.client import Command, PipelinedScript, Scripts, answering
+from shared.store.server_settings import ServerVersion
 
 
 class ReplicaWait(NamedTuple):
@@ -100,7 +101,5 @@ class ConfirmedScripts:
 def knows_aof(client: redis.Redis) -> bool:
     """Return True if the server has WAITAOF. Raises redis.RedisError."""
     info: Any = client.info("server")
-    return "valkey_version" in info or tuple(map(int, info["redis_version"].split(".")[:2])) >= (
-        7,
-        2,
-    )
+    server = ServerVersion.of(info)
+    return server.program == "valkey" or server.since(7, 2)

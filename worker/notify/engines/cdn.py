@@ -9,6 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
 from shared.config.notify import cdns
@@ -28,10 +29,22 @@ _IN_PROGRESS = b"<Code>TooManyInvalidationsInProgress</Code>"
 _THROTTLED = b"<Code>Throttling"
 
 
-class Cdn(Engine):
+_Config = TypeVar("_Config", bound=cdns.CdnSettings)
+
+
+class Cdn(Engine, Generic[_Config]):
     """One network of one site; its pages are files."""
 
     files = True
+
+    def __init__(self, config: _Config, allowed: AllowedHosts, outbound: Outbound) -> None:
+        super().__init__(allowed, outbound)
+        self._config = config
+
+    @property
+    def endpoints(self) -> Sequence[str]:
+        """The one endpoint."""
+        return self._config.addresses
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
         """Return the meaning: every success is final."""
@@ -39,21 +52,10 @@ class Cdn(Engine):
         return outcome._replace(verdict=AnswerVerdict.DONE) if outcome.told else outcome
 
 
-class Cloudflare(Cdn):
+class Cloudflare(Cdn[cdns.CloudflareSettings]):
     """Cloudflare: 100 URLs in a request, on every plan; 800 URLs a second on the smallest."""
 
     most = 100
-
-    def __init__(
-        self, config: cdns.CloudflareSettings, allowed: AllowedHosts, outbound: Outbound
-    ) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return (self._config.endpoint,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
         """Return one POST."""
@@ -76,21 +78,10 @@ class Cloudflare(Cdn):
         return outcome
 
 
-class Fastly(Cdn):
+class Fastly(Cdn[cdns.FastlySettings]):
     """Fastly: one URL in a request; 100,000 purges an hour."""
 
     most = 20
-
-    def __init__(
-        self, config: cdns.FastlySettings, allowed: AllowedHosts, outbound: Outbound
-    ) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return (self._config.endpoint,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
         """Return a POST for each file."""
@@ -104,21 +95,10 @@ class Fastly(Cdn):
         return request._replace(headers={**request.headers, "Fastly-Key": token})
 
 
-class CloudFront(Cdn):
+class CloudFront(Cdn[cdns.CloudFrontSettings]):
     """CloudFront: an invalidation of at most 3,000 paths in progress, signed with Signature 4."""
 
     most = 1_000
-
-    def __init__(
-        self, config: cdns.CloudFrontSettings, allowed: AllowedHosts, outbound: Outbound
-    ) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return (self._config.endpoint,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
         """Return one POST; its reference is new for each request, so that none is taken for a
@@ -148,16 +128,10 @@ class CloudFront(Cdn):
         return super().judge(answer)
 
 
-class Purge(Cdn):
+class Purge(Cdn[cdns.PurgeSettings]):
     """Any cache: a request for each file."""
 
     most = 20
-
-    def __init__(
-        self, config: cdns.PurgeSettings, allowed: AllowedHosts, outbound: Outbound
-    ) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
 
     @property
     def endpoints(self) -> Sequence[str]:

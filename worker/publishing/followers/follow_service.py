@@ -63,7 +63,7 @@ class FollowService:
             if name in known and known[name][0] == site
             else (site, followers_of(self._client, name, site, self._owner, host))
             for name, site in settings.sites.items()
-            if len(site.every_target) > 1
+            if site.several_targets
         }
 
         def put_in_force() -> None:
@@ -135,5 +135,5 @@ def followers_of(
     """Return the followers of the targets that `host`, by default this one, writes; none of a site
     with a single target.
     """
-    several = site.targets_of(host or host_name()) if len(site.every_target) > 1 else ()
+    several = site.targets_of(host or host_name()) if site.several_targets else ()
     return [Follower(client, name, site, settings, owner) for settings in several]
