@@ -7,7 +7,7 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,10 +79,11 @@ def script_call(name: str, keys: Sequence[str], *args: Argument) -> Command:
     return ("EVALSHA", _digest(name), len(keys), *keys, *args)
 
 
-def load_scripts(client: redis.Redis, calls: Iterable[Command]) -> None:
-    """Load the scripts of these `calls`, made by `script_call`, into the server."""
-    for name in {_called[call[1]] for call in calls}:
-        client.script_load(source(name))
+def script_load(call: Command) -> Command:
+    """Return the command that loads the script of `call`, made by `script_call`. Both are to be
+    sent together: another connection may lead to another server.
+    """
+    return ("SCRIPT", "LOAD", source(_called[call[1]]))
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ class RunningScript:
     scripts: Scripts
     connection: Any
     follow_ups: Sequence[PipelinedScript]
-    call: tuple[str, list[str], tuple[Argument, ...]]
+    call: Command
 
     def reply(self) -> Any:
         """Wait for the replies; return that of the script. Raises StoreDownError, StoreError."""
@@ -205,14 +206,14 @@ class Scripts:
     """Lua scripts of one client, loaded again when the server has lost its script cache."""
 
     def __init__(self, client: redis.Redis) -> None:
-        self._client, self._connections = client, kept_connections(client)
+        self._connections = kept_connections(client)
 
     def __call__(self, name: str, keys: list[str], *args: Argument) -> Any:
         """Run script `name`. Raises StoreDownError or StoreError if it fails."""
         try:
             (reply,) = self._connections.exchange(script_call(name, keys, *args))
             if isinstance(reply, exceptions.NoScriptError):
-                reply = self._load_and_run(name, keys, args)
+                (reply,) = self._load_and_run(script_call(name, keys, *args))
             if isinstance(reply, Exception):
                 raise reply
         except redis.RedisError as error:
@@ -224,8 +225,7 @@ class Scripts:
         call = script_call(script.name, script.keys, *script.args)
         replies = self._connections.exchange(call, *commands)
         if isinstance(replies[0], exceptions.NoScriptError):
-            self._client.script_load(source(script.name))
-            replies = self._connections.exchange(call, *commands)
+            replies = self._load_and_run(call, *commands)
         return replies
 
     def run(self, follow_up: PipelinedScript) -> Any:
@@ -243,9 +243,10 @@ class Scripts:
         Raises StoreDownError.
         """
         commands = [script_call(each.name, each.keys, *each.args) for each in follow_ups]
+        call = script_call(name, keys, *args)
         with answering():
-            connection = self._connections.send(script_call(name, keys, *args), *commands)
-        return RunningScript(self, connection, follow_ups, (name, keys, args))
+            connection = self._connections.send(call, *commands)
+        return RunningScript(self, connection, follow_ups, call)
 
     def finish(self, running: RunningScript) -> Any:
         """Wait for the replies of `running`; return that of the first script."""
@@ -257,7 +258,7 @@ class Scripts:
                 if not isinstance(reply, Exception):
                     follow_up.reply, follow_up.done = reply, True
             if isinstance(first, exceptions.NoScriptError):
-                first = self._load_and_run(*running.call)
+                (first,) = self._load_and_run(running.call)
             if isinstance(first, Exception):
                 raise first
         return first
@@ -266,7 +267,9 @@ class Scripts:
         """Wait for no reply of `running`."""
         self._connections.abandon(running.connection)
 
-    def _load_and_run(self, name: str, keys: list[str], args: tuple[Argument, ...]) -> Any:
-        self._client.script_load(source(name))
-        (reply,) = self._connections.exchange(script_call(name, keys, *args))
-        return reply
+    def _load_and_run(self, call: Command, *commands: Command) -> list[Any]:
+        for _ in range(2):  # a node of a cluster may redirect to one that does not know it either
+            loaded, *replies = self._connections.exchange(script_load(call), call, *commands)
+            if not isinstance(replies[0], exceptions.NoScriptError):
+                break
+        return [loaded, *replies[1:]] if isinstance(loaded, Exception) else replies

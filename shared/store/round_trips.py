@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import redis
 from redis.exceptions import NoScriptError
 
-from shared.store.client import Command, answering, kept_connections, load_scripts
+from shared.store.client import Command, answering, kept_connections, script_load
 
 _T = TypeVar("_T")
 Reading = Generator[Sequence[Command], Sequence[Any], _T]
@@ -40,12 +40,18 @@ def _exchanged(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
     """Return the replies; scripts that the server does not know are loaded, and run then."""
     connections = kept_connections(client)
     replies = connections.exchange(*commands) if commands else []
-    lost = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-    if lost:
-        load_scripts(client, [commands[at] for at in lost])
-        again = connections.exchange(*(commands[at] for at in lost))
-        for at, reply in zip(lost, again, strict=True):
-            replies[at] = reply
+    for each in (False, True):  # once is enough for a server, but not for the nodes of a cluster
+        lost = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        known, sent = set[object](), list[tuple[int, Command]]()
+        for at in lost:
+            if each or commands[at][1] not in known:
+                known.add(commands[at][1])
+                sent.append((-1, script_load(commands[at])))
+            sent.append((at, commands[at]))
+        again = connections.exchange(*(command for _, command in sent)) if sent else []
+        for (at, _), reply in zip(sent, again, strict=True):
+            if at >= 0:
+                replies[at] = reply
     return replies
 
 

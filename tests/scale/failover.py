@@ -139,12 +139,12 @@ def _kill(system: Deployment, ledger: Ledger, set_up: SetUp) -> float:
     master, others = _master_of(system)
     if set_up.lag:
         for other in others:
-            other.tell(signal.SIGSTOP)
+            other.kill()  # one that is only stopped reads afterwards what was sent to it meanwhile
         time.sleep(LAG_S)
     master.kill()
     begun = time.monotonic()
     for other in others if set_up.lag else ():
-        other.tell(signal.SIGCONT)
+        other.tend()
     if len(others) == set_up.replicas:  # the former master must confirm what the new one takes
         _replace(system, master)
     _goes_on(ledger)

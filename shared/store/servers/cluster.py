@@ -22,6 +22,8 @@ from shared.store.servers.slots import ClusterMap, ask, slot_of
 
 _REDIRECTS = 5
 _WAITS = ("WAIT", "WAITAOF")
+_LOAD = ("SCRIPT", "LOAD")
+"""Of the script that the next command calls."""
 _DOUBTFUL = (DownError, LateError, ClusterDownError, TryAgainError)
 """Errors after which the map may be wrong."""
 
@@ -62,11 +64,6 @@ class ClusterClient(redis.Redis):
         """Close all connections."""
         super().close()
         self.map.close()
-
-    def script_load(self, script: Any) -> Any:
-        """Load a script into every node that serves slots."""
-        *_, digest = (node.script_load(script) for node in self.map.masters())
-        return digest
 
 
 def _guarded(command: Command) -> Command:
@@ -159,7 +156,8 @@ class ClusterConnections:
         parts: dict[KeptConnections, list[int]] = {}
         for at, command in enumerate(commands):
             if command[0] not in _WAITS:  # for what was written before on the same connection
-                node = kept_connections(self._map.node(slot_of(command)))
+                keyed = commands[at + 1] if command[:2] == _LOAD else command
+                node = kept_connections(self._map.node(slot_of(keyed)))
             parts.setdefault(node, []).append(at)
         sent: list[tuple[KeptConnections, Any, list[int]]] = []
         try:

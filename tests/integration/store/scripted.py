@@ -81,7 +81,8 @@ def _caught(name: str, skip: int = 0) -> Iterator[list[tuple[Call, Image]]]:
     def look(self: Scripts, called: str, keys: list[str], args: tuple[Any, ...]) -> None:
         if called == name:
             if not left[0]:
-                found.append((Call(called, list(keys), args), image(self._client)))
+                client = redis.Redis(connection_pool=self._connections._pool)
+                found.append((Call(called, list(keys), args), image(client)))
                 raise Caught
             left[0] -= 1
 

@@ -126,6 +126,30 @@ def test_a_commit_that_a_failover_loses_is_repeated_and_stops_nothing(
     until(lambda: former.ask("INFO", "replication")["role"] == "slave", "the former master follows")
 
 
+def test_a_former_master_that_sentinels_still_name_is_left_though_it_knows_no_script(
+    watched: Watched, client: redis.Redis, event: Event
+) -> None:
+    assert _serves(client)
+    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow")
+    former, other = watched.master, next(e for e in watched.data if e is not watched.master)
+    # By hand: sentinels would close the connection. One alone names the master that it knows.
+    for sentinel in watched.sentinels[1:]:
+        sentinel.tell(signal.SIGSTOP)
+    try:
+        former.ask("SCRIPT", "FLUSH")
+        former.ask("REPLICAOF", "127.0.0.1", other.port)
+        with pytest.raises(StoreDownError, match="slave"):
+            Inbox(client, "demo").accept([event])
+        with pytest.raises(StoreDownError, match="no master any more"):
+            Inbox(client, "demo").accept([event])
+        former.ask("REPLICAOF", "NO", "ONE")
+    finally:
+        for sentinel in watched.sentinels[1:]:
+            sentinel.tell(signal.SIGCONT)
+    until(lambda: _serves(client), "the master is written to again", 60)
+    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow", 60)
+
+
 def test_a_replica_is_refused_as_the_store(watched: Watched) -> None:
     replica = next(each for each in watched.data if each is not watched.master)
     with (
