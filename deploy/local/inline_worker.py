@@ -8,10 +8,14 @@ import time
 import redis
 
 from deploy.cli.output import CommandTarget
+from shared.errors import StoreError
 from shared.store.client import answering
 from shared.store.inbox.inbox import Inbox
 from shared.store.operations import worker_registry
 from worker.ingest.inbox_consumer import InboxConsumer
+
+STILL_S = 60.0
+"""Seconds without any progress after which a command no longer waits for the workers."""
 
 
 class InlineWorker:
@@ -35,13 +39,25 @@ class InlineWorker:
             self._pump.run()
 
     def finish(self) -> None:
-        """Return once all events are applied and published. Raises StoreError."""
+        """Return once all events are applied and published. Raises StoreError; also if nothing of
+        it happens for STILL_S: processing is paused, or a worker cannot go on.
+        """
+        look_at, since = 0.0, time.monotonic()
+        left: object = None
         while self._inbox.waiting() or self._pump.publisher.waiting(1):
-            if self._others():
-                time.sleep(0.02)
-            else:
+            if not self._others():
                 self._pump.adopt(self._abandoned())
                 self._pump.run()
+            time.sleep(0.02)
+            now = time.monotonic()
+            if now >= look_at:
+                before, left = left, (self._inbox.waiting(), self._pump.publisher.waiting())
+                look_at, since = now + 1, since if left == before else now
+            if now - since > STILL_S:
+                raise StoreError(
+                    f"all events are sent, and for {STILL_S:.0f} s none was applied or published: "
+                    f"sitemapd status --site {self._site} says why"
+                )
         self._inbox.leave(self._name)
 
     def _others(self) -> bool:

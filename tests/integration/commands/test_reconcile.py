@@ -13,8 +13,10 @@ from typer.testing import CliRunner, Result
 
 from deploy.cli.program import app
 from deploy.commands.reconcile import KEY_VARIABLE
+from deploy.local import inline_worker
 from shared.errors import ConfigError, ReconcileError, SitemapdError, SourceError
 from shared.store.operations.checks import CheckStore
+from shared.store.operations.queues import Queues
 from tests.integration.conftest import RedisServer, Unchanged
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig
@@ -151,6 +153,21 @@ def test_reconcile_publishes_what_it_did_and_says_it(home: Path, rig: Rig) -> No
     assert code == 0
     assert (done["added"], done["changed"], done["deleted"]) == (1, 0, 1)
     assert done["complete"]
+    assert set(rig.listed()) == {BASE + path for path in CHANGED}
+
+
+def test_a_reconcile_does_not_wait_for_ever_for_what_is_paused(
+    home: Path, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline_worker, "STILL_S", 0.5)
+    Queues(rig.client, rig.name).pause("events", "ann")
+
+    error = refusal(home, "reconcile", "--against", source(home, *CHANGED))
+
+    assert "sitemapd status --site demo says why" in str(error)
+    assert set(rig.listed()) == {BASE + path for path in ALL}
+    Queues(rig.client, rig.name).resume("events")
+    rig.settle()
     assert set(rig.listed()) == {BASE + path for path in CHANGED}
 
 
