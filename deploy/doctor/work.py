@@ -130,6 +130,21 @@ def _quarantined(case: Case) -> DoctorFinding:
     return ok("every file can be written")
 
 
+def _targets(case: Case) -> DoctorFinding:
+    known = Inspector(case.client, case.name, case.site).status()["targets"]
+    for each in known:
+        name = f"{each['target']} ({each['url']})"
+        if each["failing_s"]:
+            return fail(f"{name} cannot be written: {each['reason']}", "it is tried again")
+        if each["behind_s"] > STUCK_S:
+            on = f" on the host {each['host']}" if each["host"] else ""
+            return fail(
+                f"{name} lacks what was published {each['behind_s']:.0f} s ago",
+                f"check that a worker is alive{on}: sitemapd run worker --host NAME",
+            )
+    return ok(f"{len(known)} targets, none behind for {STUCK_S:.0f} s" if known else "one target")
+
+
 def _paused(case: Case) -> DoctorFinding:
     paused = Queues(case.client, case.name).paused()
     if paused:
@@ -175,6 +190,9 @@ CHECKS = (
     ),
     DoctorCheck("layout", "layout of the stored state", _layout, _START, store=True),
     DoctorCheck("quarantine", "files that cannot be written", _quarantined, _START, store=True),
+    DoctorCheck(
+        "targets", "whether each target has what was published", _targets, _START, store=True
+    ),
     DoctorCheck(
         "consistency", "result of the last consistency check of the state", _consistency,
         _START, store=True,

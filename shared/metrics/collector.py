@@ -27,6 +27,7 @@ from shared.store.operations.queues import PAUSABLE
 from shared.store.operations.site_snapshot import SiteSnapshot, SnapshotReader
 from shared.store.operations.worker_registry import WorkerRegistry, own_version
 from shared.store.round_trips import Reading, gathered, read
+from shared.store.targets.target_state import TargetRecord
 
 
 class Collector:
@@ -79,6 +80,7 @@ class _SiteMetrics:
 
     def __init__(self, name: str, site: Site, codes: Sequence[str]) -> None:
         self._name, self._news = name, site.routing.news
+        self._targets = [each.ident for each in site.several_targets]
         # Also those of expired and unused secrets: one whose count stopped rising may be removed.
         keys = [secret.fingerprint for secret in site.secrets]
         keys += [*(["token"] if site.tokens else []), *{**site.sources, **dict.fromkeys(STANDARD)}]
@@ -93,6 +95,14 @@ class _SiteMetrics:
         yield from counted(self._name, counts, self._known)
         for name, value in self._looked_up(snapshot).items():
             yield MetricSample(DECLARED[f"sitemapd_{name}"], (self._name,), float(value))
+        for target in self._targets:
+            record = snapshot.targets.get(target, TargetRecord())
+            for what, number in {
+                "behind_seconds": _age(snapshot, record.behind_ms or None),
+                "failing": float(record.failing_ms > 0),
+            }.items():
+                metric = DECLARED[f"sitemapd_target_{what}"]
+                yield MetricSample(metric, (self._name, target), number)
         for queue in PAUSABLE:
             metric = DECLARED["sitemapd_queue_paused"]
             yield MetricSample(metric, (self._name, queue), float(queue in snapshot.paused))
@@ -102,17 +112,13 @@ class _SiteMetrics:
     def _looked_up(self, snapshot: SiteSnapshot) -> dict[str, float]:
         waiting, files, resyncs = snapshot.depth, snapshot.files, snapshot.resyncs.values()
         stopped, single = snapshot.quarantined
-
-        def age(since_ms: int | None) -> float:
-            return 0.0 if since_ms is None else max(0, waiting.now_ms - since_ms) / 1000
-
         return {
             "events_waiting": waiting.events,
             "events_in_flight": waiting.in_flight,
-            "events_oldest_seconds": age(waiting.oldest_ms),
+            "events_oldest_seconds": _age(snapshot, waiting.oldest_ms),
             "events_dead": snapshot.dead,
             "files_waiting": waiting.files,
-            "files_oldest_seconds": age(waiting.files_since_ms),
+            "files_oldest_seconds": _age(snapshot, waiting.files_since_ms),
             "files_held": len(snapshot.held),
             "publishing_stopped": float(stopped is not None),
             "files_quarantined": len(single),
@@ -124,8 +130,12 @@ class _SiteMetrics:
             ),
             "last_change_timestamp_seconds": max((f.lastmod for f in files.values()), default=0),
             "resyncs_open": len(resyncs),
-            "resync_oldest_seconds": age(min(resyncs, default=None)),
+            "resync_oldest_seconds": _age(snapshot, min(resyncs, default=None)),
         }
+
+
+def _age(snapshot: SiteSnapshot, since_ms: int | None) -> float:
+    return 0.0 if since_ms is None else max(0, snapshot.depth.now_ms - since_ms) / 1000
 
 
 def lines_by_metric(samples: Iterable[MetricSample]) -> dict[str, str]:

@@ -69,6 +69,7 @@ _ANSWER = Label("answer", "result of the delivery", ANSWERS)
 _CAUSE = Label("cause", "cause of the failed write", CAUSES)
 _ENGINE = Label("engine", "a configured search engine", most=16)
 _LOOP = Label("loop", "background loop of a worker", loop_health.LOOPS)
+_TARGET = Label("target", "a target of a site with several", most=16)
 _VERDICT = Label("outcome", "meaning of the answer of the engine", VERDICTS)
 
 
@@ -155,6 +156,9 @@ METRICS = (
         "time of the last change of a file; 0: never", unit="seconds"),
     _now("queue_paused", "1 while the queue is paused or the intake is closed", _QUEUE),
     _now("loop_failing", "1 while the loop fails or hangs for this site in some worker", _LOOP),
+    _now("target_behind_seconds",
+        "age of the oldest publish that the target lacks; 0: none", _TARGET, unit="seconds"),
+    _now("target_failing", "1 while the target cannot be written", _TARGET),
     _now("resyncs_open", "requested resyncs that are not done yet"),
     _now("resync_oldest_seconds", "age of the oldest requested resync; 0: none", unit="seconds"),
 )  # fmt: skip

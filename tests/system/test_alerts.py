@@ -106,6 +106,7 @@ CASES = {
         {f'sitemapd_notifications_total{{{S},engine="bing",outcome="forbidden"}}': rising(1)},
         {f'sitemapd_notifications_total{{{S},engine="bing",outcome="done"}}': rising(1)},
     ),
+    "SitemapdTargetBehind": gauge("target_behind_seconds", 90, 2, f'{S},target="web2"'),
     "SitemapdResyncStuck": gauge("resync_oldest_seconds", 30_000, 600),
     "SitemapdConfigurationRefused": gauge("configuration_refused", 1, 0, ""),
     "SitemapdLoopFails": gauge("loop_failing", 1, 0, f'{S},loop="notify"'),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import redis
 
+from deploy.doctor.runner import Case, DoctorFinding, ok
+from deploy.doctor.work import CHECKS
 from shared.config.targets import HOST
 from shared.errors import PublishError
 from shared.store.round_trips import read
@@ -171,6 +173,13 @@ def test_a_bucket_follows_a_directory(
     assert ("remove", "pages-1.xml") in storage.changes()
 
 
+def diagnosis(hosts: Hosts) -> DoctorFinding:
+    """What `sitemapd doctor` says of the targets."""
+    rig = hosts.rig
+    (check,) = (each for each in CHECKS if each.name == "targets")
+    return check.look(Case(rig.settings, rig.name, rig.site, rig.client, ""))
+
+
 def test_a_follower_that_fails_says_so_and_makes_up_for_it(
     store: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: bucket.Server
 ) -> None:
@@ -188,10 +197,13 @@ def test_a_follower_that_fails_says_so_and_makes_up_for_it(
     assert record.failing_ms
     assert record.behind_ms
     assert "403" in record.reason
+    assert "bucket" in (said := diagnosis(hosts)).detail
+    assert (said.status, "403" in said.detail) == ("fail", True)
     assert bucket.KEYS["secret_access_key"] not in record.reason
     storage.refuse = lambda _method, _name: 0
     hosts.follow("bucket")
     assert hosts.records()["bucket"][2:] == (0, 0, "")
+    assert diagnosis(hosts) == ok("3 targets, none behind for 60 s")
     assert storage.files()["pages-1.xml"] == hosts.files("web1")["pages-1.xml"]
 
 

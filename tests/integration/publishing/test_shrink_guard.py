@@ -15,7 +15,8 @@ from deploy.cli.program import app
 from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
 from shared.sitemap.shards import Shard
-from shared.store.publishing.publish_work import PublishBatch, PublishedFile, PublishedShard
+from shared.store.publishing.publish_batch import PublishedFile
+from shared.store.publishing.publish_work import PublishBatch, PublishedShard
 from tests.integration.conftest import TOKEN, RedisServer, Signer
 from tests.integration.pipeline import Pipeline
 from tests.integration.rig import BASE, Rig, as_written

@@ -36,10 +36,11 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def settings(url: str, root: Path, secret: str) -> Settings:
     base = {"base_url": "https://www.example.com", "publish_interval": 0}
-    sites = {
+    sites: dict[str, dict[str, object]] = {
         name: base | {"web_root": root / name, "tokens": [token], "secrets": [secret]}
         for name, token in TOKENS.items()
     }
+    sites["demo"]["targets"] = [{"url": str(root / "second"), "name": "second"}]
     return Settings(redis_url=url, metrics_token=METRICS_TOKEN, sites=sites)  # type: ignore[arg-type]
 
 
@@ -115,6 +116,7 @@ def test_every_declared_metric_is_in_a_scrape_of_a_working_system_and_nothing_el
     assert named == expected
     assert value(samples, "up") == 1
     assert value(samples, "workers") == 1
+    assert value(samples, "target_failing", site="demo", target="second") == 0
     assert value(samples, "events_accepted_total", site="demo") == 1
     assert value(samples, "events_accepted_total", site="other") == 0
     assert value(samples, "events_changed_total", site="demo") == 1
