@@ -76,30 +76,35 @@ def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
     consumer.call_soon(change)
 
 
-def register(
-    app: Celery, runtime: Runtime, queues: Sequence[str], threads: int, follower: ConfigFollower
-) -> None:
-    """Add the tasks to `app`, carried out by `runtime`, which starts and stops with the worker.
+def register(app: Celery, runtime: Callable[[], Runtime]) -> None:
+    """Add the tasks to `app`, carried out by what `runtime` returns.
 
-    The worker has so many `threads`, listens to `queues`, and takes changed settings by
-    `follower`. A failed task is not retried: the
-    sweep is the retry.
+    A failed task is not retried: the sweep is the retry.
     """
 
     @app.task(name=task_names.WAKE)
     def wake(site: str) -> None:
         try:
-            runtime.wake(site)
+            runtime().wake(site)
         except StoreError as error:
             _log.error("wake-up failed", site=site, reason=str(error))
 
-    alone: dict[str, Callable[[], object]] = {
-        task_names.SWEEP: runtime.sweep, task_names.TIDY: runtime.tidy,
-        task_names.REFRESH: runtime.refresh, task_names.RECONCILE: runtime.reconcile,
-        task_names.NOTIFY: runtime.notify, task_names.FOLLOW: runtime.follow_targets,
+    alone: dict[str, Callable[[Runtime], object]] = {
+        task_names.SWEEP: Runtime.sweep, task_names.TIDY: Runtime.tidy,
+        task_names.REFRESH: Runtime.refresh, task_names.RECONCILE: Runtime.reconcile,
+        task_names.NOTIFY: Runtime.notify, task_names.FOLLOW: Runtime.follow_targets,
     }  # fmt: skip
     for name, work in alone.items():
-        app.task(name=name)(_alone(work))
+        app.task(name=name)(_alone(runtime, work))
+
+
+def accompany(
+    runtime: Runtime, queues: Sequence[str], threads: int, follower: ConfigFollower
+) -> None:
+    """Let `runtime` start and stop with the Celery worker of this process.
+
+    The worker has so many `threads`, listens to `queues`, and takes changed settings by `follower`.
+    """
 
     @broker.dropped.connect(weak=False)
     def dropped(**_: object) -> None:
@@ -121,10 +126,12 @@ def register(
         follower.end()
 
 
-def _alone(work: Callable[[], object]) -> Callable[..., None]:
+def _alone(
+    runtime: Callable[[], Runtime], work: Callable[[Runtime], object]
+) -> Callable[..., None]:
     """Return a task that ignores its arguments; some messages name the site, for monitoring."""
 
     def run(*_: object) -> None:
-        work()
+        work(runtime())
 
     return run
