@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import yaml
 from tests.system.driver import SITEMAPD
 from tests.system.kubernetes import (
     KUBERNETES,
+    RUNS_PODS,
     Manifest,
     containers,
     of_kind,
@@ -38,8 +40,18 @@ COMPONENTS = ["scaling", "scaling-by-metrics-api"]
 OLDEST = "1.30"
 """The first version whose preStop can sleep without a shell."""
 
+PARTS = {
+    "single": {"web", "files", "schedule", "redis"},
+    "ha": {"web", "files", "schedule", "redis", "sentinel"},
+}
+URLS = {
+    "single": "redis://sitemapd:0123456789abcdef@redis:6379",
+    "ha": "redis+sentinel://sitemapd:0123456789abcdef@sentinel-0,sentinel-1,sentinel-2/sitemapd/0",
+}
+COMPONENT = "app.kubernetes.io/component"
+POD = "statefulset.kubernetes.io/pod-name"
+
 SECRET = {
-    "SITEMAPD_REDIS_URL": "redis://sitemapd:0123456789abcdef@redis:6379",
     "SITEMAPD_METRICS_TOKEN": "0123456789abcdef",
     "SITEMAPD_SITES__MAIN__SECRETS": '["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]',
     "SITEMAPD_SITES__MAIN__TOKENS": '["0123456789abcdef"]',
@@ -56,11 +68,11 @@ def whole(request: pytest.FixtureRequest) -> tuple[Manifest, ...]:
     return rendered(KUBERNETES / request.param)
 
 
-def scaled(component: str, directory: Path) -> tuple[Manifest, ...]:
-    """`single` with a component, as an overlay of an administrator has it."""
+def scaled(component: str, directory: Path, whole: str = "single") -> tuple[Manifest, ...]:
+    """An overlay with a component, as an overlay of an administrator has it."""
     shown = os.path.relpath(KUBERNETES, directory.resolve())
     (directory / "kustomization.yaml").write_text(
-        yaml.safe_dump({"resources": [f"{shown}/single"], "components": [f"{shown}/{component}"]})
+        yaml.safe_dump({"resources": [f"{shown}/{whole}"], "components": [f"{shown}/{component}"]})
     )
     return rendered(directory)
 
@@ -74,15 +86,16 @@ def test_every_manifest_follows_the_schema_of_the_api(
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
+@pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_adds_to_an_overlay_and_every_pod_is_hardened(
-    component: str, tmp_path: Path
+    name: str, component: str, tmp_path: Path
 ) -> None:
-    manifests = scaled(component, tmp_path)
+    manifests = scaled(component, tmp_path, name)
     for manifest in manifests:
         if not manifest["apiVersion"].startswith("keda.sh/"):
             kubernetes_validate.validate(manifest, OLDEST, strict=True)
-    assert {"web", "files", "schedule", "redis", "worker"} == set(pods(manifests))
+    assert PARTS[name] | {"worker"} == set(pods(manifests))
     each_is_hardened(manifests)
 
 
@@ -111,12 +124,15 @@ def test_every_selector_selects_and_what_is_asked_for_exists(
     overlay: tuple[Manifest, ...],
 ) -> None:
     labels = [pod["metadata"]["labels"] for pod in pods(overlay).values()]
+    claims = of_kind(overlay, "StatefulSet")
     known = of_kind(overlay, "ConfigMap") | {"sitemapd": {}, "sitemapd-redis": {}}
 
     for kind in ("Service", "PodDisruptionBudget"):
         for name, manifest in of_kind(overlay, kind).items():
             wanted = manifest["spec"]["selector"]
-            wanted = wanted.get("matchLabels", wanted)
+            wanted = wanted.get("matchLabels", wanted) | {}
+            if (pod := wanted.pop(POD, "")) and (of := pod.rpartition("-"))[0] in claims:
+                assert int(of[2]) < claims[of[0]]["spec"]["replicas"], name
             assert any(wanted.items() <= each.items() for each in labels), (kind, name)
     for name, pod in pods(overlay).items():
         mounted = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
@@ -162,7 +178,8 @@ def home(overlay: tuple[Manifest, ...], directory: Path) -> dict[str, str]:
     """Put the ConfigMap into `directory`; the environment of a pod, with the Secret."""
     for name, text in of_kind(overlay, "ConfigMap")["sitemapd"]["data"].items():
         (directory / name).write_text(text)
-    return os.environ | SECRET | {"SITEMAPD_HOME": str(directory)}
+    address = {"SITEMAPD_REDIS_URL": URLS["ha" if "sentinel" in pods(overlay) else "single"]}
+    return os.environ | SECRET | address | {"SITEMAPD_HOME": str(directory)}
 
 
 def test_sitemapd_takes_the_configuration(overlay: tuple[Manifest, ...], tmp_path: Path) -> None:
@@ -209,9 +226,16 @@ def settings(text: str) -> dict[str, str]:
     return dict(line for line in lines if len(line) == 2)
 
 
-def test_redis_has_the_settings_that_are_shipped(whole: tuple[Manifest, ...]) -> None:
+def redis_settings(whole: tuple[Manifest, ...]) -> dict[str, str]:
+    """The settings of the Redis of an overlay: options of its command, or a file."""
+    if given := of_kind(whole, "ConfigMap").get("redis"):
+        return settings(given["data"]["redis.conf"])
     command = pods(whole)["redis"]["spec"]["containers"][0]["command"]
-    given = settings("\n".join(word.removeprefix("--") for word in command if word[:2] == "--"))
+    return settings("\n".join(word.removeprefix("--") for word in command if word[:2] == "--"))
+
+
+def test_redis_has_the_settings_that_are_shipped(whole: tuple[Manifest, ...]) -> None:
+    given = redis_settings(whole)
     shipped = settings((KUBERNETES.parent / "redis" / "sitemapd.conf").read_text())
     elsewhere = {"port", "unixsocket", "unixsocketperm", "dir", "logfile", "daemonize",
                  "protected-mode", "maxmemory"}  # fmt: skip
@@ -222,16 +246,63 @@ def test_redis_has_the_settings_that_are_shipped(whole: tuple[Manifest, ...]) ->
 
 
 def redis_memory(whole: tuple[Manifest, ...]) -> tuple[int, int]:
-    container = pods(whole)["redis"]["spec"]["containers"][0]
-    given = next(w for w in container["command"] if w.startswith("--maxmemory "))
-    limit = container["resources"]["limits"]["memory"]
-    return int(given.split()[1].removesuffix("mb")), 1024 * int(limit.removesuffix("Gi"))
+    limit = pods(whole)["redis"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    given = redis_settings(whole)["maxmemory"]
+    return int(given.removesuffix("mb")), 1024 * int(limit.removesuffix("Gi"))
 
 
 def test_redis_refuses_events_before_its_pod_is_killed(whole: tuple[Manifest, ...]) -> None:
     given, limit = redis_memory(whole)
 
     assert given < 0.8 * limit
+
+
+def test_ha_has_two_of_everything_on_nodes_of_their_own_and_gives_up_one_at_a_time() -> None:
+    ha = rendered(KUBERNETES / "ha")
+
+    workloads = of_kind(ha, *RUNS_PODS)
+    assert {name: each["spec"]["replicas"] for name, each in workloads.items()} == {
+        "web": 2, "files": 2, "schedule": 2, "redis": 3, "sentinel": 3,
+    }  # fmt: skip
+    assert of_kind(ha, "PodDisruptionBudget").keys() == workloads.keys()
+    for name, pod in pods(ha).items():
+        spread, *_ = pod["spec"]["topologySpreadConstraints"]
+        same = spread["labelSelector"]["matchLabels"]
+        assert same.items() <= pod["metadata"]["labels"].items(), name
+        assert COMPONENT in [*same, *spread.get("matchLabelKeys", ())], name
+        if name in {"redis", "sentinel", "files"}:
+            assert (spread["maxSkew"], spread["minDomains"]) == (1, 3), name
+            assert spread["whenUnsatisfiable"] == "DoNotSchedule", name
+
+
+def test_ha_publishes_to_each_pod_that_serves_files() -> None:
+    ha = rendered(KUBERNETES / "ha")
+    config = tomllib.loads(of_kind(ha, "ConfigMap")["sitemapd"]["data"]["sitemapd.toml"])
+    site = config["sites"]["main"]
+
+    hosts = {each["host"] for each in site["targets"]}
+    replicas = of_kind(ha, "StatefulSet")["files"]["spec"]["replicas"]
+    assert hosts == {f"files-{n}" for n in range(replicas)}
+    assert {each["url"] for each in site["targets"]} == {site["web_root"]}, "what nginx serves"
+    assert config["wait_replicas"] == 1
+
+
+def test_ha_finds_redis_and_sentinels_by_names_that_stay_and_may_reach_them() -> None:
+    ha = rendered(KUBERNETES / "ha")
+    scripts = of_kind(ha, "ConfigMap")["redis"]["data"]
+    services = of_kind(ha, "Service")
+
+    for name in ("redis.sh", "sentinel.sh"):
+        checked = subprocess.run(["sh", "-n"], input=scripts[name], text=True, check=False)
+        assert checked.returncode == 0, name
+    for kind in ("redis", "sentinel"):
+        for n in range(3):
+            assert services[f"{kind}-{n}"]["spec"]["publishNotReadyAddresses"] is True
+    rules = of_kind(ha, "NetworkPolicy")
+    asking = rules["to-sentinel"]["spec"]["podSelector"]["matchExpressions"][0]["values"]
+    assert {*pods(ha), "worker"} == {*asking}
+    (heard,) = rules["sentinel"]["spec"]["ingress"][0]["from"]
+    assert heard["podSelector"]["matchExpressions"][0]["values"] == asking
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
