@@ -42,21 +42,10 @@ def wake_hosts(app: Celery, site: str, hosts: set[str]) -> None:
     for host in hosts:
         queue = task_names.follow_queue(host)
         try:
-            if not _waiting(app, queue):
+            if not broker.waiting(app, queue):
                 app.send_task(task_names.FOLLOW, [site], queue=queue, retry=False, expires=60.0)
         except Exception as error:  # noqa: BLE001  # any error of kombu
             _log.warning("no message", task=queue, site=site, reason=type(error).__name__)
-
-
-def _waiting(app: Celery, queue: str) -> int:
-    """Return the number of messages in `queue`. To declare it again changes nothing, and every kind
-    of broker answers with that number.
-    """
-    with app.connection_or_acquire() as connection:
-        declared = connection.default_channel.queue_declare(
-            queue=queue, durable=True, auto_delete=False
-        )
-        return int(declared.message_count)
 
 
 def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:

@@ -235,7 +235,7 @@ def test_flower_shows_the_worker_and_its_tasks_to_those_with_a_password(
     "redis_url",
     [
         "redis://sitemapd:0123456789abcdef@127.0.0.1:1",
-        "redis+sentinel://sitemapd:0123456789abcdef@h:1,127.0.0.1:1/m?sentinel_password=fedcba98",
+        "redis+sentinel://u:0123456789abcdef@127.0.0.1:1,127.0.0.2:1/m?sentinel_password=fedcba98",
     ],
 )
 def test_a_report_shows_no_password(tmp_path: Path, redis_url: str) -> None:
