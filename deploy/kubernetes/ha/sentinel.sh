@@ -29,7 +29,8 @@ if [ ! -e /data/sentinel.conf ]; then
     echo "sentinel announce-port 26379"
     echo "sentinel monitor sitemapd $(master | head -n 1) 6379 2"
     echo "sentinel down-after-milliseconds sitemapd 5000"
-    echo "sentinel failover-timeout sitemapd 30000"
+    # Sentinels whose votes were split wait twice this long before they vote again.
+    echo "sentinel failover-timeout sitemapd 10000"
     cat /etc/redis/sentinel.conf
   } > /data/new.conf
   mv /data/new.conf /data/sentinel.conf
