@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import yaml
 from tests.system.driver import SITEMAPD
 from tests.system.kubernetes import (
     KUBERNETES,
-    RUNS_PODS,
     Manifest,
     containers,
     of_kind,
@@ -48,7 +46,6 @@ URLS = {
     "single": "redis://sitemapd:0123456789abcdef@redis:6379",
     "ha": "redis+sentinel://sitemapd:0123456789abcdef@sentinel-0,sentinel-1,sentinel-2/sitemapd/0",
 }
-COMPONENT = "app.kubernetes.io/component"
 POD = "statefulset.kubernetes.io/pod-name"
 
 SECRET = {
@@ -255,54 +252,6 @@ def test_redis_refuses_events_before_its_pod_is_killed(whole: tuple[Manifest, ..
     given, limit = redis_memory(whole)
 
     assert given < 0.8 * limit
-
-
-def test_ha_has_two_of_everything_on_nodes_of_their_own_and_gives_up_one_at_a_time() -> None:
-    ha = rendered(KUBERNETES / "ha")
-
-    workloads = of_kind(ha, *RUNS_PODS)
-    assert {name: each["spec"]["replicas"] for name, each in workloads.items()} == {
-        "web": 2, "files": 2, "schedule": 2, "redis": 3, "sentinel": 3,
-    }  # fmt: skip
-    assert of_kind(ha, "PodDisruptionBudget").keys() == workloads.keys()
-    for name, pod in pods(ha).items():
-        spread, *_ = pod["spec"]["topologySpreadConstraints"]
-        same = spread["labelSelector"]["matchLabels"]
-        assert same.items() <= pod["metadata"]["labels"].items(), name
-        assert COMPONENT in [*same, *spread.get("matchLabelKeys", ())], name
-        if name in {"redis", "sentinel", "files"}:
-            assert (spread["maxSkew"], spread["minDomains"]) == (1, 3), name
-            assert spread["whenUnsatisfiable"] == "DoNotSchedule", name
-
-
-def test_ha_publishes_to_each_pod_that_serves_files() -> None:
-    ha = rendered(KUBERNETES / "ha")
-    config = tomllib.loads(of_kind(ha, "ConfigMap")["sitemapd"]["data"]["sitemapd.toml"])
-    site = config["sites"]["main"]
-
-    hosts = {each["host"] for each in site["targets"]}
-    replicas = of_kind(ha, "StatefulSet")["files"]["spec"]["replicas"]
-    assert hosts == {f"files-{n}" for n in range(replicas)}
-    assert {each["url"] for each in site["targets"]} == {site["web_root"]}, "what nginx serves"
-    assert config["wait_replicas"] == 1
-
-
-def test_ha_finds_redis_and_sentinels_by_names_that_stay_and_may_reach_them() -> None:
-    ha = rendered(KUBERNETES / "ha")
-    scripts = of_kind(ha, "ConfigMap")["redis"]["data"]
-    services = of_kind(ha, "Service")
-
-    for name in ("redis.sh", "sentinel.sh"):
-        checked = subprocess.run(["sh", "-n"], input=scripts[name], text=True, check=False)
-        assert checked.returncode == 0, name
-    for kind in ("redis", "sentinel"):
-        for n in range(3):
-            assert services[f"{kind}-{n}"]["spec"]["publishNotReadyAddresses"] is True
-    rules = of_kind(ha, "NetworkPolicy")
-    asking = rules["to-sentinel"]["spec"]["podSelector"]["matchExpressions"][0]["values"]
-    assert {*pods(ha), "worker"} == {*asking}
-    (heard,) = rules["sentinel"]["spec"]["ingress"][0]["from"]
-    assert heard["podSelector"]["matchExpressions"][0]["values"] == asking
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
