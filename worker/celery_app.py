@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from celery import Celery, signals
+from celery import Celery, concurrency, signals
 from kombu import Queue
 
 from shared import task_names
 from shared.config.broker import celery_settings
 from shared.config.settings import FILE, Settings
 from shared.config.targets import host_name
+from shared.errors import ConfigError, Fault
 from shared.store.connection import PATIENCE_S
 from worker import broker
+
+if TYPE_CHECKING:
+    from shared.config.live import LiveSettings
+
+_THREADS = "threads"
+_POOLS = {"thread", "solo", "prefork"}
+"""Modules of Celery's pools that a worker runs in."""
 
 
 def create_worker_app(settings: Settings) -> Celery:
@@ -96,26 +104,62 @@ def _for_command_line() -> Celery:
     does not listen to a queue leaves its work to others.
     """
     from shared.config.live import LiveSettings
+    from worker.composition import THREADS
+
+    live = LiveSettings(Path(os.environ.get("SITEMAPD_CONFIG", FILE)))
+    app = create_worker_app(live.current)
+    app.conf.update(worker_concurrency=THREADS)
+
+    @signals.worker_init.connect(weak=False)
+    def begin(sender: Any, **_: object) -> None:
+        try:
+            _begin(sender, live)
+        except Exception as error:  # Celery would log it, and go on without tasks
+            raise SystemExit(f"{type(error).__name__}: {error}") from error
+
+    return app
+
+
+def _begin(worker: Any, live: LiveSettings) -> None:
+    """Compose `worker`, a worker of Celery's command line that is about to start."""
     from shared.store.operations.worker_registry import consumer_name
     from shared.telemetry import logs
     from worker.composition import THREADS, compose
+    from worker.process_pool import compose_processes
 
-    live = LiveSettings(Path(os.environ.get("SITEMAPD_CONFIG", FILE)))
-    settings = live.current
-    app = create_worker_app(settings)
-    # The runtime and its loops are of one process: a forked one would have none of them.
-    app.conf.update(worker_pool="threads", worker_concurrency=THREADS)
+    pool = _pool_of(worker)
+    logs.configure(level=live.current.log_level, traced_as="worker", streams=True)
+    queues, node = [*worker.app.amqp.queues.consume_from], worker.hostname.partition("@")[0]
+    reconciles, notifies = (
+        each in queues for each in (task_names.RECONCILE_QUEUE, task_names.NOTIFY_QUEUE)
+    )
+    name = consumer_name() if node == "celery" else node
+    if pool == "prefork":
+        compose_processes(worker.app, live, name, reconciles=reconciles, notifies=notifies)
+        return
+    many = worker.concurrency if isinstance(worker.concurrency, int) else THREADS
+    compose(
+        worker.app, live, name, 1 if pool == "solo" else many,
+        reconciles=reconciles, notifies=notifies, queues=queues,
+    )  # fmt: skip
 
-    @signals.celeryd_init.connect(weak=False)
-    def begin(sender: str, options: dict[str, Any], **_: object) -> None:
-        logs.configure(level=settings.log_level, traced_as="worker", streams=True)
-        queues = options.get("queues") or list(app.amqp.queues)
-        node = sender.partition("@")[0]
-        compose(
-            app, live, consumer_name() if node == "celery" else node,
-            options.get("concurrency") or THREADS,
-            reconciles=task_names.RECONCILE_QUEUE in queues,
-            notifies=task_names.NOTIFY_QUEUE in queues,
-        )  # fmt: skip
 
-    return app
+def _pool_of(worker: Any) -> str:
+    """Return the pool of `worker`, and make it one of threads if no option names another. Raises
+    ConfigError for one that cannot work.
+    """
+    from click import get_current_context
+    from click.core import ParameterSource
+
+    context = get_current_context(silent=True)
+    chosen = context and context.get_parameter_source("pool") != ParameterSource.DEFAULT
+    if not chosen:
+        worker.pool_cls = _THREADS
+    pool = concurrency.get_implementation(worker.pool_cls).__module__.rpartition(".")[2]
+    if pool not in _POOLS:
+        detail = f"{pool} is not supported: a worker waits in threads; use -P threads, the default"
+        raise ConfigError(Fault("pool", "config", detail))
+    if pool == "prefork" and worker.pool_start_method != "fork":
+        detail = "prefork needs --pool-start-method fork; else use -P threads, the default"
+        raise ConfigError(Fault("pool", "config", detail))
+    return pool

@@ -60,8 +60,10 @@ def main() -> None:
         )
         signal.signal(signal.SIGHUP, lambda *_: follower.ask())
         follower.start()
-        # In memory: both tasks may run at any time, so there is no schedule state to keep.
-        app.start(["beat", "--scheduler=celery.beat:Scheduler", "--loglevel=WARNING", "--pidfile="])
+        app.start([
+            "beat", "--scheduler=worker.schedule:PatientScheduler", "--loglevel=WARNING",
+            "--pidfile=",
+        ])  # fmt: skip
         return
     # Imported late: the schedule does not need these, and starts in half the time.
     from celery.utils.nodenames import default_nodename, host_format

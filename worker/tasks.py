@@ -42,21 +42,10 @@ def wake_hosts(app: Celery, site: str, hosts: set[str]) -> None:
     for host in hosts:
         queue = task_names.follow_queue(host)
         try:
-            if not _waiting(app, queue):
+            if not broker.waiting(app, queue):
                 app.send_task(task_names.FOLLOW, [site], queue=queue, retry=False, expires=60.0)
         except Exception as error:  # noqa: BLE001  # any error of kombu
             _log.warning("no message", task=queue, site=site, reason=type(error).__name__)
-
-
-def _waiting(app: Celery, queue: str) -> int:
-    """Return the number of messages in `queue`. To declare it again changes nothing, and every kind
-    of broker answers with that number.
-    """
-    with app.connection_or_acquire() as connection:
-        declared = connection.default_channel.queue_declare(
-            queue=queue, durable=True, auto_delete=False
-        )
-        return int(declared.message_count)
 
 
 def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
@@ -76,30 +65,35 @@ def listen(consumer: Any, queues: Sequence[str], *, quiet: bool) -> None:
     consumer.call_soon(change)
 
 
-def register(
-    app: Celery, runtime: Runtime, queues: Sequence[str], threads: int, follower: ConfigFollower
-) -> None:
-    """Add the tasks to `app`, carried out by `runtime`, which starts and stops with the worker.
+def register(app: Celery, runtime: Callable[[], Runtime]) -> None:
+    """Add the tasks to `app`, carried out by what `runtime` returns.
 
-    The worker has so many `threads`, listens to `queues`, and takes changed settings by
-    `follower`. A failed task is not retried: the
-    sweep is the retry.
+    A failed task is not retried: the sweep is the retry.
     """
 
     @app.task(name=task_names.WAKE)
     def wake(site: str) -> None:
         try:
-            runtime.wake(site)
+            runtime().wake(site)
         except StoreError as error:
             _log.error("wake-up failed", site=site, reason=str(error))
 
-    alone: dict[str, Callable[[], object]] = {
-        task_names.SWEEP: runtime.sweep, task_names.TIDY: runtime.tidy,
-        task_names.REFRESH: runtime.refresh, task_names.RECONCILE: runtime.reconcile,
-        task_names.NOTIFY: runtime.notify, task_names.FOLLOW: runtime.follow_targets,
+    alone: dict[str, Callable[[Runtime], object]] = {
+        task_names.SWEEP: Runtime.sweep, task_names.TIDY: Runtime.tidy,
+        task_names.REFRESH: Runtime.refresh, task_names.RECONCILE: Runtime.reconcile,
+        task_names.NOTIFY: Runtime.notify, task_names.FOLLOW: Runtime.follow_targets,
     }  # fmt: skip
     for name, work in alone.items():
-        app.task(name=name)(_alone(work))
+        app.task(name=name)(_alone(runtime, work))
+
+
+def accompany(
+    runtime: Runtime, queues: Sequence[str], threads: int, follower: ConfigFollower
+) -> None:
+    """Let `runtime` start and stop with the Celery worker of this process.
+
+    The worker has so many `threads`, listens to `queues`, and takes changed settings by `follower`.
+    """
 
     @broker.dropped.connect(weak=False)
     def dropped(**_: object) -> None:
@@ -121,10 +115,12 @@ def register(
         follower.end()
 
 
-def _alone(work: Callable[[], object]) -> Callable[..., None]:
+def _alone(
+    runtime: Callable[[], Runtime], work: Callable[[Runtime], object]
+) -> Callable[..., None]:
     """Return a task that ignores its arguments; some messages name the site, for monitoring."""
 
     def run(*_: object) -> None:
-        work()
+        work(runtime())
 
     return run

@@ -1,5 +1,5 @@
-"""compose.yaml with compose.ha.yaml on hosts of their own: the commands of the services and of the
-README, without an engine.
+"""compose.yaml with compose.ha.yaml on hosts of their own, two of them with a web root: the
+commands of the services and of the README, without an engine.
 """
 
 from __future__ import annotations
@@ -35,10 +35,17 @@ ADDRESSES = {
     **{name: f"172.31.77.{n}" for n, name in enumerate(STORES, 11)},
     **{name: f"172.31.77.{n}" for n, name in enumerate(SENTINELS, 21)},
     **{name: f"172.31.77.{n}" for n, name in enumerate(WEBS, 31)},
-    **{name: f"172.31.77.{n}" for n, name in enumerate(WORKERS, 41)},
     **{name: f"172.31.77.{n}" for n, name in enumerate(FRONTS, 51)},
     "schedule": "172.31.77.61",
 }
+PLACES = dict(zip(WORKERS, (FRONTS[0], FRONTS[1], FRONTS[1]), strict=True))
+"""The hosts of the workers: those with a web root, which their nginx serves."""
+
+TARGET = """
+[[sites.main.targets]]
+url = "{root}"
+host = "{host}"
+"""
 _NOT_HERE = re.compile(r"(?m)^(?:docker compose|chown|chmod).*\n")
 
 
@@ -47,19 +54,22 @@ class Hosts:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.root = home / "public"
+        self.roots = {name: home / "roots" / name for name in FRONTS}
         self.network = Network(ADDRESSES, OWN)
         self.secrets = self._made_as_documented()
         text = (self.secrets / "sitemapd.toml").read_text()
-        text = text.replace("/var/lib/sitemapd/public", str(self.root))
-        (home / "sitemapd.toml").write_text(text + "publish_interval = 0.2\n")
+        text = text.replace('web_root = "/var/lib/sitemapd/public"\n', "publish_interval = 0.2\n")
+        for host, root in self.roots.items():
+            root.mkdir(parents=True)
+            text += TARGET.format(root=root, host=host)
+        (home / "sitemapd.toml").write_text(text)
         self.token: str = tomllib.loads(text)["sites"]["main"]["tokens"][0]
         compose = [yaml.safe_load((DEPLOY / f"compose{x}.yaml").read_text()) for x in ("", ".ha")]
         self._services: Mapping[str, dict[str, object]] = {
             **compose[0]["services"], **compose[1]["services"]
         }  # fmt: skip
         self._programs()
-        self.parts = {name: self._part(name) for name in ADDRESSES}
+        self.parts = {name: self._part(name) for name in (*ADDRESSES, *WORKERS)}
         self._stopping = threading.Event()
         self._keeper = threading.Thread(target=self._keep, daemon=True)
 
@@ -85,17 +95,19 @@ class Hosts:
         env = {**os.environ, "PATH": f"{self.home}/bin:{os.environ['PATH']}"}
         folder = self.home / "hosts" / name
         folder.mkdir(parents=True)
-        return Part(name, Network.on(name, *self._command(name, folder)), env, folder / "log")
+        command = Network.on(PLACES.get(name, name), *self._command(name, folder))
+        return Part(name, command, env, folder / "log")
 
     def _command(self, name: str, folder: Path) -> list[str]:
         if name in FRONTS:
-            return [PROGRAM, "-e", f"{folder}/error.log", "-c", str(self._front(folder))]
+            return [PROGRAM, "-e", f"{folder}/error.log", "-c", str(self._front(name, folder))]
         if name in STORES + SENTINELS:
             shell = [str(word) for word in self._services[name]["command"]]  # type: ignore[attr-defined]
             return [*shell[:-1], self._placed(shell[-1].replace("$$", "$"), folder)]
         kind = "web" if name in WEBS else "schedule" if name == "schedule" else "worker"
         more = {"web": ["--listen", "0.0.0.0:8080", "--behind-proxy", "--processes", "2"],
-                "worker": ["--name", name], "schedule": []}  # fmt: skip
+                "worker": ["--name", name, "--host", PLACES.get(name, "")],
+                "schedule": []}  # fmt: skip
         return [str(SITEMAPD), "run", kind, *more[kind], "--home", str(self.home)]
 
     def _placed(self, text: str, folder: Path) -> str:
@@ -113,9 +125,9 @@ class Hosts:
             text = text.replace(old, new)
         return text
 
-    def _front(self, folder: Path) -> Path:
+    def _front(self, name: str, folder: Path) -> Path:
         text = (self.secrets / "nginx.conf").read_text()
-        text = text.replace("/var/lib/sitemapd/public", str(self.root))
+        text = text.replace("/var/lib/sitemapd/public", str(self.roots[name]))
         (folder / "sitemapd.conf").write_text(text)
         (folder / "snippets").mkdir()
         shutil.copy(DEPLOY / "nginx" / "sitemapd-files.conf", folder / "snippets")
@@ -147,6 +159,20 @@ class Hosts:
         while not self._stopping.wait(POLL_S):
             for part in self.parts.values():
                 part.tend()
+
+    def files(self, host: str) -> dict[str, bytes]:
+        """The files that a host serves."""
+        found = [each for each in self.roots[host].iterdir() if each.name[0] != "."]
+        return {each.name: each.read_bytes() for each in found}
+
+    def verifies(self, host: str) -> str:
+        """What `sitemapd verify` says of the files of a host; empty if they are the state's."""
+        command = [str(SITEMAPD), "verify", "--home", str(self.home)]
+        done = subprocess.run(
+            Network.on(host, *command), env={**os.environ, "SITEMAPD_HOST": host},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        return done.stdout + done.stderr if done.returncode else ""
 
     def ask(self, host: str, port: int, *command: str) -> str:
         """What a Redis or a sentinel says, asked on its own host."""

@@ -1,4 +1,6 @@
-"""A steady sender with a ledger, and a reader that notes when each page is seen in the files."""
+"""A steady sender with a ledger, and readers that note when each page is seen in the files of each
+host.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,8 @@ import json
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import NamedTuple
 
 HOST = "sitemaps.example.com"
@@ -21,18 +22,24 @@ _SHARD = re.compile(rb"<loc>[^<]*/(pages-[0-9]+[.]xml)</loc>")
 _PAGE = re.compile(rb"<loc>[^<]*/p/([0-9]+)</loc>")
 
 
+class Seen(NamedTuple):
+    """Seconds from the first POST of an event until its page is seen at one host."""
+
+    p50: float
+    p99: float
+    most: float
+
+
 class Figures(NamedTuple):
     """What a phase was like for senders and readers. Seconds from the first POST of an event to
-    its answer 202, and until it is seen; `repeated`: POSTs that had to be sent again.
+    its answer 202; `repeated`: POSTs that had to be sent again; `seen` by host.
     """
 
     events: int
     repeated: int
     answered_p50: float
     answered_p99: float
-    seen_p50: float
-    seen_p99: float
-    seen_max: float
+    seen: dict[str, Seen]
 
 
 class Traffic:
@@ -44,11 +51,13 @@ class Traffic:
         self._readers_stop = threading.Event()
         self.sent: dict[int, float] = {}
         self.acknowledged: dict[int, float] = {}
-        self.seen: dict[int, float] = {}
+        self.seen: dict[str, dict[int, float]] = {front: {} for front in fronts}
         self.again: dict[int, int] = {}
         self._pool = ThreadPoolExecutor(24)
-        self._threads = [threading.Thread(target=each, daemon=True) for each in
-                         (self._send, self._read)]  # fmt: skip
+        self._threads = [threading.Thread(target=self._send, daemon=True)]
+        self._threads += [
+            threading.Thread(target=self._read, args=[front], daemon=True) for front in fronts
+        ]
 
     def start(self) -> None:
         """Begin to send and to read."""
@@ -64,7 +73,8 @@ class Traffic:
     def end(self) -> None:
         """Read no more."""
         self._readers_stop.set()
-        self._threads[1].join()
+        for reader in self._threads[1:]:
+            reader.join()
 
     def _send(self) -> None:
         number, due = 0, time.monotonic()
@@ -96,16 +106,13 @@ class Traffic:
         finally:
             connection.close()
 
-    def _read(self) -> None:
-        turn = 0
-        while not self._readers_stop.wait(0.02):
-            found = self.listed(self._fronts[turn % len(self._fronts)])
+    def _read(self, front: str) -> None:
+        seen = self.seen[front]
+        while not self._readers_stop.wait(0.05):
+            found = self.listed(front)
             now = time.monotonic()
-            if found is None:
-                turn += 1
-                continue
-            for number in found - self.seen.keys():
-                self.seen[number] = now
+            for number in (found or set()) - seen.keys():
+                seen[number] = now
 
     def listed(self, front: str) -> set[int] | None:
         """The pages that are listed by the files of the index; None if some cannot be read."""
@@ -120,28 +127,35 @@ class Traffic:
             connection.close()
         return found
 
-    def everything_seen(self) -> bool:
-        """Whether each acknowledged page has been seen."""
-        return self.acknowledged.keys() <= self.seen.keys()
+    def seen_until(self, moment: float) -> bool:
+        """Whether each page that was first sent before `moment` has been seen at each host."""
+        sent = {number for number, at in [*self.sent.items()] if at < moment}
+        return all(sent <= seen.keys() for seen in self.seen.values())
 
-    def lost(self) -> set[int]:
-        """Pages that were acknowledged and are in no file of some front."""
-        missing: set[int] = set()
-        for front in self._fronts:
-            with suppress(KeyError):
-                missing |= self.acknowledged.keys() - (self.listed(front) or set())
-        return missing
+    def everything_seen(self) -> bool:
+        """Whether each acknowledged page has been seen at each host."""
+        return all(self.acknowledged.keys() <= seen.keys() for seen in self.seen.values())
+
+    def lost(self) -> dict[str, set[int]]:
+        """Pages that were acknowledged and are in no file of a host, by host."""
+        return {
+            front: self.acknowledged.keys() - (self.listed(front) or set())
+            for front in self._fronts
+        }
 
     def figures(self, begun: float, ended: float) -> Figures:
         """Of the events that were first sent between two moments."""
         numbers = [n for n, at in self.sent.items() if begun <= at < ended]
         answered = sorted(self.acknowledged[n] - self.sent[n] for n in numbers)
-        seen = sorted(self.seen[n] - self.sent[n] for n in numbers if n in self.seen)
         repeated = sum(self.again[n] for n in numbers)
         return Figures(
             len(numbers), repeated, _quantile(answered, 0.5), _quantile(answered, 0.99),
-            _quantile(seen, 0.5), _quantile(seen, 0.99), max(seen, default=0.0),
+            {front: self._seen(seen, numbers) for front, seen in self.seen.items()},
         )  # fmt: skip
+
+    def _seen(self, seen: Mapping[int, float], numbers: Sequence[int]) -> Seen:
+        found = sorted(seen[n] - self.sent[n] for n in numbers if n in seen)
+        return Seen(_quantile(found, 0.5), _quantile(found, 0.99), max(found, default=0.0))
 
 
 def _get(connection: http.client.HTTPConnection, name: str) -> bytes:

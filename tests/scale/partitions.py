@@ -1,5 +1,6 @@
-"""Hosts are cut off, healed, and upgraded one by one while events come in: lag and loss of each
-phase. `python -m tests.scale.partitions [SECONDS]`, as root; a table, and JSON as its last line.
+"""Hosts are cut off, healed, and upgraded one by one while events come in: lag of each phase and
+loss at each of the two hosts with a web root. `python -m tests.scale.partitions [SECONDS]`, as
+root; a table, and JSON as its last line.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from tests.faults.parts import until
 from tests.scale.container_hosts import (
@@ -31,6 +32,15 @@ Phase = Callable[[Hosts, float], object]
 
 
 def calm(_hosts: Hosts, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def kill(hosts: Hosts, seconds: float) -> None:
+    """The only worker of a host, which is started anew."""
+    worker = hosts.parts[WORKERS[0]]
+    starts = worker.starts
+    worker.kill()
+    until(lambda: worker.starts > starts, "it is started", 60)
     time.sleep(seconds)
 
 
@@ -57,9 +67,9 @@ def cut_the_master(hosts: Hosts, seconds: float) -> None:
 
 
 def cut_a_side(hosts: Hosts, seconds: float) -> None:
-    """The master with a sentinel, a web and a worker, on the other side of a split."""
+    """The master with a sentinel, a web and a host of the files, on the other side of a split."""
     former = hosts.master()
-    side = [former, SENTINELS[0], WEBS[0], WORKERS[0]]
+    side = [former, SENTINELS[0], WEBS[0], FRONTS[0]]
     for name in side:
         hosts.network.cut(name)
     until(lambda: hosts.master() not in {former, ""}, "another master is named", 60)
@@ -84,9 +94,10 @@ def upgrade(hosts: Hosts, _seconds: float) -> None:
 
 PHASES: dict[str, Phase] = {
     "calm": calm,
-    "a worker is cut off": cut(WORKERS[0]),
+    "a worker is killed": kill,
     "a web is cut off": cut(WEBS[0]),
-    "a host of the files is cut off": cut(FRONTS[0]),
+    "a host of files is cut off": cut(FRONTS[0]),
+    "the other one is cut off": cut(FRONTS[1]),
     "a sentinel is cut off": cut(SENTINELS[0]),
     "the master is cut off": cut_the_master,
     "the network is split": cut_a_side,
@@ -94,23 +105,58 @@ PHASES: dict[str, Phase] = {
 }
 
 
-def run(home: Path, seconds: float, pace: float = PACE_S) -> tuple[dict[str, Figures], set[int]]:
-    """The figures of each phase, and the pages that were acknowledged and are not listed."""
+class Result(NamedTuple):
+    """Figures of each phase; pages that were acknowledged and are not listed by a host; whether the
+    files of the hosts are equal, and what `verify` has to say of those of each.
+    """
+
+    phases: dict[str, Figures]
+    lost: dict[str, list[int]]
+    equal: bool
+    wrong: dict[str, str]
+
+
+def run(home: Path, seconds: float, pace: float = PACE_S) -> Result:
+    """Let all phases pass."""
     spans = {}
+    named = {ADDRESSES[name]: name for name in FRONTS}
     with Hosts(home) as hosts:
-        traffic = Traffic([ADDRESSES[name] for name in FRONTS], hosts.token, pace)
+        traffic = Traffic([*named], hosts.token, pace)
         traffic.start()
-        until(lambda: len(traffic.seen) > 5, "pages are seen", 60)
+        until(lambda: all(len(seen) > 5 for seen in traffic.seen.values()), "pages are seen", 60)
         for name, phase in PHASES.items():
             begun = time.monotonic()
             phase(hosts, seconds)
             spans[name] = (begun, time.monotonic())
+            with suppress(TimeoutError):  # what this phase held up is not the next one's
+                until(lambda: traffic.seen_until(spans[name][1]), "caught up", 30)  # noqa: B023
         traffic.stop()
         with suppress(TimeoutError):
-            until(traffic.everything_seen, "all is seen", 30, lambda: len(traffic.seen))
-        lost = traffic.lost()
+            until(traffic.everything_seen, "all is seen", 30,
+                  lambda: [len(seen) for seen in traffic.seen.values()])  # fmt: skip
+        with suppress(TimeoutError):
+            until(lambda: hosts.files(FRONTS[0]) == hosts.files(FRONTS[1]), "equal files", 30)
+        lost = {named[front]: sorted(pages) for front, pages in traffic.lost().items()}
+        equal = hosts.files(FRONTS[0]) == hosts.files(FRONTS[1])
+        wrong = {name: said for name in FRONTS if (said := hosts.verifies(name))}
         traffic.end()
-    return {name: traffic.figures(*span) for name, span in spans.items()}, lost
+    phases = {name: traffic.figures(*span) for name, span in spans.items()}
+    for figures in phases.values():
+        for front in [*figures.seen]:
+            figures.seen[named[front]] = figures.seen.pop(front)
+    return Result(phases, lost, equal, wrong)
+
+
+def table(phases: Mapping[str, Figures]) -> Iterator[str]:
+    """The lines of a table of all phases."""
+    heads = ["events", "repeated", "202 p50", "202 p99"]
+    heads += [f"{name} {what}" for name in FRONTS for what in ("p50", "p99", "most")]
+    width = max(map(len, phases))
+    yield "  ".join([" " * width, *(f"{head:>12}" for head in heads)])
+    for name, it in phases.items():
+        values = [it.answered_p50, it.answered_p99, *(x for host in FRONTS for x in it.seen[host])]
+        shown = [f"{it.events:>12}", f"{it.repeated:>12}", *(f"{value:>12.3f}" for value in values)]
+        yield "  ".join([f"{name:{width}}", *shown])
 
 
 def main() -> None:
@@ -118,15 +164,14 @@ def main() -> None:
     isolated("tests.scale.partitions", *sys.argv[1:])
     seconds = float(sys.argv[1]) if sys.argv[1:] else 20.0
     with tempfile.TemporaryDirectory(prefix="sitemapd-hosts-") as home:
-        found, lost = run(Path(home), seconds)
-    width = max(map(len, found))
-    print(f"{'':{width}}  {'  '.join(f'{name:>12}' for name in Figures._fields)}")
-    for name, figures in found.items():
-        shown: list[Any] = [f"{x:.3f}" if isinstance(x, float) else x for x in figures]
-        print(f"{name:{width}}  {'  '.join(f'{x:>12}' for x in shown)}")
-    print(f"acknowledged and not listed: {len(lost)} {sorted(lost)[:10]}")
-    print(json.dumps({name: figures._asdict() for name, figures in found.items()}))
-    sys.exit(1 if lost else 0)
+        found = run(Path(home), seconds)
+    print("\n".join(table(found.phases)))
+    for name, lost in found.lost.items():
+        print(f"{name}: acknowledged and not listed: {len(lost)} {lost[:10]}")
+    print(f"files of both hosts equal: {found.equal}; wrong by `verify`: {found.wrong}")
+    phases = {name: figures._asdict() for name, figures in found.phases.items()}
+    print(json.dumps(found._asdict() | {"phases": phases}))
+    sys.exit(1 if any(found.lost.values()) or found.wrong or not found.equal else 0)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,17 @@ COMPONENTS = ["scaling", "scaling-by-metrics-api"]
 OLDEST = "1.30"
 """The first version whose preStop can sleep without a shell."""
 
+PARTS = {
+    "single": {"web", "files", "schedule", "redis"},
+    "ha": {"web", "files", "schedule", "redis", "sentinel"},
+}
+URLS = {
+    "single": "redis://sitemapd:0123456789abcdef@redis:6379",
+    "ha": "redis+sentinel://sitemapd:0123456789abcdef@sentinel-0,sentinel-1,sentinel-2/sitemapd/0",
+}
+POD = "statefulset.kubernetes.io/pod-name"
+
 SECRET = {
-    "SITEMAPD_REDIS_URL": "redis://sitemapd:0123456789abcdef@redis:6379",
     "SITEMAPD_METRICS_TOKEN": "0123456789abcdef",
     "SITEMAPD_SITES__MAIN__SECRETS": '["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]',
     "SITEMAPD_SITES__MAIN__TOKENS": '["0123456789abcdef"]',
@@ -56,11 +65,11 @@ def whole(request: pytest.FixtureRequest) -> tuple[Manifest, ...]:
     return rendered(KUBERNETES / request.param)
 
 
-def scaled(component: str, directory: Path) -> tuple[Manifest, ...]:
-    """`single` with a component, as an overlay of an administrator has it."""
+def scaled(component: str, directory: Path, whole: str = "single") -> tuple[Manifest, ...]:
+    """An overlay with a component, as an overlay of an administrator has it."""
     shown = os.path.relpath(KUBERNETES, directory.resolve())
     (directory / "kustomization.yaml").write_text(
-        yaml.safe_dump({"resources": [f"{shown}/single"], "components": [f"{shown}/{component}"]})
+        yaml.safe_dump({"resources": [f"{shown}/{whole}"], "components": [f"{shown}/{component}"]})
     )
     return rendered(directory)
 
@@ -74,15 +83,16 @@ def test_every_manifest_follows_the_schema_of_the_api(
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
+@pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_adds_to_an_overlay_and_every_pod_is_hardened(
-    component: str, tmp_path: Path
+    name: str, component: str, tmp_path: Path
 ) -> None:
-    manifests = scaled(component, tmp_path)
+    manifests = scaled(component, tmp_path, name)
     for manifest in manifests:
         if not manifest["apiVersion"].startswith("keda.sh/"):
             kubernetes_validate.validate(manifest, OLDEST, strict=True)
-    assert {"web", "files", "schedule", "redis", "worker"} == set(pods(manifests))
+    assert PARTS[name] | {"worker"} == set(pods(manifests))
     each_is_hardened(manifests)
 
 
@@ -111,12 +121,15 @@ def test_every_selector_selects_and_what_is_asked_for_exists(
     overlay: tuple[Manifest, ...],
 ) -> None:
     labels = [pod["metadata"]["labels"] for pod in pods(overlay).values()]
+    claims = of_kind(overlay, "StatefulSet")
     known = of_kind(overlay, "ConfigMap") | {"sitemapd": {}, "sitemapd-redis": {}}
 
     for kind in ("Service", "PodDisruptionBudget"):
         for name, manifest in of_kind(overlay, kind).items():
             wanted = manifest["spec"]["selector"]
-            wanted = wanted.get("matchLabels", wanted)
+            wanted = wanted.get("matchLabels", wanted) | {}
+            if (pod := wanted.pop(POD, "")) and (of := pod.rpartition("-"))[0] in claims:
+                assert int(of[2]) < claims[of[0]]["spec"]["replicas"], name
             assert any(wanted.items() <= each.items() for each in labels), (kind, name)
     for name, pod in pods(overlay).items():
         mounted = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
@@ -162,7 +175,8 @@ def home(overlay: tuple[Manifest, ...], directory: Path) -> dict[str, str]:
     """Put the ConfigMap into `directory`; the environment of a pod, with the Secret."""
     for name, text in of_kind(overlay, "ConfigMap")["sitemapd"]["data"].items():
         (directory / name).write_text(text)
-    return os.environ | SECRET | {"SITEMAPD_HOME": str(directory)}
+    address = {"SITEMAPD_REDIS_URL": URLS["ha" if "sentinel" in pods(overlay) else "single"]}
+    return os.environ | SECRET | address | {"SITEMAPD_HOME": str(directory)}
 
 
 def test_sitemapd_takes_the_configuration(overlay: tuple[Manifest, ...], tmp_path: Path) -> None:
@@ -209,9 +223,16 @@ def settings(text: str) -> dict[str, str]:
     return dict(line for line in lines if len(line) == 2)
 
 
-def test_redis_has_the_settings_that_are_shipped(whole: tuple[Manifest, ...]) -> None:
+def redis_settings(whole: tuple[Manifest, ...]) -> dict[str, str]:
+    """The settings of the Redis of an overlay: options of its command, or a file."""
+    if given := of_kind(whole, "ConfigMap").get("redis"):
+        return settings(given["data"]["redis.conf"])
     command = pods(whole)["redis"]["spec"]["containers"][0]["command"]
-    given = settings("\n".join(word.removeprefix("--") for word in command if word[:2] == "--"))
+    return settings("\n".join(word.removeprefix("--") for word in command if word[:2] == "--"))
+
+
+def test_redis_has_the_settings_that_are_shipped(whole: tuple[Manifest, ...]) -> None:
+    given = redis_settings(whole)
     shipped = settings((KUBERNETES.parent / "redis" / "sitemapd.conf").read_text())
     elsewhere = {"port", "unixsocket", "unixsocketperm", "dir", "logfile", "daemonize",
                  "protected-mode", "maxmemory"}  # fmt: skip
@@ -222,10 +243,9 @@ def test_redis_has_the_settings_that_are_shipped(whole: tuple[Manifest, ...]) ->
 
 
 def redis_memory(whole: tuple[Manifest, ...]) -> tuple[int, int]:
-    container = pods(whole)["redis"]["spec"]["containers"][0]
-    given = next(w for w in container["command"] if w.startswith("--maxmemory "))
-    limit = container["resources"]["limits"]["memory"]
-    return int(given.split()[1].removesuffix("mb")), 1024 * int(limit.removesuffix("Gi"))
+    limit = pods(whole)["redis"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    given = redis_settings(whole)["maxmemory"]
+    return int(given.removesuffix("mb")), 1024 * int(limit.removesuffix("Gi"))
 
 
 def test_redis_refuses_events_before_its_pod_is_killed(whole: tuple[Manifest, ...]) -> None:
