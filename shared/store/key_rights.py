@@ -4,8 +4,8 @@
 people, compares sources, and is the schedule besides. The administrator, who is the command line,
 may do all that the server lets its owner do, and is not listed.
 
-A right is what a role's own code needs: who takes over a web process can accept events and press
-the buttons of the console, and change no page that is published.
+A right is what a role's own code needs: who takes over a web process can send events to any site,
+and press the buttons of the console; records of pages, shards and blocks change by events only.
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ class Parts:
         self.redis_socket = home / "redis.sock"
         self._server = server
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.place, self.plain_port = "", 0
+        """Where a Redis listens that has ports, too."""
         self.own: dict[str, dict[str, str]] = {}
         """Variables of single parts."""
         home.mkdir()
