@@ -86,7 +86,7 @@ class Parts:
 
     def redis(self, *settings: str) -> None:
         """Start the Redis; `settings` win over the shipped ones."""
-        self._start("redis", [self._server, self.home / "redis.conf", *settings])
+        self.process("redis", [self._server, self.home / "redis.conf", *settings])
         wait_until(lambda: b"NOAUTH" in self.redis_says(b"PING"), "Redis answers")
 
     def by_roles(self) -> None:
@@ -104,9 +104,12 @@ class Parts:
         arguments = [*PARTS[name]]
         if name == "web":
             arguments += ["--listen", f"unix:{self.socket}"]
-        self._start(name, [SITEMAPD, "run", *arguments], output)
+        self.process(name, [SITEMAPD, "run", *arguments], output)
 
-    def _start(self, name: str, command: list[str | Path], output: IO[bytes] | None = None) -> None:
+    def process(
+        self, name: str, command: list[str | Path], output: IO[bytes] | None = None
+    ) -> None:
+        """Start a process, which ends with the parts."""
         with (self.home / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 command, stdout=output or log, env=self.environment | self.own.get(name, {}),

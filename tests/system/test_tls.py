@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.driver import wait_until
-from tests.system.parts import PARTS, PASSWORD, Parts
+from tests.system.parts import BASE, PARTS, PASSWORD, Parts
 from tests.system.tls import Authority, free_port, with_tls
 
 
@@ -122,3 +122,58 @@ def test_a_broker_of_another_authority_is_told_nothing(
     assert b"cmdstat_brpop" not in secure.redis_says(
         f"AUTH sitemapd {PASSWORD}".encode(), b"INFO commandstats"
     )
+
+
+def served_as(parts: Parts, scheme: str, place: str) -> None:
+    """Have commands ask at `place`: they must find the state there, and nothing to mend in it."""
+    options = parts.environment["SITEMAPD_REDIS_URL"].partition("?")[2]
+    url = f"{scheme}://sitemapd:{PASSWORD}@{place}?{options}"
+    parts.environment["SITEMAPD_REDIS_URL"] = url
+    parts.environment["SITEMAPD_BROKER_URL"] = "amqp://127.0.0.1:1"
+    (parts.home / "pages.ndjson").write_text(f'{{"loc":"{BASE}/a"}}\n')
+    done = parts.command("import", "--from", f"ndjson:{parts.home / 'pages.ndjson'}")
+    assert done.returncode == 0, done.stderr
+    assert "ok    redis settings" in parts.command("doctor", "--offline").stdout
+    assert "CERTIFICATE_VERIFY_FAILED" not in done.stderr
+
+
+def test_sentinels_and_the_master_that_they_name_take_certificates(
+    secure: Parts, authority: Authority
+) -> None:
+    port = free_port()
+    master = secure.place.partition(":")[2]
+    settings = authority.settings() | {
+        "port": "0", "tls-port": str(port), "bind": "127.0.0.1", "dir": str(secure.home),
+        "sentinel monitor main": f"127.0.0.1 {master} 1",
+        "sentinel auth-user main": "sitemapd", "sentinel auth-pass main": PASSWORD,
+    }  # fmt: skip
+    config = secure.home / "sentinel.conf"
+    config.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    secure.process("sentinel", [with_tls()[0], config, "--sentinel"])
+    wait_until(lambda: "+monitor master main" in secure.log("sentinel"), "the sentinel watches")
+
+    served_as(secure, "rediss+sentinel", f"127.0.0.1:{port}/main/0")
+
+
+def test_the_nodes_of_a_cluster_take_certificates(authority: Authority, tmp_path: Path) -> None:
+    parts = Parts(tmp_path / "home", with_tls()[0])
+    port = free_port()
+    with (parts.home / "users").open("a") as users:
+        users.write("user founder on nopass ~* &* +@all\n")
+    settings = authority.settings() | {
+        "tls-port": str(port), "bind": "127.0.0.1", "cluster-enabled": "yes",
+        "cluster-port": str(free_port()),
+    }  # fmt: skip
+    try:
+        parts.redis(*(word for name, value in settings.items() for word in (f"--{name}", value)))
+        parts.place = f"127.0.0.1:{port}"
+        speak(parts, authority.options())
+        for command in (b"CLUSTER ADDSLOTSRANGE 0 16383", b"CLUSTER INFO"):
+            parts.redis_says(b"AUTH founder any", command)
+        info = b"AUTH founder any", b"CLUSTER INFO"
+        wait_until(lambda: b"cluster_state:ok" in parts.redis_says(*info), "all slots are served")
+
+        served_as(parts, "rediss+cluster", parts.place)
+    finally:
+        for name in reversed([*parts.running]):
+            parts.stop(name)
