@@ -250,7 +250,8 @@ def test_the_user_of_a_role_may_do_what_its_role_may_and_no_more(
     def found(*given: str) -> tuple[str, str]:
         rig.client.execute_command("ACL", "SETUSER", user_of(role), *given)  # type: ignore[no-untyped-call]
         with connect(redis_server.url_of(role), 10) as client:
-            return status(look(rig, "redis rights", client=client), "redis rights")
+            found = look(rig, "redis rights", client=client, redis_url=redis_server.url_of(role))
+            return status(found, "redis rights")
 
     try:
         assert found()[0] == "ok"

@@ -91,7 +91,7 @@ XADD {demo}:inbox * e x | SET {demo}:seen:a x EX 9 | HSETNX {demo}:paused events
 ZADD {demo}:dirty 1 a/1 | HDEL {demo}:held a/1 | HSET {demo}:allowed a 1
 XADD {_sitemapd}:audit * a b | GETDEL {_sitemapd}:once:x | HGETALL {demo}:counters
 HGET {demo}:loc:1 a | LPUSH sitemapd x | LLEN sitemapd\x06\x163 | WAIT 0 1
-CONFIG GET appendonly | CLUSTER SLOTS | ACL WHOAMI | MULTI | SELECT 0
+CONFIG GET appendonly | CLUSTER SLOTS | MULTI | SELECT 0
 """
 WORKER_NEEDS = """
 HSET {demo}:loc:1 f v | HSET {demo}:section:a:blocks:1 1 x | BRPOP sitemapd 0.001
