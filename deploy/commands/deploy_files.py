@@ -11,7 +11,14 @@ import typer
 
 from deploy.cli.examples import examples
 from deploy.cli.output import CommandTarget, HomeOption, JsonOption, answer, find_any, line
-from deploy.host_files.collection import Wanted, collect, differing, steps, write
+from deploy.host_files.collection import (
+    Wanted,
+    collect,
+    differing,
+    known_passwords,
+    steps,
+    write,
+)
 from deploy.local.listen_address import parse_listen
 from shared.errors import Fault, InvalidError, StoreError
 
@@ -40,6 +47,10 @@ def deploy_files(
             "--port", min=0, max=65535, help="port of nginx behind a proxy; 0: those of the sites"
         ),
     ] = 0,
+    roles: Annotated[
+        bool,
+        typer.Option("--roles", help="users of Redis of their own for web and worker"),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="replace files that differ")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -51,9 +62,11 @@ def deploy_files(
     if upstream:
         parse_listen(upstream, behind_proxy=True)
     place = find_any(home)
+    if roles and not place.settings.redis_url:
+        raise InvalidError(Fault("--roles", "redis_url", "needs a Redis: name it in sitemapd.toml"))
     wanted = Wanted(
         place.home.resolve(), _program(), _sections(place), tls=tls, existing=existing or (),
-        upstream=upstream, port=port,
+        upstream=upstream, port=port, passwords=known_passwords(directory) if roles else {},
     )  # fmt: skip
     files = sorted(collect(place.settings, wanted))
     if not force and (faults := differing(directory, files)):

@@ -11,11 +11,10 @@ from typing import Any
 
 from redis.exceptions import NoPermissionError
 
-from deploy.doctor import replicas
+from deploy.doctor import replicas, rights
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
 from shared.errors import StoreError, UnsafeStoreError
 from shared.store.client import answering
-from shared.store.keys import EVERYWHERE
 from shared.store.server_settings import ServerVersion, check_settings
 
 PINGS = 20
@@ -23,24 +22,6 @@ SLOW_S = 0.02
 SKEW_WARN_S = 1.0
 SKEW_FAIL_S = 60.0
 FULL = 0.9
-
-_KEY = EVERYWHERE + "doctor"
-_GROUP = "doctor"
-_SHA = "0" * 40
-HARMLESS: tuple[tuple[str | int | float, ...], ...] = (
-    # The key does not exist and no command creates it: any reply but NOPERM means permission.
-    ("XADD", _KEY, "NOMKSTREAM", "*", "e", ""), ("XRANGE", _KEY, "-", "+"), ("XLEN", _KEY),
-    ("XREADGROUP", "GROUP", _GROUP, _GROUP, "STREAMS", _KEY, ">"), ("XDEL", _KEY, "0-1"),
-    ("XGROUP", "CREATE", _KEY, _GROUP, "0"), ("XCLAIM", _KEY, _GROUP, _GROUP, 0, "0-1"),
-    ("XPENDING", _KEY, _GROUP), ("XINFO", "STREAM", _KEY), ("XINFO", "CONSUMERS", _KEY, _GROUP),
-    ("GET", _KEY), ("SET", _KEY, "", "XX", "PX", 1), ("DEL", _KEY), ("EXISTS", _KEY),
-    ("PEXPIRE", _KEY, 1), ("PTTL", _KEY), ("HGETALL", _KEY), ("HDEL", _KEY, "f"),
-    ("ZADD", _KEY, "XX", 1, "m"), ("ZRANGE", _KEY, 0, -1), ("ZREM", _KEY, "m"),
-    ("LPUSHX", _KEY, ""), ("BRPOP", _KEY, 0.001), ("SMEMBERS", _KEY), ("SREM", _KEY, "m"),
-    ("SCAN", 0, "COUNT", 1), ("EVALSHA", _SHA, 0), ("SCRIPT", "LOAD", "return 1"),
-    ("PUBLISH", _KEY, ""), ("UNWATCH",), ("TIME",), ("INFO", "server"),
-    ("CONFIG", "GET", "appendfsync"),
-)  # fmt: skip
 
 
 def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
@@ -118,23 +99,6 @@ def _latency(case: Case) -> DoctorFinding:
     return ok(detail)
 
 
-def _rights(case: Case) -> DoctorFinding:
-    with answering():
-        pipe = case.client.pipeline(transaction=False)
-        for command in HARMLESS:
-            pipe.execute_command(*command)  # type: ignore[no-untyped-call]
-        replies = pipe.execute(raise_on_error=False)
-    refused = [
-        " ".join(map(str, command[: 2 if command[0] in {"CONFIG", "SCRIPT", "XINFO"} else 1]))
-        for command, reply in zip(HARMLESS, replies, strict=True)
-        if isinstance(reply, NoPermissionError)
-    ]
-    if refused:
-        todo = "grant this Redis user the rights in deploy/redis/sitemapd.acl"
-        return fail(f"this Redis user may not: {', '.join(refused)}", todo)
-    return ok("this Redis user has all rights that sitemapd needs")
-
-
 def _clock(case: Case) -> DoctorFinding:
     with answering():
         before = case.now()
@@ -171,10 +135,7 @@ def checks(config: Path) -> tuple[DoctorCheck, ...]:
         DoctorCheck(
             "redis latency", "response time of Redis", _latency, see, once=True, store=True,
         ),
-        DoctorCheck(
-            "redis rights", "whether this Redis user has all needed rights", _rights, see,
-            once=True, store=True,
-        ),
+        rights.CHECK,
         DoctorCheck(
             "clock", "difference between this clock and that of Redis", _clock, see,
             once=True, store=True,

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from deploy.host_files import redis_users
 from deploy.host_files.nginx_servers import hosts, servers, snippet
 from deploy.host_files.template import DEPLOY, put, shipped
 from deploy.host_files.units import HOST_REDIS, units
 from deploy.web.nginx_lines import lines
 from deploy.wordpress.build import packed
 from shared.config.settings import FILE, Settings
+from shared.store.key_rights import ROLES, Role
 
 KUBERNETES = "kubernetes"
 _DIGEST = "@SHA256-OF-THE-PASSWORD@"
@@ -24,7 +25,7 @@ _STARTED = (
     "sitemapd.target", "sitemapd-web", "sitemapd-worker", "sitemapd-schedule",
     "sitemapd-backup.timer",
 )  # fmt: skip
-_PUBLIC, _PRIVATE = 0o644, 0o640
+_PUBLIC, _PRIVATE, _SECRET = 0o644, 0o640, 0o600
 
 
 class HostFile(NamedTuple):
@@ -46,6 +47,8 @@ class Wanted(NamedTuple):
     existing: Collection[str] = ()
     upstream: str = ""
     port: int = 0
+    passwords: Mapping[Role, str] = {}
+    """Passwords of the roles, where each part is to have a user of Redis of its own."""
 
 
 def collect(settings: Settings, wanted: Wanted) -> Iterator[HostFile]:
@@ -69,7 +72,14 @@ def collect(settings: Settings, wanted: Wanted) -> Iterator[HostFile]:
         texts[f"systemd/system/{name}"] = text
     for path, text in texts.items():
         yield HostFile(path, text.encode())
-    yield HostFile("redis/sitemapd.acl", _users(settings.redis_url).encode(), _PRIVATE)
+    users = _users(settings.redis_url)
+    for role, password in wanted.passwords.items():
+        address = redis_users.address_of(role, settings.redis_url, password)
+        yield HostFile(redis_users.variables(role), address.encode(), _SECRET)
+        users += redis_users.line(
+            role, redis_users.digest_of(password), redis_users.database(settings.redis_url)
+        )
+    yield HostFile("redis/sitemapd.acl", users.encode(), _PRIVATE)
     yield HostFile("wordpress/sitemapd.zip", packed())
     for manifest in sorted((DEPLOY / KUBERNETES).rglob("*.*")):
         yield HostFile(str(manifest.relative_to(DEPLOY)), manifest.read_bytes())
@@ -81,7 +91,16 @@ def _users(redis_url: str) -> str:
     password = urlsplit(redis_url).password
     if not password:
         return text
-    return put(text, _DIGEST, sha256(unquote(password).encode()).hexdigest())
+    return put(text, _DIGEST, redis_users.digest_of(unquote(password)))
+
+
+def known_passwords(directory: Path) -> dict[Role, str]:
+    """Return the password of each role: the one in its file in `directory`, else a new one."""
+    return {
+        role: redis_users.password_in(directory / redis_users.variables(role))
+        or redis_users.new_password()
+        for role in ROLES
+    }
 
 
 def differing(directory: Path, files: Collection[HostFile]) -> list[str]:
@@ -129,6 +148,12 @@ def steps(directory: Path, settings: Settings, wanted: Wanted) -> list[str]:
         ]
     elif not settings.redis_url:
         found += [f"name a Redis as redis_url in {wanted.home / FILE}: these parts start none"]
+    elif wanted.passwords:
+        found += [
+            f"copy {directory}/redis/sitemapd.acl to each server of Redis, and name it as aclfile",
+        ]
+    if wanted.passwords:
+        found += [f"install -D -m 0600 -t /etc/sitemapd {directory}/sitemapd/*.env"]
     found += [
         f"cp {directory}/systemd/system/* /etc/systemd/system/ && systemctl daemon-reload",
         f"systemctl enable --now {' '.join(_STARTED)}",

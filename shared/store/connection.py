@@ -33,6 +33,10 @@ def connect(url: str, timeout: float, replicas: int = 0) -> redis.Redis:
         client = ClusterClient(address, waits(timeout))
     else:
         client = redis.Redis.from_url(url, **waits(timeout))
+        if address.tls:
+            from shared.store.servers.tls import TlsConnection
+
+            client.connection_pool.connection_class = TlsConnection
     if replicas or address.kind in {"sentinel", "cluster"}:
         from shared.store.servers import replica_wait
 

@@ -21,7 +21,9 @@ import pytest
 import redis
 from flask.testing import FlaskClient
 
+from deploy.host_files.redis_users import digest_of, rules, user_of
 from shared.config.settings import Settings
+from shared.store.key_rights import ROLES, Role
 from tests.integration.console import browsing
 from tests.integration.console.browsing import Browser, Configure
 from tests.integration.rig import check_keys
@@ -31,6 +33,7 @@ KEY = b"k" * 32
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
 OLD_KEY, NEW_KEY = b"o" * 32, b"n" * 32
 TOKEN = "a-token-of-the-site"
+PASSWORD = "of-each-role"
 
 Wait = Callable[[Callable[[], object], str], None]
 Unchanged = Callable[[], AbstractContextManager[None]]
@@ -56,6 +59,14 @@ class RedisServer:
         with (self._home / "redis.log").open("ab") as log:
             self._process = subprocess.Popen([self._binary, *arguments], stdout=log, stderr=log)
         wait_until(self._answers, "the Redis-compatible server to answer")
+        with self.client() as client:
+            for role in ROLES:
+                words = ("reset", "on", f"#{digest_of(PASSWORD)}", *rules(role).split())
+                client.execute_command("ACL", "SETUSER", user_of(role), *words)  # type: ignore[no-untyped-call]
+
+    def url_of(self, role: Role) -> str:
+        """Its address for a role, which may do there what that role may."""
+        return self.url.replace("unix://", f"unix://{user_of(role)}:{PASSWORD}@")
 
     def _answers(self) -> bool:
         try:
@@ -143,7 +154,20 @@ def store(redis_server: RedisServer) -> Iterator[redis.Redis]:
     """A client of the empty server."""
     with redis_server.client() as client:
         client.flushall()
+        client.acl_log_reset()
         yield client
+        assert denied(client) == []
+
+
+def denied(client: redis.Redis) -> list[str]:
+    """What a role was refused: its user, the command and what it lacked."""
+    found: Any = client.acl_log()
+    names = {user_of(role) for role in ROLES}
+    return [
+        f"{each['username']}: {each['reason']} {each['object']} ({each['context']})"
+        for each in found
+        if each["username"] in names
+    ]
 
 
 @pytest.fixture
@@ -195,7 +219,7 @@ def config(
         secret,
     ]
     return Settings(
-        redis_url=redis_server.url,
+        redis_url=redis_server.url_of("web"),
         body_limit=65_536,
         sites={  # type: ignore[arg-type]  # what TOML gives
             "demo": {**base, "web_root": root / "a", "secrets": [secret], "tokens": [TOKEN]},
@@ -237,7 +261,7 @@ def unchanged(store: redis.Redis) -> Unchanged:
 @pytest.fixture
 def configure(redis_server: RedisServer, tmp_path: Path) -> Configure:
     """Settings of the console; what is given replaces something in its table."""
-    return partial(browsing.settings, redis_server.url, tmp_path)
+    return partial(browsing.settings, redis_server.url_of("web"), tmp_path)
 
 
 @pytest.fixture

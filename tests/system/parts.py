@@ -30,6 +30,7 @@ web_root = "public"
 tokens = ["{TOKEN}"]
 robots = "create"
 """
+ROLES = {"web": "web", "worker": "worker", "schedule": "worker"}
 PARTS = {
     "web": ["web", "--processes", "2"],
     "worker": ["worker", "--name", "w1"],
@@ -55,6 +56,10 @@ class Parts:
         self.redis_socket = home / "redis.sock"
         self._server = server
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.place, self.plain_port = "", 0
+        """Where a Redis listens that has ports, too."""
+        self.own: dict[str, dict[str, str]] = {}
+        """Variables of single parts."""
         home.mkdir()
         (home / "data").mkdir()
         (home / "sitemapd.toml").write_text(CONFIG)
@@ -81,20 +86,34 @@ class Parts:
 
     def redis(self, *settings: str) -> None:
         """Start the Redis; `settings` win over the shipped ones."""
-        self._start("redis", [self._server, self.home / "redis.conf", *settings])
+        self.process("redis", [self._server, self.home / "redis.conf", *settings])
         wait_until(lambda: b"NOAUTH" in self.redis_says(b"PING"), "Redis answers")
+
+    def by_roles(self) -> None:
+        """Have `sitemapd deploy-files --roles` write the users, and start each part as its own."""
+        out = self.home / "out"
+        done = self.command("deploy-files", str(out), "--roles")
+        assert done.returncode == 0, done.stderr
+        (self.home / "users").write_text((out / "redis/sitemapd.acl").read_text())
+        for name, role in ROLES.items():
+            variable, _, address = (out / f"sitemapd/{role}.env").read_text().partition("=")
+            self.own[name] = {variable: address.strip()}
 
     def part(self, name: str, output: IO[bytes] | None = None) -> None:
         """Start a part; it writes to its log, or to `output`."""
         arguments = [*PARTS[name]]
         if name == "web":
             arguments += ["--listen", f"unix:{self.socket}"]
-        self._start(name, [SITEMAPD, "run", *arguments], output)
+        self.process(name, [SITEMAPD, "run", *arguments], output)
 
-    def _start(self, name: str, command: list[str | Path], output: IO[bytes] | None = None) -> None:
+    def process(
+        self, name: str, command: list[str | Path], output: IO[bytes] | None = None
+    ) -> None:
+        """Start a process, which ends with the parts."""
         with (self.home / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
-                command, stdout=output or log, env=self.environment, cwd=self.home,
+                command, stdout=output or log, env=self.environment | self.own.get(name, {}),
+                cwd=self.home,
                 stderr=subprocess.DEVNULL if name != "redis" else log,
             )  # fmt: skip
 
@@ -103,9 +122,11 @@ class Parts:
         process.send_signal(signal.SIGTERM)
         return process.wait(30)
 
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(self, *arguments: str, part: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command, with the variables of a part."""
+        env = self.environment | self.own.get(part, {})
         return subprocess.run(
-            [SITEMAPD, *arguments], env=self.environment, capture_output=True, text=True,
+            [SITEMAPD, *arguments], env=env, capture_output=True, text=True,
             timeout=60, check=False,
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ import io
 import subprocess
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -181,6 +182,39 @@ def test_the_rest_is_there_and_no_secret_is(home: Path) -> None:
     everything = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
     assert PASSWORD.encode() not in everything
     assert TOKEN.encode() not in everything
+
+
+def test_users_of_roles_have_passwords_of_their_own_that_a_second_time_keeps(
+    tmp_path: Path,
+) -> None:
+    home = configured(tmp_path / "home")
+    out = written(home, "--roles")
+    lines = (out / "redis/sitemapd.acl").read_text().splitlines()
+    passwords = set()
+    for role in ("web", "worker"):
+        file = out / f"sitemapd/{role}.env"
+        name, _, address = file.read_text().strip().partition("=")
+        password = urlsplit(address).password or ""
+        passwords.add(password)
+        user = f"sitemapd-{role}"
+        assert (name, file.stat().st_mode & 0o777) == ("SITEMAPD_REDIS_URL", 0o600)
+        assert address == f"unix://{user}:{password}@/run/redis-sitemapd/redis.sock"
+        digest = hashlib.sha256(password.encode()).hexdigest()
+        assert [line for line in lines if line.startswith(f"user {user} on #{digest} ")]
+        unit = (out / f"systemd/system/sitemapd-{role}.service").read_text()
+        assert f"EnvironmentFile=-/etc/sitemapd/{role}.env\n" in unit
+    assert len(passwords - {PASSWORD}) == 2
+    assert all(len(password) == 64 for password in passwords)
+    assert len(lines) == 4
+
+    written(home, "--roles")  # nothing differs
+    shared = "redis://sitemapd-web:of%20mine@10.0.0.1/3"
+    (out / "sitemapd/web.env").write_text(f"SITEMAPD_REDIS_URL={shared}\n")
+    shown = said(SITEMAPD, "deploy-files", out, "--home", home, "--roles", "--force")
+    assert "sitemapd-web:of%20mine@/run/" in (out / "sitemapd/web.env").read_text()
+    digest = hashlib.sha256(b"of mine").hexdigest()
+    assert f"#{digest} " in (out / "redis/sitemapd.acl").read_text()
+    assert f"install -D -m 0600 -t /etc/sitemapd {out}/sitemapd/*.env" in shown
 
 
 def test_files_that_differ_are_replaced_on_request_only(home: Path) -> None:

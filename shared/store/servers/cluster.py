@@ -34,6 +34,10 @@ class ClusterClient(redis.Redis):
     def __init__(self, address: RedisAddress, waits: dict[str, Any]) -> None:
         """Create a client; `waits` are options of redis-py."""
         options: Any = parse_url(address.plain) | waits  # type: ignore[no-untyped-call]
+        if address.tls:
+            from shared.store.servers.tls import TlsConnection
+
+            options["connection_class"] = TlsConnection
         super().__init__(connection_pool=redis.ConnectionPool(**options))
         self.map = ClusterMap(address.hosts, lambda host: _node(options, host))
         self.cluster_connections = ClusterConnections(self.map)

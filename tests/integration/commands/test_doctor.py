@@ -25,8 +25,10 @@ from deploy.doctor import root as doctor_root
 from deploy.doctor import store as doctor_store
 from deploy.doctor import work as doctor_work
 from deploy.doctor.runner import Case, DoctorCheck, DoctorResult, examine
+from deploy.host_files.redis_users import rules, user_of
 from shared.config.filenames import TEMP
 from shared.store.connection import connect
+from shared.store.key_rights import ROLES, Role
 from shared.store.operations.queues import Queues
 from shared.store.operations.worker_registry import HEARTBEAT, WorkerRegistry
 from tests.file_systems import small_file_system
@@ -71,9 +73,8 @@ def look(
 ) -> Found:  # fmt: skip
     """The checks of these names, on the site of `rig` with other settings."""
     now: Callable[[], float] = changes.pop("now", time.time)
-    settings = rig.settings.model_copy(
-        update={name: changes.pop(name) for name in [*changes] if name == "allow_loss"}
-    )
+    ours = [name for name in ("allow_loss", "redis_url") if name in changes]
+    settings = rig.settings.model_copy(update={name: changes.pop(name) for name in ours})
     site = rig.site.model_copy(update=changes)
     settings = settings.model_copy(update={"sites": {rig.name: site}})
     case = Case(settings, rig.name, site, client or rig.client, to, now)
@@ -240,6 +241,51 @@ def test_rights_that_are_missing_are_named(rig: Rig, redis_server: RedisServer) 
     )
     assert status(found, "redis settings")[0] == "warn"
     assert found["redis"].status == "ok"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_user_of_a_role_may_do_what_its_role_may_and_no_more(
+    rig: Rig, redis_server: RedisServer, role: Role
+) -> None:
+    def found(*given: str) -> tuple[str, str]:
+        rig.client.execute_command("ACL", "SETUSER", user_of(role), *given)  # type: ignore[no-untyped-call]
+        with connect(redis_server.url_of(role), 10) as client:
+            found = look(rig, "redis rights", client=client, redis_url=redis_server.url_of(role))
+            return status(found, "redis rights")
+
+    try:
+        assert found()[0] == "ok"
+        kind, detail = found("%W~{*}:index:*", "~{*}:rate", "%R~{_sitemapd}:session:*", "+acl")
+        assert kind == "warn"
+        assert f"the user {user_of(role)} may do more than its role: " in detail
+        assert ("{SITE}:index:any" if role == "web" else "{_sitemapd}:session:any") in detail
+        assert "commands of the administrator" in detail
+        kind, detail = found("resetkeys", "~{*}:inbox", "~{*}:stats")
+        assert kind == "fail"
+        assert f"the user {user_of(role)} may not use: " in detail
+        assert "{SITE}:paused" in detail
+        assert "{SITE}:inbox" not in detail
+    finally:
+        found("resetkeys", "-@all", *rules(role).split())
+        rig.client.acl_log_reset()
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://db.example.com:6379", "warn"), ("redis+sentinel://127.0.0.1,10.1.1.1/m", "warn"),
+        ("redis://:a@db.example.com", "ok"), ("redis://127.0.0.1", "ok"), ("redis://[::1]", "ok"),
+        ("redis://localhost", "ok"), ("unix:///run/redis/redis.sock", "ok"),
+        ("rediss://db.example.com?ssl_certfile=/etc/own.pem", "ok"),
+    ],
+)  # fmt: skip
+def test_a_server_that_others_reach_without_a_password_is_named(
+    rig: Rig, url: str, expected: str
+) -> None:
+    found = status(look(rig, "redis rights", redis_url=url), "redis rights")
+
+    assert found[0] == expected
+    assert ("asks for no password" in found[1]) == (expected == "warn")
 
 
 @pytest.mark.parametrize(

@@ -214,4 +214,6 @@ def newsroom(redis_server, secret, tmp_path_factory):
         "base_url": "https://www.example.com", "secrets": [secret], "tokens": [TOKEN],
         "web_root": tmp_path_factory.mktemp("web"), "sections": {"news": {"news": True}},
     }  # fmt: skip
-    return create_app(Settings(redis_url=redis_server.url, sites={"demo": site})).test_client()
+    return create_app(
+        Settings(redis_url=redis_server.url_of("web"), sites={"demo": site})
+    ).test_client()

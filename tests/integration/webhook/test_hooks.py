@@ -52,7 +52,7 @@ def settings(redis_url: str, root: Any, **change: Any) -> Settings:
 @pytest.fixture
 def web(redis_server, store, tmp_path):
     assert not store.keys("{*")
-    return create_app(settings(redis_server.url, tmp_path)).test_client()
+    return create_app(settings(redis_server.url_of("web"), tmp_path)).test_client()
 
 
 def send(
@@ -266,7 +266,9 @@ class TestLimits:
 
     @pytest.mark.usefixtures("store")
     def test_a_full_inbox_is_503(self, redis_server, tmp_path):
-        config = settings(redis_server.url, tmp_path).model_copy(update={"inbox_limit": 1})
+        config = settings(redis_server.url_of("web"), tmp_path).model_copy(
+            update={"inbox_limit": 1}
+        )
         web = create_app(config).test_client()
 
         assert [send(web, "ghost", GHOST).status_code for _ in range(2)] == [200, 503]

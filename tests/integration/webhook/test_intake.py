@@ -213,7 +213,9 @@ def door(
         "web_root": tmp_path_factory.mktemp("door"),
         "sections": {"posts": {}, "news": {"news": True}},
     }  # fmt: skip
-    return create_app(Settings(redis_url=redis_server.url, sites={"demo": site})).test_client()  # type: ignore[dict-item]  # what TOML gives
+    return create_app(
+        Settings(redis_url=redis_server.url_of("web"), sites={"demo": site})
+    ).test_client()  # type: ignore[dict-item]  # what TOML gives
 
 
 @pytest.mark.parametrize(
