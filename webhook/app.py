@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -11,6 +10,7 @@ import redis
 from flask import Flask, Request
 from werkzeug.datastructures import ImmutableMultiDict
 
+from shared.config.edit.config_file import ConfigFile
 from shared.config.settings import Settings
 from shared.sitemap.extensions import languages
 from shared.store.connection import connect
@@ -62,11 +62,11 @@ class Lasting(NamedTuple):
 
 def create_app(
     settings: Settings, client: redis.Redis | None = None, refusals: RejectionLog | None = None,
-    lasting: Lasting | None = None, config: Path | None = None,
+    lasting: Lasting | None = None, config: ConfigFile | None = None,
 ) -> Flask:  # fmt: skip
     """Return the webhook for `settings`; `client` replaces the connection to `settings.redis_url`.
 
-    `refusals`, if given, notes refused requests for the administrator. `config` is the file that
+    `refusals`, if given, notes refused requests for the administrator. `config` is what
     the operator's API changes; without it the API answers 404.
     """
     if client is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import redis
 from flask import Flask
 
+from shared.config.edit.config_file import ConfigFile
 from shared.config.live import LiveSettings
 from shared.config.settings import Settings
 from shared.store.connection import connect
@@ -37,6 +38,7 @@ class LiveApp:
         """
         self._live = live
         self._around = around
+        self._file = ConfigFile(live.path, live.files)
         self.client: redis.Redis = connect(self.settings.redis_url, REDIS_TIMEOUT_S)
         self._refusals = RejectionLog(self.settings)
         self._lasting = Lasting.of(self.settings, self.client)
@@ -59,7 +61,7 @@ class LiveApp:
         follower.start()
 
     def _build(self, settings: Settings) -> WSGIApplication:
-        app = create_app(settings, self.client, self._refusals, self._lasting, self._live.path)
+        app = create_app(settings, self.client, self._refusals, self._lasting, self._file)
         return app if self._around is None else self._around(app, settings)
 
     def _follow(self, settings: Settings) -> None:

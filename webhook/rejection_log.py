@@ -26,7 +26,7 @@ from shared.config.settings import Settings
 from shared.errors import StoreError
 from shared.store.client import answering
 from shared.store.connection import connect
-from shared.store.keys import REFUSED, Keys
+from shared.store.keys import REFUSED, keys_of
 from shared.telemetry import logs
 
 MOST_NOTES = 10
@@ -141,13 +141,13 @@ def _write(
     with answering():
         pipe = client.pipeline(transaction=False)
         for (site, code), number in counts.items():
-            keys = Keys(site)
+            keys = keys_of(site)
             pulse = keys.pulse(minute)
             pipe.hincrby(keys.stats, f"refused:{code}", number)
             pipe.hincrby(pulse, f"refused:{code}", number)
             pipe.expire(pulse, _PULSE_S)
         for site, note in _chosen(notes):
             text = json.dumps(note, separators=(",", ":"))
-            stream = Keys(site).refused
+            stream = keys_of(site).refused
             pipe.xadd(stream, {"refused": text}, maxlen=REFUSED, approximate=True)
         pipe.execute()

@@ -81,6 +81,11 @@ class Heartbeat:
             self._obey(self._workers.wanted(self._name))
         return bool(self._quiet)
 
+    @property
+    def all_others_busy(self) -> bool:
+        """Return True if the worker has no thread at rest besides the one that asks."""
+        return len(self._busy) + 1 >= self._threads
+
     @contextmanager
     def at(self, site: str) -> Iterator[None]:
         """Record that this thread is busy with `site` within the block."""

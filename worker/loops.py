@@ -92,6 +92,8 @@ class Loop:
             with self._lock:
                 duty.at.pop(me, None)
                 self._at_work[me].pop()
+                if not duty.failures and not duty.at:  # of thousands of sites few are at work
+                    self._duties.pop((site, part), None)
             self.progress()
 
     def progress(self) -> None:
@@ -131,6 +133,12 @@ class Loop:
         with self.at():
             return step()
         return None
+
+    @property
+    def failing(self) -> set[str]:
+        """The sites of which a duty has failed, and not succeeded since."""
+        with self._lock:
+            return {duty.site for duty in self._duties.values() if duty.failures}
 
     def forget(self, site: str) -> None:
         """Drop the failed duties of a site that is not worked on any more."""

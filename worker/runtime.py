@@ -30,16 +30,19 @@ from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
 from worker.publishing.news_refresh import refresh
-from worker.publishing.shard_compaction import drain_emptiest
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
 from worker.site_layouts import SiteLayouts
-from worker.site_work import SiteWork, WorkedSites
+from worker.site_work import WorkedSites
 from worker.watchdog import Watchdog
 
 LATE_S = 0.5
 """Seconds after which the wake-up of a waiting event counts as lost (it takes milliseconds)."""
+TURN_S, SHORT_TURN_S = 0.5, 0.1
+"""Seconds of one turn of a site; the short one while every thread is at work."""
 SLICE_S = 1.0
 """Seconds that a sweep spends on one site before it turns to the next."""
+CHECK_S = 0.2
+"""Seconds of one look at files; the next one goes on where it ended."""
 SETTLE_S = 5.0
 """Seconds that a new configuration waits for the batches in progress, before it looks for work."""
 
@@ -77,6 +80,7 @@ class Runtime:
             )
         self._published = on_publish or (lambda _site: self.notify())
         self._told: frozenset[str] = frozenset()
+        self._checked = 0
         told = on_resync or (lambda _site: self.reconcile())
         self._sites = WorkedSites(self.client, consumer, clock, told)
         self._companions: list[Companion] = [Examiner(settings, self.client, consumer, self.busy)]
@@ -125,15 +129,26 @@ class Runtime:
 
     def wake(self, site: str) -> None:
         """Process what waits for `site`. Raises StoreError."""
+        self._work(site, lambda consumer: consumer.run())
+
+    def take_turn(self, site: str) -> bool:
+        """Process what waits for `site` for a turn; True if the caller is to have it take another
+        one, behind the sites that wait. Raises StoreError.
+        """
+        turn_s = SHORT_TURN_S if self._heart.all_others_busy else TURN_S
+        return self._work(site, lambda consumer: consumer.run(turn_s, again=True))
+
+    def _work(self, site: str, run: Callable[[InboxConsumer], bool]) -> bool:
+        more = False
         if (consumer := self._sites.find(site)) is None:
             _log.warning("wake-up for an unknown site", site=site)
-            return
-        if not self._heart.quiet:
+        elif not self._heart.quiet:
             with self._heart.at(site):
-                consumer.run()
+                more = run(consumer)
             if site in self._told:
                 self._published(site)
             self._followers.published(site)
+        return more
 
     def follow_targets(self) -> None:
         """Look for publishes of sites with several targets now."""
@@ -150,7 +165,7 @@ class Runtime:
 
     def busy(self) -> bool:
         """Return True if an inbox consumer of this process is running."""
-        return any(each.running for each in self._sites.consumers.values())
+        return self._sites.busy
 
     def reconcile(self) -> None:
         """Look for resync requests now."""
@@ -208,10 +223,12 @@ class Runtime:
         self._layouts.bring_up(consumers)
         # One round trip for all sites, instead of five for each of hundreds that are idle.
         working = with_work(self.client, [*consumers], self._now_ms(), self._history)
-        for name, consumer in consumers.items():
+        # Without work as well, so that a duty that failed is known to be sound again.
+        failed = self._sweeping.failing
+        for name in [name for name in consumers if name in working or name in failed]:
+            consumer = consumers[name]
             if self._stopping.is_set():
                 return False
-            # Without work as well, so that a duty that failed is known to be sound again.
             if self._sweeping.due(name, "expiry"):
                 with self._sweeping.at(name, "expiry"):
                     if name in working:
@@ -230,6 +247,8 @@ class Runtime:
                 loop.forget(name)
 
     def _sweep(self, name: str, consumer: InboxConsumer) -> bool:
+        if consumer.awaits_turn():
+            return False
         self._sites.adopt(consumer, LATE_S)
         trim(self.client, name, self._history)
         if consumer.inbox.waiting() or consumer.publisher.waiting(1):
@@ -239,27 +258,15 @@ class Runtime:
 
     def check(self) -> None:
         """Compare web roots and files with the state, a few at a time, where it is due."""
-        for name, work in self._sites.present.items() if not self._heart.quiet else ():
-            # Not by parts that were replaced since the round began.
-            if self._monitoring.due(name) and self._sites.present.get(name) is work:
-                with self._monitoring.at(name):
-                    work.watch.tick()
-                    for checker in work.checkers:
-                        checker.tick()
+        if not self._heart.quiet:
+            self._checked = self._sites.check(self._monitoring, self._checked, CHECK_S)
 
     def tidy(self) -> None:
         """Purge expired tombstones, and empty one nearly empty shard of each site."""
         for name, work in self._sites.present.items() if not self._heart.quiet else ():
             if self._tidying.due(name):
                 with self._tidying.at(name):
-                    self._tidy(name, work)
-
-    def _tidy(self, name: str, work: SiteWork) -> None:
-        pages = work.consumer.pages
-        while pages.purge_tombstones(self._now_ms()) and not self._stopping.is_set():
-            self._tidying.progress()
-        if (drained := drain_emptiest(pages, work.state)) is not None:
-            _log.info("nearly empty shard compacted", site=name, shard=str(drained))
+                    work.tidy(self._tidying, self._now_ms)
 
     def refresh(self) -> None:
         """Check the expiry time of every news entry."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import redis
@@ -16,13 +17,16 @@ from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.store.client import answering
 from shared.store.counting import counter_buffer
+from shared.store.operations.queues import EVENTS
 from shared.store.operations.worker_registry import HEARTBEAT
 from shared.store.publishing.publish_state import PublishState
 from shared.telemetry.logs import logger
 from worker.checks.file_monitor import FileMonitor
 from worker.heartbeat import WorkDone
 from worker.ingest.inbox_consumer import InboxConsumer
+from worker.loops import Loop
 from worker.publishing.followers.follow_service import followers_of
+from worker.publishing.shard_compaction import drain_emptiest
 from worker.publishing.targets.web_root_watch import WebRootWatch
 
 LEAVE_S = 10.0
@@ -43,6 +47,25 @@ class SiteWork(NamedTuple):
     state: PublishState
     checkers: list[FileMonitor]
     watch: WebRootWatch
+
+    def due(self) -> bool:
+        """True if its web root or its files are to be looked at now."""
+        return self.watch.due() or any(each.due() for each in self.checkers)
+
+    def tidy(self, loop: Loop, now_ms: Callable[[], int]) -> None:
+        """Purge expired tombstones, and empty one nearly empty shard; a duty of `loop`."""
+        pages = self.consumer.pages
+        while pages.purge_tombstones(now_ms()) and not loop.stopping:
+            loop.progress()
+        if (drained := drain_emptiest(pages, self.state)) is not None:
+            name, shard = self.consumer.name, str(drained)
+            _log.info("nearly empty shard compacted", site=name, shard=shard)
+
+    def look(self) -> None:
+        """Run the checks that are due. Raises StoreError, PublishError."""
+        self.watch.tick()
+        for each in self.checkers:
+            each.tick()
 
 
 class WorkedSites:
@@ -111,6 +134,29 @@ class WorkedSites:
         """The consumers of all sites, those being finished included."""
         return {name: work.consumer for name, work in (self.present | self.leaving).items()}
 
+    def check(self, loop: Loop, first: int, most_s: float) -> int:
+        """Look at the files of every site where that is due, for about `most_s` seconds, as duties
+        of `loop`; begin at site number `first`, and return the number of the next one.
+        """
+        present, until, number = self.present, time.monotonic() + most_s, 0
+        names = [*present]
+        for number in range(first, first + len(names)):
+            name = names[number % len(names)]
+            work = present[name]
+            # Not by parts that were replaced since the round began.
+            if work.due() and loop.due(name) and self.present.get(name) is work:
+                with loop.at(name):
+                    work.look()
+                if time.monotonic() > until:
+                    break
+        return (number + 1) % len(names) if names else 0
+
+    @property
+    def busy(self) -> bool:
+        """True if a consumer is running."""
+        works = chain(self.present.values(), self.leaving.values())
+        return any(work.consumer.running for work in works)
+
     def stop(self) -> None:
         """Let the work on every site end after its current batch."""
         for consumer in self.consumers.values():
@@ -135,7 +181,7 @@ class WorkedSites:
         """
         if not consumer.inbox.waiting():
             return
-        if consumer.forgotten(late_s):
+        if _forgotten(consumer, late_s):
             counter_buffer.of(self._client).add(consumer.name, "wakeups_lost")
         holders = consumer.inbox.holders()
         if self._consumer in holders and not consumer.running:
@@ -181,3 +227,12 @@ class WorkedSites:
         """Keep the counts of parts that are given up."""
         events, files = self._before
         self._before = WorkDone(events + work.consumer.events, files + work.consumer.files)
+
+
+def _forgotten(consumer: InboxConsumer, since_s: float) -> bool:
+    """Return True if events have waited `since_s` seconds unprocessed. Raises StoreError."""
+    waiting = consumer.queues.waiting()
+    if waiting.oldest_ms is None or waiting.in_flight or consumer.running:
+        return False
+    late = waiting.now_ms - waiting.oldest_ms > since_s * 1000
+    return late and EVENTS not in consumer.queues.paused()

@@ -20,15 +20,18 @@ _EXPIRES_S = {task_names.RECONCILE: 600.0, task_names.NOTIFY: 60.0}
 _log = logger("worker")
 
 
-def soon(app: Celery, task: str) -> Callable[[str], None]:
-    """Return a function that sends `task` for a site to the queue of that name.
+def soon(app: Celery, task: str, queue: str = "") -> Callable[[str], None]:
+    """Return a function that sends `task` for a site to the end of `queue`, by default that of its
+    name.
 
     The work is recorded in the store: a lost message only delays it until the next sweep.
     """
 
     def send(site: str) -> None:
         try:
-            app.send_task(task, [site], queue=task, retry=False, expires=_EXPIRES_S[task])
+            app.send_task(
+                task, [site], queue=queue or task, retry=False, expires=_EXPIRES_S.get(task)
+            )
         except Exception as error:  # noqa: BLE001  # any error of kombu
             _log.warning("no message", task=task, site=site, reason=type(error).__name__)
 
@@ -71,12 +74,17 @@ def register(app: Celery, runtime: Callable[[], Runtime]) -> None:
     A failed task is not retried: the sweep is the retry.
     """
 
+    again = soon(app, task_names.WAKE, task_names.QUEUE)
+
     @app.task(name=task_names.WAKE)
     def wake(site: str) -> None:
         try:
-            runtime().wake(site)
+            more = runtime().take_turn(site)
         except StoreError as error:
             _log.error("wake-up failed", site=site, reason=str(error))
+            return
+        if more:
+            again(site)
 
     alone: dict[str, Callable[[Runtime], object]] = {
         task_names.SWEEP: Runtime.sweep, task_names.TIDY: Runtime.tidy,

@@ -27,7 +27,7 @@ from deploy.backups.sync import receive
 from shared.durable_files import sync_directory
 from shared.errors import BackupError
 from shared.sitemap import w3c_dates
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 FORMAT, VERSION = "sitemapd backup", 1
 
@@ -128,7 +128,7 @@ def write(
 def _survey(snapshot: Snapshot, database: int, sites: Sequence[str], server: str) -> ArchiveHead:
     found = dict.fromkeys(sites, SiteHead())
     for name, key in _chosen(snapshot, database, sites):
-        site, keys = found[name], Keys(name)
+        site, keys = found[name], keys_of(name)
         site = site._replace(keys=site.keys + 1)
         if key.name == keys.inbox.encode():
             site = site._replace(waiting=key.entries, pending=key.pending)
@@ -154,8 +154,10 @@ def _chosen(
     """Yield the keys of `sites`, without their leases and awake marks, which belong to running
     workers.
     """
-    names = {Keys(site).prefix.encode(): site for site in sites}
-    fleeting = {key.encode() for site in sites for key in (Keys(site).lease, Keys(site).awake)}
+    names = {keys_of(site).prefix.encode(): site for site in sites}
+    fleeting = {
+        key.encode() for site in sites for key in (keys_of(site).lease, keys_of(site).awake)
+    }
     for key in snapshot.keys(database, tuple(names)):
         if key.name not in fleeting:
             yield names[key.name[: key.name.index(b":") + 1]], key
@@ -182,7 +184,7 @@ class Backup:
 
     def keys(self, sites: Sequence[str]) -> Iterator[tuple[str, Key]]:
         """Yield every key of `sites`, with its site."""
-        names = {Keys(site).prefix.encode(): site for site in sites}
+        names = {keys_of(site).prefix.encode(): site for site in sites}
         self._file.seek(self._begin)
         unpacker = msgpack.Unpacker(self._file, max_buffer_size=0, use_list=False)
         for _ in range(sum(site.keys for site in self.head.sites.values())):

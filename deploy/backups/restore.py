@@ -22,7 +22,7 @@ from shared.batches import batches
 from shared.errors import BackupError, StoreError
 from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import Inbox
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.operations.worker_registry import HEARTBEAT, HEARTBEAT_S
 
 BATCH_BYTES = 4 * 1024 * 1024
@@ -73,9 +73,9 @@ class Restore:
 
     def _refuse_held(self, site: str) -> None:
         with answering():
-            if next(self._client.scan_iter(Keys(site).prefix + "*", 10_000), None) is None:
+            if next(self._client.scan_iter(keys_of(site).prefix + "*", 10_000), None) is None:
                 return
-            urls: Any = self._client.hget(Keys(site).counters, "urls")
+            urls: Any = self._client.hget(keys_of(site).counters, "urls")
         raise _held(site, int(urls or 0), Inbox(self._client, site).waiting())
 
     def _begin(self, site: str) -> None:
@@ -93,7 +93,7 @@ class Restore:
             data = payload(key.value)
             if len(data) > _MOST:
                 raise BackupError(f"{key.name!r} is too big for one RESTORE: {len(data)} bytes")
-            name = self._staged(site).encode() + key.name[len(Keys(site).prefix) :]
+            name = self._staged(site).encode() + key.name[len(keys_of(site).prefix) :]
             # A key that has expired since the backup is accepted and expires at once.
             pipe.restore(name, key.expires_ms, data, absttl=bool(key.expires_ms))
             waiting, size = waiting + 1, size + len(data)
@@ -118,7 +118,7 @@ class Restore:
             ) from None
 
     def _swap(self, site: str, *, replace: bool) -> int:
-        keys = Keys(site)
+        keys = keys_of(site)
         count = int(
             self._scripts(
                 "operations/swap_restored", [_mark(site)],

@@ -30,7 +30,7 @@ from deploy.cli.parts import Part, plain
 from deploy.local.redis_socket import socket_path, socket_url
 from shared.config.locations import FILE
 from shared.errors import ConfigError, Fault
-from shared.visible_text import visible
+from shared.visible_text import few, visible
 
 if TYPE_CHECKING:
     import redis
@@ -87,7 +87,7 @@ def find(home: Path | None, site: str | None = None) -> CommandTarget:
     """
     found = find_any(home, site)
     if site is None and len(found.settings.sites) > 1:
-        known = ", ".join(found.settings.sites)
+        known = few(found.settings.sites)
         detail = f"several sites are configured, name one of them: {known}"
         raise ConfigError(Fault("--site", "config", detail))
     return found
@@ -113,7 +113,7 @@ def find_any(home: Path | None, site: str | None = None) -> CommandTarget:
         raise ConfigError(Fault("sites", "config", "no site is configured"))
     name = site or next(iter(settings.sites))
     if name not in settings.sites:
-        known = ", ".join(settings.sites)
+        known = few(settings.sites)
         raise ConfigError(
             Fault("--site", "config", f"{name} is not configured; there are: {known}")
         )

@@ -32,7 +32,7 @@ from shared.config.cms_connections import STANDARD, Connection
 from shared.errors import ConfigError, Fault, SitemapdError
 from shared.events.event import NATIVE, Event, SchemaError
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from webhook.sources import payload, wagtail, wordpress
 from webhook.sources.adapter import Adapter, AdapterContext, Delivery
 from webhook.sources.event_builder import BuiltEvents, take
@@ -230,7 +230,7 @@ def _arrivals(name: str, place: CommandTarget) -> Iterator[Event | dict[str, Any
     Raises NothingError after WAIT_S seconds.
     """
     names = {name, NATIVE} if name == wordpress.NAME else {name}  # its plugin sends native events
-    store, keys = place.client(), Keys(place.name)
+    store, keys = place.client(), keys_of(place.name)
     after: dict[Any, Any] = {}
     with answering():
         for stream in (keys.inbox, keys.recent, keys.refused):

@@ -25,6 +25,7 @@ from deploy.doctor.runner import Case, DoctorResult, examine
 from shared.config.settings import FILE
 from shared.errors import ConfigError
 from shared.store.connection import connect
+from shared.visible_text import few
 
 TIMEOUT_S = 3.0
 
@@ -79,7 +80,7 @@ def _results(
             yield DoctorResult(*_CONFIGURATION, "fail", str(fault), f"correct it in {config}")
         return
     sites = {name: each for name, each in place.settings.sites.items() if site in {None, name}}
-    yield DoctorResult(*_CONFIGURATION, "ok", f"{config}, sites: {', '.join(sites)}", "")
+    yield DoctorResult(*_CONFIGURATION, "ok", f"{config}, sites: {few(sites)}", "")
     with connect(place.settings.redis_url, TIMEOUT_S) as client:
         cases = [
             Case(

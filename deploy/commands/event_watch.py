@@ -11,7 +11,7 @@ from deploy.cli.output import CommandTarget
 from shared.admin.site_status import Inspector
 from shared.errors import StoreError
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.operations import event_log
 from shared.store.publishing.quarantine import Quarantine
 
@@ -32,7 +32,7 @@ class EventWatch:
     def __init__(self, place: CommandTarget) -> None:
         self._client: redis.Redis = place.client()
         self._inspector = Inspector(self._client, place.name, place.site)
-        self._recent = Keys(place.name).recent
+        self._recent = keys_of(place.name).recent
         self._name, self._quarantine = place.name, Quarantine(self._client, place.name)
         with answering():
             last: Any = self._client.xrevrange(self._recent, count=1)

@@ -14,6 +14,7 @@ from deploy.commands.changes import ConfigTarget, send_line
 from shared.config.edit import changes
 from shared.config.edit.changes import Split, section_values
 from shared.errors import Fault, InvalidError, SitemapdError
+from shared.visible_text import few
 
 if TYPE_CHECKING:
     import redis
@@ -110,7 +111,7 @@ def remove(
     target = ConfigTarget(home)
     sites = find_any(home).settings.sites
     if name not in sites:
-        detail = f"is not configured; there are: {', '.join(sites)}"
+        detail = f"is not configured; there are: {few(sites)}"
         raise InvalidError(Fault(name, "config", detail))
     removed = sites[name]
     files = f"deletes its files in {removed.web_root}" if delete_files else "keeps its files"

@@ -10,7 +10,7 @@ import typer
 
 from deploy.cli.examples import examples
 from deploy.cli.homes import find_home
-from deploy.cli.long_lists import WholeOption
+from deploy.cli.long_lists import SHOWN, WholeOption, print_rest
 from deploy.cli.output import (
     AllSitesOption,
     HomeOption,
@@ -24,7 +24,7 @@ from deploy.cli.output import (
 from deploy.commands.admin import AdoptOption, recorded
 from deploy.commands.changes import say_in_force
 from shared.admin.outcomes import counted
-from shared.admin.site_status import Inspector, statuses
+from shared.admin.site_status import Inspector, statuses, worst_first
 from shared.errors import ConfigError, Fault, InvalidError, PublishError
 from shared.store.operations.config_reports import (
     ConfigReport,
@@ -51,9 +51,10 @@ def status(
     count: Annotated[
         int | None, typer.Option(min=1, help="number of refreshes; default: until interrupted")
     ] = None,
+    whole: WholeOption = False,
 ) -> None:
     """Show the state of each site: pages, files, what waits and for how long. With --watch also the
-    rates of events and publishes, and the workers.
+    rates of events and publishes, and the workers. Of many sites, the worst are shown.
     """
     try:
         place = find_any(home, site)
@@ -64,7 +65,7 @@ def status(
     if watch:
         from deploy.commands.watch import watch as look_again
 
-        look_again(place, names, interval=interval, looks=count, as_json=as_json)
+        look_again(place, names, interval=interval, looks=count, as_json=as_json, whole=whole)
         return
     client = place.client()
     answers = statuses(client, {name: place.settings.sites[name] for name in names})
@@ -75,7 +76,8 @@ def status(
         answer([each | kept for each in answers], as_json=True)
         return
     _say_configuration(bad, reports)
-    for each in answers:
+    shown_first = answers if whole or len(answers) <= SHOWN else worst_first(answers)[:SHOWN]
+    for each in shown_first:
         held = [_held(hold) for hold in each["held"]]
         asked = [f"{open_['scope']}  since {open_['since']}" for open_ in each["resync"]]
         single = [f"{one['shard']}  {one['reason']}: {one['todo']}" for one in each["quarantined"]]
@@ -94,6 +96,7 @@ def status(
             command = f"sitemapd reconcile --site {each['site']}"
             command += "" if source else " --against SOURCE"
             line(f"to run the requested resyncs: {command}")
+    print_rest(len(answers) - len(shown_first))
 
 
 def _say_configuration(bad: RefusedConfig | None, reports: Mapping[str, ConfigReport]) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from typing import Any, NamedTuple
 
+from deploy.cli.long_lists import SHOWN
 from deploy.cli.output import CommandTarget, print_json
 from deploy.cli.tables import Grid, out, redrawn, show, table
 from deploy.commands.workers import described, listed
-from shared.admin.site_status import statuses
+from shared.admin.site_status import statuses, worst_first
 from shared.errors import StoreError
 from shared.store.operations.worker_registry import RegisteredWorker, WorkerRegistry
 
@@ -38,7 +39,13 @@ class Rates(NamedTuple):
 
 
 def watch(
-    place: CommandTarget, names: list[str], *, interval: float, looks: int | None, as_json: bool
+    place: CommandTarget,
+    names: list[str],
+    *,
+    interval: float,
+    looks: int | None,
+    as_json: bool,
+    whole: bool = False,
 ) -> None:
     """Show the state every `interval` seconds, `looks` times or until Ctrl-C.
 
@@ -51,9 +58,9 @@ def watch(
             _each(seen, lambda before, look: print_json(_as_json(before, look)))
         elif out.is_terminal:
             with redrawn() as draw:
-                _each(seen, lambda before, look: draw(*view(before, look)))
+                _each(seen, lambda before, look: draw(*view(before, look, whole=whole)))
         else:
-            _each(seen, lambda before, look: show(*view(before, look)))
+            _each(seen, lambda before, look: show(*view(before, look, whole=whole)))
 
 
 def _each(
@@ -95,12 +102,25 @@ def rates(before: WatchedState | None, look: WatchedState, at: int) -> Rates:
     return Rates(rate("accepted_events"), rate("publishes"))
 
 
-def view(before: WatchedState | None, look: WatchedState) -> list[Grid | str]:
-    """Return one view for a terminal."""
+def view(
+    before: WatchedState | None, look: WatchedState, *, whole: bool = True
+) -> list[Grid | str]:
+    """Return one view for a terminal: of many sites the worst, or the `whole` table."""
     if look.error:
         return [f"no answer: {look.error}"]
-    rows = [_row(status, rates(before, look, at)) for at, status in enumerate(look.sites)]
-    return [table(_COLUMNS, rows), "", listed(look.workers) if look.workers else "no worker", ""]
+    places = {each["site"]: at for at, each in enumerate(look.sites)}
+    sites = look.sites if whole or len(places) <= SHOWN else worst_first(look.sites)[:SHOWN]
+    rows = [_row(status, rates(before, look, places[status["site"]])) for status in sites]
+    more = (
+        [f"and {left:,} more sites; --all shows them"] if (left := len(places) - len(rows)) else []
+    )
+    return [
+        table(_COLUMNS, rows),
+        *more,
+        "",
+        listed(look.workers) if look.workers else "no worker",
+        "",
+    ]
 
 
 def _row(status: Mapping[str, Any], rates: Rates) -> list[str]:

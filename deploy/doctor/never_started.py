@@ -12,7 +12,7 @@ from deploy.local.embedded_redis import EmbeddedServer
 from shared.config.settings import Settings
 from shared.errors import StoreError
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.operations.worker_registry import WorkerRegistry
 
 
@@ -41,7 +41,7 @@ def not_begun(client: redis.Redis, settings: Settings, name: str, home: Path) ->
 
 
 def _has_begun(client: redis.Redis, name: str) -> bool:
-    keys = Keys(name)
+    keys = keys_of(name)
     with answering():
         return bool(client.exists(keys.inbox) or client.hget(keys.counters, "publishes"))
 

@@ -19,7 +19,7 @@ from shared.domain.routing import family_of
 from shared.errors import ForeignStateError, PublishError, StoreError
 from shared.sitemap import blocks, fragments, shards
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.publishing.file_shape import FileShapes
 from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.publish_work import PublishRun
@@ -104,7 +104,7 @@ def _leftovers(case: Case) -> DoctorFinding:
 
 
 def _state(case: Case) -> DoctorFinding:
-    keys = Keys(case.name)
+    keys = keys_of(case.name)
     with answering():
         found: Any = case.client.hmget(keys.counters, "run", "publishes")
     run = PublishRun((found[0] or b"").decode(), int(found[1] or 0))

@@ -13,6 +13,7 @@ from redis.exceptions import NoPermissionError
 
 from deploy.doctor import replicas, rights
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
+from shared.config.locations import DIRECTORY
 from shared.errors import StoreError, UnsafeStoreError
 from shared.store.client import answering
 from shared.store.server_settings import ServerVersion, check_settings
@@ -25,23 +26,33 @@ FULL = 0.9
 
 
 def secrets_file(path: Path) -> Callable[[Case], DoctorFinding]:
-    """Return the check that other users cannot read or change the configuration in `path`."""
+    """Return the check that other users cannot read or change the configuration in `path`, and in
+    the site files beside it.
+    """
 
     def look(_case: Case) -> DoctorFinding:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        detail = f"{path} has mode {mode:04o}"
-        if mode & stat.S_IROTH:
-            return warn(
-                f"{detail}: every user of this machine can read its secrets",
-                f"run: chmod o-rwx {path}",
-            )
-        if mode & stat.S_IWOTH:
-            return fail(
-                f"{detail}: every user of this machine can change it", f"run: chmod o-rwx {path}"
-            )
-        return ok(detail)
+        further = sorted(path.parent.glob(f"{DIRECTORY}/*.toml"))
+        modes = {each: stat.S_IMODE(each.stat().st_mode) for each in (path, *further)}
+        worst = max(modes, key=lambda each: modes[each] & (stat.S_IWOTH | stat.S_IROTH))
+        return _judged(
+            worst, modes[worst], f", and {len(further)} site files no wider" * bool(further)
+        )
 
     return look
+
+
+def _judged(path: Path, mode: int, others: str) -> DoctorFinding:
+    detail = f"{path} has mode {mode:04o}"
+    if mode & stat.S_IROTH:
+        return warn(
+            f"{detail}: every user of this machine can read its secrets",
+            f"run: chmod o-rwx {path}",
+        )
+    if mode & stat.S_IWOTH:
+        return fail(
+            f"{detail}: every user of this machine can change it", f"run: chmod o-rwx {path}"
+        )
+    return ok(f"{detail}{others}")
 
 
 def _answers(case: Case) -> DoctorFinding:

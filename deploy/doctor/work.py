@@ -7,7 +7,7 @@ from shared.admin.outcomes import command
 from shared.admin.site_status import Inspector
 from shared.sitemap import w3c_dates
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.layouts.migration import layouts
 from shared.store.layouts.version import CURRENT
 from shared.store.operations.checks import CheckStore
@@ -86,7 +86,7 @@ def _files_behind(case: Case) -> DoctorFinding:
 
 def _dead_letters(case: Case) -> DoctorFinding:
     with answering():
-        found = case.client.xlen(Keys(case.name).dead)
+        found = case.client.xlen(keys_of(case.name).dead)
     if found:
         todo = (
             f"run: {command('dead', 'list', site=case.name)}; once the cause is fixed: "

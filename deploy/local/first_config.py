@@ -90,8 +90,8 @@ role = "operator"
 # after_minutes = 2         # it must hold so long until the alert begins; engines: 30
 # sites = []                # ["www"]: watched for these only
 
-# One table for each site; its name, [a-z0-9-]{1,32}, is part of the address events are sent to:
-# $address/v1/sites/$site/events
+# One table for each site, here or in a file sites.d/*.toml beside this one; its name is part of the
+# address events are sent to: $address/v1/sites/$site/events
 [sites.$site]
 # Scheme, host, port (and directory) of every page. This is the address the demo was first served
 # on; it stays when `sitemapd up` is told to listen elsewhere. For your site write its own.

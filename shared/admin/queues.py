@@ -12,7 +12,7 @@ from shared.admin.outcomes import ActionOutcome, command, counted
 from shared.errors import Fault, InvalidError
 from shared.store.client import answering
 from shared.store.counting.counters import Counters
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.operations.queues import (
     EVENTS,
     INTAKE,
@@ -60,7 +60,7 @@ class QueueActions:
 
     def __init__(self, client: redis.Redis, site: str, engines: Sequence[str] = ()) -> None:
         """Open the queues; `engines` are the names of the engines that are notified of changes."""
-        self._client, self._site, self._keys = client, site, Keys(site)
+        self._client, self._site, self._keys = client, site, keys_of(site)
         self._queues, self._stats = Queues(client, site), Counters(client, site)
         self._engines = engines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import redis
@@ -138,6 +138,17 @@ def statuses(client: redis.Redis, sites: Mapping[str, Site]) -> list[dict[str, A
     ]
     of_sites(reports, answers)
     return answers
+
+
+def worst_first(answers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return statuses of sites, those first that need somebody or wait longest."""
+
+    def rank(each: Mapping[str, Any]) -> tuple[float, ...]:
+        wrong = bool(each["stopped"]), len(each["quarantined"]), len(each["failing"])
+        waits = max(each["oldest_s"] or 0.0, each["dirty_for_s"])
+        return *(-number for number in wrong), -each["dead_events"], -len(each["held"]), -waits
+
+    return sorted(answers, key=rank)
 
 
 def status_of(name: str, site: Site, snapshot: SiteSnapshot) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from shared.errors import Fault, InvalidError, UrlError
 from shared.sitemap import shards, urls
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.operations.dead_letters import DeadLetter, DeadLetters
 from shared.store.operations.event_log import REFUSED, EventLog, LoggedEvent
 from shared.store.operations.queues import EVENTS, NOTIFY, PUBLISH, QueuedEvent, Queues
@@ -61,7 +61,7 @@ class Timelines:
     """Timelines of the events of one site."""
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
-        self._client, self._site, self._keys = client, site, Keys(name)
+        self._client, self._site, self._keys = client, site, keys_of(name)
         self._queues, self._dead = Queues(client, name), DeadLetters(client, name)
         self._history, self._revisions = EventLog(client, name), Revisions(client, name)
         self._inspector = Inspector(client, name, site)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -32,6 +32,21 @@ def overlaid(given: dict[str, Any], environment: Mapping[str, str], model: Any) 
     if faults:
         raise ConfigError(*faults)
     return given
+
+
+def of_tables(environment: Mapping[str, str], table: str) -> dict[str, str]:
+    """Return the variables for fields of the tables in `table`: SITEMAPD_SITES__SHOP__RATE."""
+    begin = f"{PREFIX}{table}{NESTED}".lower()
+    return {name: environment[name] for name in environment if name.lower().startswith(begin)}
+
+
+def of_names(variables: Mapping[str, str], names: Container[str]) -> dict[str, str]:
+    """Return those of the variables `of_tables` whose table is one of `names`."""
+    return {
+        variable: value
+        for variable, value in variables.items()
+        if variable.lower().split(NESTED)[1] in names
+    }
 
 
 def _named(environment: Mapping[str, str], model: Any) -> Iterable[tuple[list[str], str]]:

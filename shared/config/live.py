@@ -1,30 +1,22 @@
-"""The configuration in force in one process, read again when its file changes.
+"""The configuration in force in one process, read again when its file or site files change.
 
-All or nothing: a file with a fault changes nothing, and the faults are kept for reports.
+All or nothing: a file with a fault changes nothing, and the faults are kept for reports. Of site
+files, only those that have changed are read and validated again.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from shared.config.settings import Settings, parse, read
+from shared.config.settings import Settings, parse, read, read_sites, revision_of
+from shared.config.site_files import identity
 from shared.errors import ConfigError, Fault
 
 AT_START = ("redis_url", "broker_url", "allow_loss", "log_level")
 """Fields that take effect at the next start only."""
-
-
-class _FileIdentity(NamedTuple):
-    """The properties by which a change of a file is noticed."""
-
-    inode: int
-    size: int
-    mtime_ns: int
 
 
 class Refusal(NamedTuple):
@@ -40,10 +32,11 @@ class LiveSettings:
     def __init__(self, path: Path) -> None:
         """Read `path`, the configuration to start with. Raises ConfigError."""
         self.path = path
-        self._seen = self._noticed = _identity(path)
-        text = read(path)
-        self._begun = self.current = parse(text, path)
-        self.revision = revision_of(text)
+        self._seen = self._noticed = identity(path)
+        self._text = read(path)
+        self.files = read_sites(path)
+        self._begun = self.current = parse(self._text, path, self.files)
+        self.revision = revision_of(self._text, self.files)
         self.refused: Refusal | None = None
         self.next_start: tuple[str, ...] = ()
         """Changed fields that take effect at the next start."""
@@ -63,16 +56,21 @@ class LiveSettings:
         the same between two looks, so that a part of it is never taken for the whole.
         """
         asked, self._asked = self._asked, False
-        found = _identity(self.path)
-        if not asked:
-            if found == self._seen:
-                return False
-            replaced = found and self._seen and found.inode != self._seen.inode
-            if not replaced and found != self._noticed:
-                self._noticed = found
-                return False
-        self._seen = self._noticed = found
-        return self._read(apply)
+        further = self.files.look(everything=asked)
+        if not (asked or self._rests()):
+            return self._read(None, apply) if further else False
+        return self._read(self.path, apply)
+
+    def _rests(self) -> bool:
+        """True if the file has changed, and is not being written."""
+        found = identity(self.path)
+        if found == self._seen:
+            return False
+        replaced = found and self._seen and found.inode != self._seen.inode
+        if not replaced and found != self._noticed:
+            self._noticed = found
+            return False
+        return True
 
     def refuse(self, *faults: Fault) -> bool:
         """Record why the file is not in force; True if that is news."""
@@ -81,15 +79,18 @@ class LiveSettings:
         self.refused = Refusal(faults, time.time())
         return True
 
-    def _read(self, apply: Callable[[Settings], None]) -> bool:
+    def _read(self, path: Path | None, apply: Callable[[Settings], None]) -> bool:
+        """Put what the files hold in force; `path` is None if only site files have changed."""
         try:
-            text = read(self.path)
-            wanted = parse(text, self.path)
+            if path is not None:
+                self._seen = self._noticed = identity(path)
+                self._text = read(path)
+            wanted = parse(self._text, self.path, self.files)
         except ConfigError as error:
             return self.refuse(*error.faults)
         if not wanted.sites:
             return self.refuse(Fault("sites", "config", "no site is configured"))
-        revision = revision_of(text)
+        revision = revision_of(self._text, self.files)
         if revision == self.revision and self.refused is None:
             return False
         begun = {name: getattr(self._begun, name) for name in AT_START}
@@ -99,17 +100,3 @@ class LiveSettings:
         self.next_start = tuple(name for name in AT_START if getattr(wanted, name) != begun[name])
         self.current, self.revision, self.refused = kept, revision, None
         return True
-
-
-def revision_of(text: bytes) -> str:
-    """The short name of a configuration with this text."""
-    return sha256(text).hexdigest()[:12]
-
-
-def _identity(path: Path) -> _FileIdentity | None:
-    """The identity of the file; None if there is none, or its directory cannot be searched."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return _FileIdentity(found.st_ino, found.st_size, found.st_mtime_ns)

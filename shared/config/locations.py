@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 FILE = "sitemapd.toml"
 """Name of the configuration in its home."""
+DIRECTORY = "sites.d"
+"""Name of the directory beside it whose files hold further sites."""
 
 HOST = re.compile(
     r"(?!.*\.\.)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[?[0-9a-f:]+:[0-9a-f:.]*\]?", re.IGNORECASE
@@ -35,12 +37,11 @@ def web_root(text: object) -> object:
     return text
 
 
-def on_disk(root: Path, home: Path) -> str | None:
-    """The fault of a `web_root` on the disk, None if there is none: `home` holds the settings,
-    which a web server would serve with the secrets in them.
+def on_disk(root: Path, *homes: Path) -> str | None:
+    """The fault of a `web_root` without links on the disk, None if there is none: `homes` (without
+    links, too) hold the settings, which a web server would serve with the secrets in them.
     """
-    root, home = root.resolve(), home.resolve()
-    if home.is_relative_to(root):
+    if any(home.is_relative_to(root) for home in homes):
         return (
             "contains the configuration, whose secrets would be served: choose a directory below it"
         )

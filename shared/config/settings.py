@@ -1,11 +1,14 @@
-"""The configuration: one TOML file and `SITEMAPD_*` variables, read whole, all faults at once."""
+"""The configuration: a TOML file, the site files in `sites.d` beside it and `SITEMAPD_*` variables,
+read whole, all faults at once.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,17 +27,20 @@ from shared.config.console import Console
 from shared.config.credentials import ConfigModel
 from shared.config.operator_api import OperatorApi
 from shared.config.site import Site
-from shared.config.targets import NO_DIRECTORY, host_name
+from shared.config.site_files import SiteFiles
+from shared.config.site_tables import (
+    ConfigPlaces,
+    PlacedSite,
+    SiteName,
+    faults_of,
+    given_root_faults,
+    placed,
+    shared_root_faults,
+)
 from shared.errors import ConfigError, Fault
-from shared.sitemap import shards
 
 FILE = locations.FILE
-
-
-def _site_name(name: str) -> str:
-    if not shards.SECTION.fullmatch(name):
-        raise ValueError("a site name must match [a-z0-9-]{1,32}")
-    return name
+_IN_FILES = "sites in files"
 
 
 def _metrics_token(value: SecretStr) -> SecretStr:
@@ -46,10 +52,6 @@ def _metrics_token(value: SecretStr) -> SecretStr:
 
 def _public_url(text: str) -> str:
     return cms_connections.base_url(text).rstrip("/") if text else ""
-
-
-_MEMBER = re.compile(r"([a-z_]+(?:\.[^\s:.]+)*): ")
-"""The member named at the start of a line."""
 
 
 class Settings(ConfigModel):
@@ -104,7 +106,7 @@ class Settings(ConfigModel):
         24, ge=0, le=8_784, allow_inf_nan=False,
         description="hours between two checks of each site; 0: only on request",
     )  # fmt: skip
-    sites: dict[Annotated[str, AfterValidator(_site_name)], Site] = Field({})
+    sites: dict[SiteName, Site] = Field({})
     alerts: Alerts = Field(
         {}, validate_default=True, description="e-mail, webhook, Slack; off without a channel"
     )
@@ -120,14 +122,19 @@ class Settings(ConfigModel):
     @classmethod
     def _of_known_sites(cls, alerts: Alerts, info: ValidationInfo) -> Alerts:
         # Without `sites` they are invalid, which is reported already.
-        if "sites" in info.data and (faults := [*alerts.unknown_sites(info.data["sites"])]):
-            raise ValueError("\n".join(faults))
+        further: Mapping[str, object] | None = (info.context or {}).get(_IN_FILES, {})
+        if "sites" in info.data and further is not None:
+            known = ChainMap({**info.data["sites"]}, {**further})
+            if faults := [*alerts.unknown_sites(known)]:
+                raise ValueError("\n".join(faults))
         return alerts
 
 
 def load(path: Path) -> Settings:
-    """Settings of `path` and the environment (which wins). Raises ConfigError with every fault."""
-    return parse(read(path), path)
+    """Settings of `path`, the files of `sites.d` beside it, and the environment, which wins.
+    Raises ConfigError with every fault.
+    """
+    return parse(read(path), path, read_sites(path))
 
 
 def read(path: Path) -> bytes:
@@ -138,70 +145,63 @@ def read(path: Path) -> bytes:
         raise ConfigError(Fault(str(path), "config", f"cannot be read: {error.strerror}")) from None
 
 
-def parse(text: bytes, path: Path) -> Settings:
-    """Settings of `text`, the content of the file `path`, and the environment, which wins. Raises
-    ConfigError with every fault.
+def read_sites(path: Path) -> SiteFiles:
+    """The site files beside the configuration file `path`, as they are now."""
+    files = SiteFiles(ConfigPlaces.of(path))
+    files.look(everything=True)
+    return files
+
+
+def parse(text: bytes, path: Path, files: SiteFiles | None = None) -> Settings:
+    """Settings of `text`, the content of the file `path`, of the site `files` beside it, and the
+    environment, which wins. Raises ConfigError with every fault.
     """
     try:
         given = tomllib.loads(text.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Fault(str(path), "config", f"is not valid TOML: {error}")) from None
-    given = environment.overlaid(given, os.environ, Settings)
-    home = path.resolve().parent
+    files = files or SiteFiles(ConfigPlaces.of(path))
+    above, faults = given.get("sites"), list[Fault]()
+    further: dict[str, PlacedSite] | None = None
     try:
-        settings = Settings(**given)
-    except ValidationError as error:
-        faults = [fault for each in error.errors(include_input=False) for fault in _faults(each)]
-        raise ConfigError(*faults, *_root_faults(_given_roots(given, faults), home)) from None
-    sites = {name: _placed(site, home) for name, site in settings.sites.items()}
-    roots = {name: site.web_root for name, site in sites.items() if site.web_root != NO_DIRECTORY}
-    if faults := _root_faults(roots, home):
+        further = files.merged(above if isinstance(above, dict) else {})
+    except ConfigError as error:
+        faults += error.faults
+    settings, own = _validated(given, files.places, further, faults)
+    if settings is None or further is None:
         raise ConfigError(*faults)
-    return settings.model_copy(update={"sites": sites})
+    every = own | further
+    if further and (shared := shared_root_faults({name: at.root for name, at in every.items()})):
+        raise ConfigError(*shared)
+    return settings.model_copy(update={"sites": {name: at.site for name, at in every.items()}})
 
 
-def _placed(site: Site, home: Path) -> Site:
-    """`site` with absolute directories; without `web_root`, that is its first on this host."""
-    every = tuple(
-        each if each.scheme else each.model_copy(update={"url": str(home / each.url)})
-        for each in site.targets
-    )
-    root, host = site.web_root, host_name()
-    if root == NO_DIRECTORY:
-        here = (each.url for each in every if not each.scheme and each.is_here(host))
-        root = Path(next(here, root))
-    return site.model_copy(update={"web_root": home / root, "targets": every})
+def _validated(
+    given: dict[str, Any], places: ConfigPlaces, further: dict[str, PlacedSite] | None,
+    faults: list[Fault],
+) -> tuple[Settings | None, dict[str, PlacedSite]]:  # fmt: skip
+    """The settings without the `further` sites, and their own sites; adds to `faults`."""
+    try:
+        of_sites = environment.of_tables(os.environ, "sites")
+        # Where a file has a fault, its sites are not known: variables may be for these.
+        kept = of_sites if further == {} else environment.of_names(of_sites, given.get("sites", ()))
+        variables = {
+            name: os.environ[name] for name in os.environ if name in kept or name not in of_sites
+        }
+        given = environment.overlaid(given, variables, Settings)
+        settings = Settings.model_validate(given, context={_IN_FILES: further})
+        return settings, placed(settings.sites, places)
+    except ValidationError as error:
+        found = faults_of(error)
+        faults += [*found, *given_root_faults(given, found, places)]
+    except ConfigError as error:
+        faults += error.faults
+    return None, {}
 
 
-def _faults(error: Any) -> Iterator[Fault]:
-    """The faults of one error of pydantic: one for each line of its message."""
-    where = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    for line in error["msg"].removeprefix("Value error, ").split("\n"):
-        member = _MEMBER.match(line) if error["loc"][:-1] == ("sites",) else None
-        field = ".".join(filter(None, (where, member[1] if member else "")))
-        yield Fault(field or "sites", "config", line[member.end() :] if member else line)
-
-
-def _given_roots(given: Any, faults: Sequence[Fault]) -> dict[str, Path]:
-    """The valid web roots in tables of sites that may have other faults."""
-    wrong, sites = {fault.field for fault in faults}, given.get("sites")
-    return {
-        name: Path(root)
-        for name, site in (sites.items() if isinstance(sites, dict) else ())
-        if isinstance(site, dict) and isinstance(root := site.get("web_root"), str)
-        if f"sites.{name}.web_root" not in wrong
-    }
-
-
-def _root_faults(roots: Mapping[str, Path], home: Path) -> list[Fault]:
-    """Faults of the web roots on the disk, and of sites that share one."""
-    names: dict[Path, str] = {}
-    faults = []
-    for name, root in roots.items():
-        other = names.setdefault((home / root).resolve(), name)
-        detail = locations.on_disk(home / root, home)
-        if other != name:
-            detail = f"is also the web_root of the site {other}: each site needs its own"
-        if detail:
-            faults.append(Fault(f"sites.{name}.web_root", "config", detail))
-    return faults
+def revision_of(text: bytes, files: SiteFiles | None = None) -> str:
+    """The short name of a configuration with this text and these site files."""
+    digest = sha256(text)
+    for each in files.digests() if files else ():
+        digest.update(each)
+    return digest.hexdigest()[:12]

@@ -124,51 +124,66 @@ killed one.
 """
 
 
+class _Name:
+    """Name of one key, made when it is first asked for: most sites of many need few of them."""
+
+    def __init__(self, suffix: str) -> None:
+        self._suffix = suffix
+
+    def __set_name__(self, owner: type[Keys], name: str) -> None:
+        self._name = name
+
+    def __get__(self, keys: Keys, owner: type[Keys]) -> str:
+        made = keys.__dict__[self._name] = keys.prefix + self._suffix
+        return made
+
+
 class Keys:
     """Key names of one site."""
 
+    inbox = _Name("inbox")
+    awake = _Name("awake")
+    rate = _Name("rate")
+    lease = _Name("lease")
+    tombs = _Name("tombs")
+    counters = _Name("counters")
+    sections = _Name("sections")
+    tails = _Name("tails")
+    dirty = _Name("dirty")
+    held = _Name("held")
+    quarantine = _Name("quarantine")
+    retired = _Name("retired")
+    shape = _Name("shape")
+    versions = _Name("versions")
+    targets = _Name("targets")
+    expiry = _Name("expiry")
+    coming = _Name("coming")
+    resync = _Name("resync")
+    resync_alarm = _Name("resync-alarm")
+    reconcile = _Name("reconcile")
+    allowed = _Name("allowed")
+    feed = _Name("feed")
+    feed_items = _Name("feed:items")
+    dead = _Name("dead")
+    recent = _Name("recent")
+    refused = _Name("refused")
+    revisions = _Name("revisions")
+    stats = _Name("stats")
+    paused = _Name("paused")
+    purges = _Name("purges")
+    notices = _Name("notices")
+    notice_dead = _Name("notices:dead")
+    breakers = _Name("notices:breakers")
+    crawl = _Name("crawl")
+    checks = _Name("checks")
+    check_requests = _Name("checks:asked")
+    checking = _Name("checking")
+    checking_progress = _Name("checking:progress")
+    websub = _Name("websub")
+    migrating = _Name("migrating")
+
     def __init__(self, site: str) -> None:
         self.prefix = f"{{{site}}}:"
-        self.inbox = self.prefix + "inbox"
-        self.awake = self.prefix + "awake"
-        self.rate = self.prefix + "rate"
-        self.lease = self.prefix + "lease"
-        self.tombs = self.prefix + "tombs"
-        self.counters = self.prefix + "counters"
-        self.sections = self.prefix + "sections"
-        self.tails = self.prefix + "tails"
-        self.dirty = self.prefix + "dirty"
-        self.held = self.prefix + "held"
-        self.quarantine = self.prefix + "quarantine"
-        self.retired = self.prefix + "retired"
-        self.shape = self.prefix + "shape"
-        self.versions = self.prefix + "versions"
-        self.targets = self.prefix + "targets"
-        self.expiry = self.prefix + "expiry"
-        self.coming = self.prefix + "coming"
-        self.resync = self.prefix + "resync"
-        self.resync_alarm = self.prefix + "resync-alarm"
-        self.reconcile = self.prefix + "reconcile"
-        self.allowed = self.prefix + "allowed"
-        self.feed = self.prefix + "feed"
-        self.feed_items = self.prefix + "feed:items"
-        self.dead = self.prefix + "dead"
-        self.recent = self.prefix + "recent"
-        self.refused = self.prefix + "refused"
-        self.revisions = self.prefix + "revisions"
-        self.stats = self.prefix + "stats"
-        self.paused = self.prefix + "paused"
-        self.purges = self.prefix + "purges"
-        self.notices = self.prefix + "notices"
-        self.notice_dead = self.prefix + "notices:dead"
-        self.breakers = self.prefix + "notices:breakers"
-        self.crawl = self.prefix + "crawl"
-        self.checks = self.prefix + "checks"
-        self.check_requests = self.prefix + "checks:asked"
-        self.checking = self.prefix + "checking"
-        self.checking_progress = self.prefix + "checking:progress"
-        self.websub = self.prefix + "websub"
-        self.migrating = self.prefix + "migrating"
 
     def seen(self, ident: str) -> str:
         """Mark of one delivery id as received."""
@@ -263,8 +278,8 @@ class Keys:
         return f"{self.prefix}index:{page}"
 
 
-keys_of = lru_cache(4_096)(Keys)
-"""Return the key names of a site, made once: pages of many sites ask for them again and again."""
+keys_of = lru_cache(16_384)(Keys)
+"""Return the key names of a site, made once: all parts of a site share them."""
 
 
 def field(digest: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import redis
 
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 
 def trim(client: redis.Redis, site: str, most: int) -> int:
@@ -15,7 +15,7 @@ def trim(client: redis.Redis, site: str, most: int) -> int:
 
     Entries are assumed to be of equal size, so one call may not suffice; each sweep calls it again.
     """
-    keys, gone = Keys(site), 0
+    keys, gone = keys_of(site), 0
     streams = keys.recent, keys.revisions
     with answering():
         pipe = client.pipeline(transaction=False)

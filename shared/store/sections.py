@@ -11,7 +11,7 @@ import redis
 from shared.domain.page_record import MAX_SECTIONS
 from shared.errors import ConfigError, Fault, StoreError
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.layouts.version import BACK, CURRENT, FORM, OWNERS, Layout
 
 
@@ -24,7 +24,7 @@ class Sections:
     draft = False
 
     def __init__(self, client: redis.Redis, site: str, configured: Iterable[str]) -> None:
-        self._client, self._site, self._keys = client, site, Keys(site)
+        self._client, self._site, self._keys = client, site, keys_of(site)
         self._configured = frozenset(configured)
         self.by_name: dict[str, int] = {}
         self.by_number: dict[int, str] = {}

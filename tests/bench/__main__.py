@@ -13,6 +13,7 @@ from shared.sitemap.shards import DEFAULT_URLS
 from shared.telemetry import logs
 from tests.bench import (
     bulk,
+    fairness,
     flow,
     http,
     idle,
@@ -121,6 +122,7 @@ PARTS: dict[str, Callable[[Report, Scale], None]] = {
     "served": _served,
     "published": lambda report, scale: published(report, Corpus(), scale),
     "sources": lambda report, scale: sources.sources(report, Corpus(), scale),
+    "fairness": lambda report, scale: fairness.fairness(report, Corpus(), scale),
     "idle": lambda report, scale: idle.idle(report, Corpus(), scale),
     "start": start.start,
     "peers": peers,

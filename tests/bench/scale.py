@@ -14,6 +14,8 @@ class Scale(NamedTuple):
     `slice_s` seconds; events are published in a site of `shards`; `tasks` go through plain Celery.
     One event is compared with `small` in sites of the sizes `sites`, of shards of `shard_urls`;
     `source` URLs are imported; `many` sites are in one service, which is idle for `rest_s` seconds.
+    `flood` events flood sites beside quiet ones, which get `probes` events, one every `probe_s`
+    seconds at most.
     """
 
     urls: int = 1_000_000
@@ -32,11 +34,14 @@ class Scale(NamedTuple):
     source: int = 200_000
     many: int = 500
     rest_s: float = 20.0
+    flood: int = 60_000
+    probes: int = 200
+    probe_s: float = 0.02
 
 
 FULL = Scale()
 TINY = Scale(
     urls=1_000, small=500, shard=1_000, events=1_000, singles=40, rounds=6, warm=1, slices=1,
     slice_s=0.2, shards=20, tasks=20, sites=(1_000,), shard_urls=100, source=1_000,
-    many=3, rest_s=1.0,
+    many=3, rest_s=1.0, flood=500, probes=5, probe_s=0.0,
 )  # fmt: skip

@@ -34,6 +34,11 @@ ROWS = (
     "peak memory of an import", "reconcile of 1,000 URLs with no differences",
     "reconcile of 1,000 URLs with 100 differences",
     "start of a worker until an event is published, 1,000 URLs",
+    *(
+        f"POST to visible on 50 quiet sites, beside {floods} flooded: {share}"
+        for floods in (1, 5)
+        for share in ("p50", "p99")
+    ),
     "CPU of an idle `up` of 1 site", "memory (PSS) of an idle `up` of 1 site",
     "CPU of an idle `up` of 3 sites", "memory (PSS) of an idle `up` of 3 sites",
     "/admin/ of 3 sites", "round trips to Redis of /admin/", "commands to Redis of /admin/",

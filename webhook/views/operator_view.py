@@ -1,6 +1,6 @@
 """The operator's API: list, add and remove sites, add sections.
 
-It edits the configuration file by the code of the command line, and every process takes the change
+It edits the configuration by the code of the command line, and every process takes the change
 as one made by hand. Off, and answered 404, without a token in `[api]` (RELIABILITY T26).
 """
 
@@ -69,7 +69,7 @@ class OperatorView:
     """The addresses below `/v1/sites` that change which sites there are."""
 
     def __init__(
-        self, settings: Settings, client: redis.Redis, gate: Gate, config: Path | None
+        self, settings: Settings, client: redis.Redis, gate: Gate, config: ConfigFile | None
     ) -> None:
         self._settings, self._client = settings, client
         self._gate, self._config = gate, config
@@ -126,8 +126,8 @@ class OperatorView:
         )  # fmt: skip
         return answer(_shown(site, made.after.sites[site]) | {"revision": made.revision}, 201)
 
-    def _authorize(self) -> Path:
-        """Return the configuration file. Raises RefusedError where the API is off, and
+    def _authorize(self) -> ConfigFile:
+        """Return the configuration. Raises RefusedError where the API is off, and
         UnauthorizedError without one of its tokens.
         """
         if self._config is None or not self._settings.api.token:
@@ -154,20 +154,20 @@ class OperatorView:
     def _change(
         self, action: str, site: str, change: Callable[[ConfigFile], Made], subject: str = ""
     ) -> Made:
-        """Change the configuration file, and record it in the audit log.
+        """Change the configuration, and record it in the audit log.
 
         Raises StoreError before anything changes if Redis does not answer; InvalidError, and
         RefusedError if the file cannot be written.
         """
         g.facts.update(action=action, site=site)
-        path = self._authorize()
+        file = self._authorize()
         with self._gate.passing():
             with answering():
                 self._client.ping()
             actor = Actor("api", "api", AuditLog(self._client), "operator")
             try:
                 with actor.doing(action, site, subject):
-                    made = change(ConfigFile(path))
+                    made = change(file)
             except InvalidError as error:
                 reasons = {fault.rule for fault in error.faults}
                 if "file" in reasons:

@@ -19,6 +19,7 @@ from shared.config.settings import Settings
 from shared.config.site import Site
 from shared.errors import CheckError
 from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
+from shared.store.operations.site_work import checks_begun, with_checks_asked
 from shared.telemetry.logs import logger
 from worker.checks.examination import Examination
 from worker.loops import Loop
@@ -64,6 +65,7 @@ class Examiner:
         def put_in_force() -> None:
             self._checks, self._sites = checks, settings.sites
             self._every_ms = settings.checks_hours * 3_600_000
+            self._due_ms = dict[str, int]()
 
         return put_in_force
 
@@ -78,7 +80,10 @@ class Examiner:
 
     def look(self) -> None:
         """Run the checks of every site that are requested or due."""
-        for name, site in self._sites.items():
+        sites = self._sites
+        wanted = with_checks_asked(self._client, sites) | self._due() | self.loop.failing
+        for name in [name for name in sites if name in wanted]:
+            site = sites[name]
             if self._stopping.is_set():
                 return
             if self.loop.due(name) and name in self._sites:
@@ -91,9 +96,21 @@ class Examiner:
         checks = self._checks.get(name)
         if checks is None or checks.asked():
             return checks is not None
-        if not self._every_ms or time.monotonic() < self._by_the_clock:
-            return False
-        return now_ms() - checks.last_ms() >= self._every_ms
+        return self._by_clock() and now_ms() - checks.last_ms() >= self._every_ms
+
+    def _by_clock(self) -> bool:
+        """True if checks that nobody requested may be due."""
+        return bool(self._every_ms) and time.monotonic() >= self._by_the_clock
+
+    def _due(self) -> set[str]:
+        """Return the sites of which a check may be due; each is asked for when it may be first."""
+        if not self._by_clock():
+            return set()
+        now = now_ms()
+        late = [name for name in self._sites if now >= self._due_ms.get(name, 0)]
+        begun = checks_begun(self._client, late)
+        self._due_ms |= {name: int(at + self._every_ms) for name, at in begun.items()}
+        return {name for name in late if now >= self._due_ms[name]}
 
     def _check(self, name: str, site: Site) -> None:
         self._worked_since = time.perf_counter()

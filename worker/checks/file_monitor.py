@@ -78,6 +78,11 @@ class FileMonitor:
         self._cursor = ""
         self._due, self._review_due = 0.0, 0.0
 
+    def due(self) -> bool:
+        """True if `tick` would run something."""
+        now = time.monotonic()
+        return now >= self._review_due or bool(self._site.check_interval and now >= self._due)
+
     def tick(self) -> None:
         """Run what is due. Raises StoreError, or PublishError if files could not be compared."""
         now = time.monotonic()

@@ -35,6 +35,8 @@ MOST_AHEAD_S = 2.0
 passes over many shards each follows the one before at once.
 """
 AWAKE_EVERY_S = 2.0
+TURN_LOST_S = 5.0
+"""Seconds after which a turn that was asked for counts as lost."""
 NOBODY = "given-back"
 """Consumer that holds, in each inbox, the events that a quiet worker gave back. It has no
 heartbeat, so that working workers adopt them like those of a dead worker.
@@ -47,20 +49,14 @@ class InboxConsumer:
     """Moves the events of one site from its inbox into its files."""
 
     def __init__(
-        self,
-        settings: Settings,
-        client: redis.Redis,
-        name: str,
-        consumer: str,
+        self, settings: Settings, client: redis.Redis, name: str, consumer: str,
         clock: Callable[[], float] = time.time,
         on_resync: Callable[[str], None] = lambda _site: None,
-        most_ahead_s: float = MOST_AHEAD_S,
-        after: InboxConsumer | None = None,
-    ) -> None:
+        most_ahead_s: float = MOST_AHEAD_S, after: InboxConsumer | None = None,
+    ) -> None:  # fmt: skip
         """Create a consumer; `clock` is that of news and video expiry (seconds since 1970).
 
         Publishing waits while files are dated more than `most_ahead_s` seconds ahead of the clock.
-
         `on_resync` is called with the name of the site when a resync request was recorded; it must
         not raise. `after` is the consumer of the same site that this one replaces: both never run
         at once.
@@ -80,27 +76,31 @@ class InboxConsumer:
         self._site, self._consumer, self._linger = site, consumer, settings.linger
         self._running: threading.Lock = after._running if after else threading.Lock()
         self._stopping = threading.Event()
-        self._queues, self._tally = Queues(client, name), counter_buffer.of(client)
+        self.queues, self._tally = Queues(client, name), counter_buffer.of(client)
         self._paused: Container[str] = ()
-        self._publish_at = self._awake_at = float("-inf")
+        self._publish_at = self._awake_at = self._turn_ended = -math.inf
         self._most_ahead_s = most_ahead_s
         self._left = True
 
-    def run(self, most_s: float = math.inf) -> bool:
+    def run(self, most_s: float = math.inf, *, again: bool = False) -> bool:
         """Work until nothing is left; return at once if this process is already running it.
 
-        Stops after `most_s` seconds and returns True then: there may be more to do. Raises
-        StoreError; unfinished work stays in the store, where the sweep finds it.
+        Stops after `most_s` seconds and returns True then: there is more to do, which the caller
+        has run `again`, or the next event does. Raises StoreError; unfinished work stays in the
+        store, where the sweep finds it.
         """
         if not self._running.acquire(blocking=False):
             return False
-        asleep, until = False, time.monotonic() + most_s
-        # Accepting an event has just marked the site awake; once more would cost a flush.
-        self._awake_at = time.monotonic()
+        asleep, more, until = False, False, time.monotonic() + most_s
+        if self._turn_ended == -math.inf:
+            # Accepting an event has just marked the site awake; once more would cost a flush.
+            self._awake_at = time.monotonic()
+        self._turn_ended = -math.inf
         try:
             if self._left:
                 self._read_again()
             asleep = self._drain(until)
+            more = not asleep and time.monotonic() >= until
         except PublishError as error:
             self._tally.add(self.name, f"publish_failed:{cause_of(error)}")
             _log.error("publish failed", site=self.name, reason=str(error))
@@ -110,17 +110,17 @@ class InboxConsumer:
             raise
         finally:
             self._running.release()
-            if not asleep:
+            # Events that failed are for the sweep: turns would have them fail again at once.
+            more = more and not (again and self._left)
+            if again and more:
+                self._turn_ended = time.monotonic()
+            elif not asleep:
                 self._give_up()
-        return time.monotonic() >= until
+        return more
 
-    def forgotten(self, since_s: float) -> bool:
-        """Return True if events have waited `since_s` seconds unprocessed. Raises StoreError."""
-        waiting = self._queues.waiting()
-        if waiting.oldest_ms is None or waiting.in_flight or self._running.locked():
-            return False
-        late = waiting.now_ms - waiting.oldest_ms > since_s * 1000
-        return late and EVENTS not in self._queues.paused()
+    def awaits_turn(self) -> bool:
+        """True if a turn has just ended, and the next one is asked for."""
+        return time.monotonic() < self._turn_ended + TURN_LOST_S
 
     @property
     def running(self) -> bool:
@@ -176,7 +176,7 @@ class InboxConsumer:
         """Process the events this consumer holds: adopted, failed, or left from before a
         restart.
         """
-        if EVENTS in self._queues.paused():
+        if EVENTS in self.queues.paused():
             return
         self._left, after = False, "0"
         while batch := self.inbox.read(self._consumer, BATCH, after):
@@ -185,8 +185,10 @@ class InboxConsumer:
 
     def _drain(self, until: float) -> bool:
         """Read, apply and publish; return True if the site was marked idle."""
-        looked_again = False
-        while not self._stopping.is_set() and time.monotonic() < until:
+        looked_again = begun = False
+        # A turn is at least one step, however late its thread got the processor.
+        while not self._stopping.is_set() and not (begun and time.monotonic() >= until):
+            begun = True
             self._stay_awake()
             read, self._paused = self.inbox.read_new(self._consumer, BATCH)
             looked_again = looked_again and not read

@@ -27,7 +27,7 @@ from shared.events.event import Event
 from shared.events.plain_page import PlainPage
 from shared.store.client import answering
 from shared.store.inbox.inbox import Inbox
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from worker.reconcile.bulk_listing import BulkListing
 from worker.reconcile.event_mapping import EventMapper, Remark
 from worker.reconcile.statement_spool import BATCH, StatedPage, StatementSpool
@@ -78,7 +78,7 @@ class Importer:
         self._most_bytes = site.rules.most_bytes
         self._site_name, self._site = name, site
         self._inbox = Inbox(client, name)
-        self._keys = Keys(name)
+        self._keys = keys_of(name)
 
     def run(
         self,

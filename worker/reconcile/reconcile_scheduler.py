@@ -18,6 +18,7 @@ from shared.config.site import Site
 from shared.errors import ReconcileError, SourceError
 from shared.events.resync_scope import WHOLE, Scope
 from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests
+from shared.store.operations.site_work import with_resyncs
 from shared.telemetry.logs import logger
 from worker.http.exchange import SOURCE
 from worker.loops import Loop
@@ -91,7 +92,11 @@ class ReconcileScheduler:
 
     def look(self) -> None:
         """Carry out the open and due reconciles of every site."""
-        for name, site in self._sites.items():
+        sites = self._sites
+        wanted = with_resyncs(self._client, sites) | self.loop.failing
+        wanted |= {name for name, site in sites.items() if site.reconcile_hours}
+        for name in [name for name in sites if name in wanted]:
+            site = sites[name]
             if self._stopping.is_set():
                 return
             if not self._quiet() and self.loop.due(name) and name in self._sites:

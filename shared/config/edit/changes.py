@@ -13,6 +13,7 @@ from shared.config.edit.toml_text import add_table, remove_table
 from shared.config.settings import Settings
 from shared.config.standard_secret import new_secret
 from shared.errors import Fault, InvalidError
+from shared.visible_text import few
 
 Split = Literal["", "month", "language"]
 NEW_ROOT = "public-"
@@ -55,7 +56,7 @@ def add_site(
             text = add_table(text, ("sites", name, "sections", section), values)
         return text
 
-    return NewSite(file.edit(change), secret, token)
+    return NewSite(file.edit(change, name, new=True), secret, token)
 
 
 def remove_site(file: ConfigFile, name: str) -> ConfigEdit:
@@ -68,7 +69,7 @@ def remove_site(file: ConfigFile, name: str) -> ConfigEdit:
             raise InvalidError(Fault(f"sites.{name}", "config", detail))
         return remove_table(text, ("sites", name))
 
-    return file.edit(change)
+    return file.edit(change, name)
 
 
 def add_section(file: ConfigFile, site: str, name: str, values: Mapping[str, Any]) -> ConfigEdit:
@@ -79,7 +80,7 @@ def add_section(file: ConfigFile, site: str, name: str, values: Mapping[str, Any
         _absent(settings.sites[site].sections, name, f"sites.{site}.sections")
         return add_table(text, ("sites", site, "sections", name), values)
 
-    return file.edit(change)
+    return file.edit(change, site)
 
 
 def add_user(file: ConfigFile, name: str, role: Role) -> NewUser:
@@ -104,7 +105,7 @@ def section_values(
 
 def _present(settings: Settings, site: str) -> None:
     if site not in settings.sites:
-        known = ", ".join(settings.sites) or "none"
+        known = few(settings.sites) or "none"
         raise InvalidError(Fault(site, "config", f"is not configured; there are: {known}"))
 
 

@@ -47,9 +47,11 @@ def add_table(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
 def remove_table(text: str, path: TablePath) -> str:
     """Return `text` without the table `path` and those in it. Raises InvalidError."""
     wanted = _changed(text, path, None)
+    # The table around the last one is gone with its lines.
+    without = {name: value for name, value in wanted.items() if name != path[0] or value}
     for edit in (_remove_lines, _remove_inline):
         edited = edit(text, path)
-        if _means(edited, wanted):
+        if _means(edited, wanted) or _means(edited, without):
             return edited
     raise _uneditable(path)
 

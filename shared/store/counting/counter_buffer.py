@@ -12,7 +12,7 @@ from collections import Counter
 import redis
 
 from shared.store.client import answering
-from shared.store.keys import EVERYWHERE, Keys
+from shared.store.keys import EVERYWHERE, keys_of
 
 OF_NO_SITE = EVERYWHERE + "counts"
 """Hash of the counters that belong to no site."""
@@ -47,7 +47,7 @@ class CounterBuffer:
             with answering():
                 pipe = client.pipeline()
                 for (site, name), number in counts.items():
-                    pipe.hincrby(Keys(site).stats if site else OF_NO_SITE, name, number)
+                    pipe.hincrby(keys_of(site).stats if site else OF_NO_SITE, name, number)
                 pipe.execute()
         except BaseException:
             with self._lock:

@@ -15,7 +15,7 @@ import redis
 
 from shared.domain.sender_habit import WEEK, silent_hours
 from shared.store.client import answering
-from shared.store.keys import Keys, keys_of
+from shared.store.keys import keys_of
 from shared.store.round_trips import Reading, gathered, pairs, read
 
 BOUNDS_MS = (
@@ -80,7 +80,7 @@ class Counters:
     """Counters of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def totals(self) -> tuple[dict[str, int], WaitHistogram]:
         """Return counts by name and waits, since the state exists."""

@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 from shared.errors import StoreError
 from shared.events.event import Event
 from shared.store.client import PipelinedScript, Scripts, answering
-from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, Keys
+from shared.store.keys import AWAKE_MS, BURST_S, GROUP, SEEN_S, keys_of
 from shared.store.servers.replica_wait import ConfirmedScripts, ReplicaWait
 from shared.telemetry import tracing
 
@@ -57,7 +57,7 @@ class Inbox:
     def __init__(self, client: redis.Redis, site: str, wait: ReplicaWait | None = None) -> None:
         """Create the inbox of `site`; what it accepts is confirmed by replicas as `wait` says."""
         self._client = client
-        self._keys = Keys(site)
+        self._keys = keys_of(site)
         self._seen = self._keys.seen("")
         self._scripts = Scripts(client)
         self._confirmed = ConfirmedScripts(client, wait) if wait and wait.replicas else None

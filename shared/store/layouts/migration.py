@@ -16,7 +16,7 @@ import redis
 
 from shared.errors import LayoutError
 from shared.store.client import Scripts
-from shared.store.keys import LEASE_MS, Keys, keys_of
+from shared.store.keys import LEASE_MS, keys_of
 from shared.store.layouts import section_keys, shared_keys
 from shared.store.layouts.version import CURRENT, FORM, OLDEST, Layout, layout_reading
 from shared.store.round_trips import gathered, read
@@ -61,7 +61,7 @@ class Migration:
 
     def __init__(self, client: redis.Redis, site: str, owner: str) -> None:
         """`owner` is the process that migrates, as others are told."""
-        self._client, self._site, self._keys = client, site, Keys(site)
+        self._client, self._site, self._keys = client, site, keys_of(site)
         self._scripts = Scripts(client)
         self._token = f"{owner}:{secrets.token_hex(8)}"
 

@@ -14,7 +14,7 @@ import redis
 from shared.batches import batches
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import Keys, keys_of
 from shared.store.layouts.version import OWNERS
 
 FROM, TO = 2, 3
@@ -31,7 +31,7 @@ def steps(client: redis.Redis, site: str) -> Iterator[Moves]:
     The hashes that name the shards of a section come after its shards, so that a migration that was
     interrupted finds all that is left.
     """
-    keys = Keys(site)
+    keys = keys_of(site)
     yield [
         (f"{keys.prefix}notify:dead", keys.notice_dead),
         (f"{keys.prefix}notify:breakers", keys.breakers),
@@ -47,7 +47,7 @@ def steps(client: redis.Redis, site: str) -> Iterator[Moves]:
 
 def count(client: redis.Redis, site: str) -> int:
     """Return about how many keys `steps` yields."""
-    keys = Keys(site)
+    keys = keys_of(site)
     with answering():
         sections: Any = client.hkeys(keys.sections)
         pipe: Any = client.pipeline(transaction=False)
@@ -64,7 +64,7 @@ def at_end(*, back: bool) -> Mapping[str, str]:
 
 def obstacle(client: redis.Redis, site: str) -> str:
     """Return why the site cannot be moved back; empty if it can."""
-    keys = Keys(site)
+    keys = keys_of(site)
     with answering():
         if client.hexists(keys.counters, OWNERS):
             return ""
@@ -77,7 +77,7 @@ def obstacle(client: redis.Redis, site: str) -> str:
 def left_behind(client: redis.Redis, site: str) -> list[str]:
     """Return what layout 2 does not know of and would lose, in words."""
     with answering():
-        coming = int(client.hlen(Keys(site).coming))
+        coming = int(client.hlen(keys_of(site).coming))
     return [f"{coming} news entries scheduled for later: send them again"] if coming else []
 
 

@@ -20,7 +20,7 @@ from redis.exceptions import WatchError
 from shared.batches import batches
 from shared.errors import StoreError
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.notify.notification_queue import CHUNK, MOST_DEAD
 
 LEASE_MS = 60_000
@@ -40,7 +40,7 @@ class DeliveryLease:
     """
 
     def __init__(self, client: redis.Redis, site: str, engine: str, token: str) -> None:
-        self._client, self._keys, self._token = client, Keys(site), token
+        self._client, self._keys, self._token = client, keys_of(site), token
         self._scripts = Scripts(client)
         self._queue, self._notified = self._keys.notify(engine), self._keys.notified(engine)
         self._lease = self._keys.notify_lease(engine)
@@ -193,7 +193,7 @@ def delivery_lease(
     client: redis.Redis, site: str, engine: str, owner: str
 ) -> Iterator[DeliveryLease | None]:
     """Hold the delivery lease of `engine` for the block; None if another worker holds it."""
-    lease, token = Keys(site).notify_lease(engine), f"{owner}:{secrets.token_hex(8)}"
+    lease, token = keys_of(site).notify_lease(engine), f"{owner}:{secrets.token_hex(8)}"
     with answering():
         free = client.set(lease, token, nx=True, px=LEASE_MS)
     if not free:

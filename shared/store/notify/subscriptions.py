@@ -14,7 +14,7 @@ import redis
 
 from shared.config.notify.hubs import DENIED, SUBSCRIBE, UNSUBSCRIBE
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 RETRY_MS = 60_000
 """Delay before a failed request is repeated the first time (ms); doubled each time after."""
@@ -86,7 +86,7 @@ class Subscriptions:
     """Subscriptions of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._key = client, Keys(site).websub
+        self._client, self._key = client, keys_of(site).websub
 
     def all(self) -> list[Subscription]:
         """Return all subscriptions, sorted by feed."""

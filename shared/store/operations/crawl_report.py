@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 KEPT_S = 90 * 24 * 3600
 
@@ -23,11 +23,11 @@ def save(client: redis.Redis, site: str, report: Mapping[str, Any]) -> None:
         for engine in report["engines"]
     ]
     with answering():
-        client.set(Keys(site).crawl, json.dumps({**report, "engines": engines}), ex=KEPT_S)
+        client.set(keys_of(site).crawl, json.dumps({**report, "engines": engines}), ex=KEPT_S)
 
 
 def load(client: redis.Redis, site: str) -> dict[str, Any] | None:
     """Return the stored report; None if it is older than 90 days, or there is none."""
     with answering():
-        stored: Any = client.get(Keys(site).crawl)
+        stored: Any = client.get(keys_of(site).crawl)
     return None if stored is None else dict(json.loads(stored))

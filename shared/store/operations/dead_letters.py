@@ -9,7 +9,7 @@ import redis
 
 from shared.domain.page_record import Arrival
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.streams import Entry, backwards, forwards
 
 _STEP = 500
@@ -36,7 +36,7 @@ class DeadLetters:
     """Dead letters of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
         self._scripts = Scripts(client)
 
     def __len__(self) -> int:

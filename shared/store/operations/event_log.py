@@ -16,7 +16,7 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from shared.domain.page_record import Arrival
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.streams import backwards, forwards
 
 DECIDED, PUBLISHED, IGNORED, REFUSED = "decided", "published", "ignored", "refused"
@@ -60,7 +60,7 @@ class EventLog:
     """Reader of the event log of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def latest(self, before: str = "") -> Iterator[LoggedEvent]:
         """Yield entries of events and rejections by time, newest first, from the place `before` on

@@ -17,7 +17,7 @@ from shared.domain.page_record import Arrival
 from shared.errors import Fault, InvalidError
 from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import InboxEntry
-from shared.store.keys import GROUP, Keys
+from shared.store.keys import GROUP, keys_of
 from shared.store.round_trips import Reading, pairs, read
 
 EVENTS, PUBLISH, NOTIFY, INTAKE = "events", "publish", "notify", "intake"
@@ -76,7 +76,7 @@ class Queues:
     """Queues of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
         self._scripts = Scripts(client)
 
     def paused(self) -> dict[str, Pause]:

@@ -9,7 +9,7 @@ import msgpack
 import redis
 
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 Value = bytes | str
 
@@ -37,7 +37,7 @@ class Amendments:
     """Writer of repairs of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
         self._scripts = Scripts(client)
 
     def write(self, amendment: Amendment, lease: str = "") -> bool:

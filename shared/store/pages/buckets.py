@@ -8,7 +8,7 @@ import redis
 
 from shared.domain.page_record import BUCKETS
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 BUCKETS_AT_ONCE = 2_048
 FEW_KEYS = 20_000
@@ -22,7 +22,7 @@ class BucketScan:
     """Reader of the records stored by digest. No iterator reads at one instant."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self.site, self.keys = client, site, Keys(site)
+        self._client, self.site, self.keys = client, site, keys_of(site)
         self._scripts = Scripts(client)
 
     def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:

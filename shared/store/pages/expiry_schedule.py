@@ -8,14 +8,14 @@ from typing import Any
 import redis
 
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 
 class ExpirySchedule:
     """Times at which news and videos leave, or scheduled news appears."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def due(self, now_ms: int, most: int = 200) -> list[bytes]:
         """Return up to `most` entries due at `now_ms` (ms since 1970). Raises StoreError."""

@@ -16,7 +16,7 @@ from shared.sitemap.blocks import Block
 from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard
 from shared.store.client import Scripts, answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.pages.changes import BatchTooLargeError, loc_of, read_records, unpacked
 from shared.store.publishing.publish_work import fragment_of
 from shared.store.sections import Sections
@@ -30,7 +30,7 @@ class PageLookup:
 
     def __init__(self, client: redis.Redis, site: str, sections: Sections) -> None:
         self._client, self._sections = client, sections
-        self._keys = Keys(site)
+        self._keys = keys_of(site)
         self._scripts = Scripts(client)
 
     def records(

@@ -28,7 +28,7 @@ from shared.sitemap import fragments
 from shared.sitemap.feed_writer import RESERVE
 from shared.sitemap.shards import Limits, Shard
 from shared.store.client import PipelinedScript, RunningScript, Scripts
-from shared.store.keys import GROUP, RECENT, Keys
+from shared.store.keys import GROUP, RECENT, keys_of
 from shared.store.pages.changes import (
     BatchChanges,
     ReadBatch,
@@ -64,7 +64,7 @@ class PageRepository:
         not be applied: nothing is written. `notifies` if engines are notified of changes.
         """
         self._client = client
-        self._keys = Keys(site)
+        self._keys = keys_of(site)
         self._scripts = Scripts(client)
         self._limits, self._configured = limits, frozenset(limits)
         self._limit_rows: dict[str, _LimitsRow] = {}

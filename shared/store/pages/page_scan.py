@@ -11,7 +11,7 @@ from shared.sitemap import blocks, fragments
 from shared.sitemap.blocks import Block
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.publishing.publish_batch import patches_of
 from shared.store.publishing.publish_state import PublishState
 
@@ -20,7 +20,7 @@ class PageScan:
     """Reader of the shards of one site, one after the other and one block at a time."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
         self._state = PublishState(client, site)
 
     def shards(self, sections: list[str]) -> dict[Shard, int]:

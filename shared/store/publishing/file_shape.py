@@ -13,14 +13,14 @@ from typing import Any
 import redis
 
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 
 class FileShapes:
     """File shape of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def read(self) -> dict[str, str]:
         """Return the settings by which the files were written; empty if never recorded."""

@@ -18,7 +18,7 @@ from shared.sitemap.fragments import LOC_END
 from shared.sitemap.shards import STATE, Shard, ShardState
 from shared.store.client import Argument, PipelinedScript, Scripts, answering
 from shared.store.counting.counters import BOUNDS_MS
-from shared.store.keys import LEASE_MS, RECENT, Keys
+from shared.store.keys import LEASE_MS, RECENT, keys_of
 from shared.store.layouts.version import CURRENT
 from shared.store.publishing.publish_work import (
     DAMAGED,
@@ -121,7 +121,7 @@ class PublishLease:
     """The lease of one site: the right to publish it, and what its holder takes and commits."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys, self._scripts = client, Keys(site), Scripts(client)
+        self._client, self._keys, self._scripts = client, keys_of(site), Scripts(client)
         self._commits = commit_scripts(client)
         self._known, self._begun = _Known(), dict[int, dict[int, bytes]]()
         self._offered = dict[str, _Content]()

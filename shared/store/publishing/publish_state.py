@@ -15,7 +15,7 @@ from shared.sitemap.blocks import Block
 from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard, ShardState, nameable
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.layouts.version import layout_reading
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_work import DAMAGED, PublishRun, damage, index_lines
@@ -30,7 +30,7 @@ class PublishState:
     """Publish state of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._site, self._keys = client, site, Keys(site)
+        self._client, self._site, self._keys = client, site, keys_of(site)
         self.shrink, self.quarantine = ShrinkHolds(client, site), Quarantine(client, site)
 
     def dirty(self, most: int = -1) -> list[Shard]:

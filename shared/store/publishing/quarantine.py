@@ -14,7 +14,7 @@ import redis
 
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 
 ALL = "*"
 """Field of the whole site; all others are shards."""
@@ -47,7 +47,7 @@ class Quarantine:
     """Quarantine of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._key = client, Keys(site).quarantine
+        self._client, self._key = client, keys_of(site).quarantine
 
     def read(self) -> tuple[QuarantineCause | None, dict[Shard, QuarantineCause]]:
         """Return the cause for the whole site (None: publishing continues), and those by shard."""
@@ -90,7 +90,7 @@ def stopped(client: redis.Redis, sites: Sequence[str]) -> dict[str, QuarantineCa
     with answering():
         pipe = client.pipeline(transaction=False)
         for site in sites:
-            pipe.hget(Keys(site).quarantine, ALL)
+            pipe.hget(keys_of(site).quarantine, ALL)
         stored = pipe.execute()
     return {
         site: QuarantineCause.of(each) for site, each in zip(sites, stored, strict=True) if each

@@ -18,7 +18,7 @@ from shared.domain.page_record import Arrival
 from shared.sitemap import fragments
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys
+from shared.store.keys import keys_of
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.streams import backwards, forwards
 
@@ -62,7 +62,7 @@ class Revisions:
     """Reader of the revisions of one site."""
 
     def __init__(self, client: redis.Redis, site: str) -> None:
-        self._client, self._keys = client, Keys(site)
+        self._client, self._keys = client, keys_of(site)
 
     def latest(self, shard: Shard | None = None, before: str = "") -> Iterator[Revision]:
         """Yield revisions of `shard` (None: any), newest first, before the id `before`."""

@@ -10,7 +10,7 @@ import redis
 from shared.clock import now_ms
 from shared.sitemap.shards import Shard
 from shared.store.client import answering
-from shared.store.keys import Keys, confirmed_field
+from shared.store.keys import confirmed_field, keys_of
 
 
 class ShrinkHold(NamedTuple):
@@ -29,7 +29,7 @@ class ShrinkHolds:
 
     def __init__(self, client: redis.Redis, site: str) -> None:
         self._client = client
-        self._keys = Keys(site)
+        self._keys = keys_of(site)
 
     def held(self) -> dict[Shard, ShrinkHold]:
         """Return the shrink holds by shard, in order."""

@@ -10,7 +10,7 @@ import redis
 
 from shared.clock import now_ms
 from shared.store.client import PipelinedScript, Scripts, answering
-from shared.store.keys import LEASE_MS, Keys
+from shared.store.keys import LEASE_MS, keys_of
 from shared.store.publishing.publish_work import PublishRun, index_lines
 from shared.store.round_trips import Reading, pairs, read
 from shared.store.servers.replica_wait import commit_scripts
@@ -51,7 +51,7 @@ class TargetState:
     """State of one target of a site, and its lease: whoever holds it may write the target."""
 
     def __init__(self, client: redis.Redis, site: str, name: str, consumer: str) -> None:
-        self._client, self._keys, self._scripts = client, Keys(site), Scripts(client)
+        self._client, self._keys, self._scripts = client, keys_of(site), Scripts(client)
         self._commits = commit_scripts(client)
         self.name, self._token = name, f"{consumer}:{secrets.token_hex(8)}"
         self._lease, self._doubts = self._keys.target_lease(name), self._keys.target(name)
@@ -136,7 +136,7 @@ class TargetState:
 
 def records_reading(site: str) -> Reading[dict[str, TargetRecord]]:
     """Return the Reading of what is known of every target of `site`, by name."""
-    (stored,) = yield (("HGETALL", Keys(site).targets),)
+    (stored,) = yield (("HGETALL", keys_of(site).targets),)
     return records_of(pairs(stored))
 
 

@@ -146,7 +146,7 @@ def test_a_site_that_cannot_be_finished_is_left_in_the_end(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(site_work, "LEAVE_S", 0.0)
     monkeypatch.setattr(site_work, "LONGEST_S", 0.5)
-    queues = runtime._sites.present["one"].consumer._queues
+    queues = runtime._sites.present["one"].consumer.queues
     queues.pause("events", "an admin")
     rigs["one"].send(page(1))
 

@@ -14,6 +14,9 @@ from shared.config.settings import Settings
 from shared.store.operations.worker_registry import HEARTBEAT, HEARTBEAT_S
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.rig import BASE, Rig, settings
+from worker import runtime
+from worker.ingest import inbox_consumer
+from worker.ingest.inbox_consumer import BATCH
 from worker.runtime import Runtime
 
 NAMES = ("one", "two")
@@ -153,3 +156,48 @@ def test_tidying_forgets_what_is_long_deleted(config: Settings, rigs: dict[str, 
     Runtime(config, "w1").tidy()
 
     assert rig.pages.lookup.find(BASE + "a") is None
+
+
+def test_a_site_with_much_to_do_takes_turns_with_the_others(
+    config: Settings, rigs: dict[str, Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn of no time is one batch: nothing depends on how fast it is."""
+    monkeypatch.setattr(runtime, "TURN_S", 0.0)
+    monkeypatch.setattr(runtime, "SHORT_TURN_S", 0.0)
+    flood, other = rigs["one"], rigs["two"]
+    flood.send(*(upsert(f"p{number}") for number in range(4 * BATCH)))
+    other.send(upsert("a"))
+    plant = Runtime(config, "w1")
+
+    assert plant.take_turn("one"), "more is left after the first turn"
+    left = flood.inbox.waiting()
+    assert 0 < left < 4 * BATCH
+    assert flood.client.exists(flood.keys.awake), "no event wakes it meanwhile"
+    plant.take_turn("two")
+    assert set(other.listed()) == {BASE + "a"}, "published before the flood is drained"
+    plant.sweep()
+    assert flood.inbox.waiting() == left, "the sweep leaves it its turn"
+
+    turns = 1
+    while plant.take_turn("one"):
+        turns += 1
+        assert turns < 20
+    assert turns >= 3
+    assert len(flood.listed()) == 4 * BATCH
+    assert flood.quiet()
+
+
+def test_a_turn_that_was_lost_is_taken_by_the_sweep(
+    config: Settings, rigs: dict[str, Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "TURN_S", 0.0)
+    monkeypatch.setattr(runtime, "SHORT_TURN_S", 0.0)
+    monkeypatch.setattr(inbox_consumer, "TURN_LOST_S", 0.0)
+    rigs["one"].send(*(upsert(f"p{number}") for number in range(2 * BATCH)))
+    plant = Runtime(config, "w1")
+    assert plant.take_turn("one")
+
+    while plant.sweep():
+        pass
+
+    assert len(rigs["one"].listed()) == 2 * BATCH

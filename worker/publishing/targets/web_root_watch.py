@@ -37,11 +37,14 @@ class WebRootWatch:
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._due = 0.0
 
+    def due(self) -> bool:
+        """True if `tick` would look."""
+        return time.monotonic() >= self._due
+
     def tick(self) -> None:
         """Run `look` if it is due. Raises StoreError, PublishError."""
-        now = time.monotonic()
-        if now >= self._due:
-            self._due = now + LOOK_S
+        if self.due():
+            self._due = time.monotonic() + LOOK_S
             self.look()
 
     def look(self) -> None:
