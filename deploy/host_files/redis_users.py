@@ -21,7 +21,7 @@ _FLAGS = {"r": "%R~", "w": "%W~", "rw": "~"}
 
 # What these categories hold beside, ends processes and connections of others or reads all keys.
 _CONNECTIONS = "+@connection +@transaction -@dangerous -@admin -@keyspace"
-_SERVER = "+info +time +config|get +cluster|slots +evalsha +script|load +script|exists"
+_SERVER = "+info +time +role +config|get +cluster|slots +evalsha +script|load +script|exists"
 _COMMANDS = {
     # Each command that the webhook and the console send, or a script of theirs calls. Scripts may
     # call no other, whoever wrote them.

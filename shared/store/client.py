@@ -228,6 +228,10 @@ class Scripts:
             replies = self._load_and_run(call, *commands)
         return replies
 
+    def commit(self, script: PipelinedScript) -> tuple[Any, bool, str]:
+        """Run `script`; of one server no replica confirms it: replica_wait.CommitScripts."""
+        return self.run(script), True, ""
+
     def run(self, follow_up: PipelinedScript) -> Any:
         """Run `follow_up` in a round trip of its own and return its reply."""
         follow_up.reply = self(follow_up.name, follow_up.keys, *follow_up.args)

@@ -26,7 +26,7 @@ from worker.publishing.followers.follower import Follower
 from worker.publishing.indexes import named, robots_fault
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.static import static_pages
-from worker.publishing.targets.ownership import check_marker, read_marker
+from worker.publishing.targets.ownership import check_marker, failed_over, read_marker
 from worker.publishing.targets.registry import open_own
 from worker.publishing.targets.target import FileState, Piece, Target
 
@@ -122,8 +122,9 @@ class FileMonitor:
         root = self._follower.opened() if self._follower else open_own(self._site)
         try:
             root.sweep(STALE_S)
-            if (marker := read_marker(root)) is not None:
-                check_marker(root, marker, self._state.known_run(), self._name)
+            marker, run = read_marker(root), self._state.known_run()
+            if marker is not None and not failed_over(marker, self._state, run):
+                check_marker(root, marker, run, self._name)
             checked = self._compare(root, self._targets(files))
         finally:
             root.close()

@@ -280,8 +280,9 @@ class Publisher:
             _log.warning("lease lost while publishing: published again later", site=self._name)
             return PublishResult([], written, removed)
         if written or removed:
-            if commit.confirmed:
-                now.root.mark(now.begun.run._replace(publishes=commit.publishes))
+            run = now.begun.run._replace(publishes=commit.publishes, history=commit.history)
+            if commit.confirmed and not now.root.mark(run):
+                self._state.mark_dirty(published[:1])
             _log.info("published", site=self._name, **note)
         return PublishResult(published, written, removed, held)
 

@@ -206,9 +206,8 @@ class PublishLease:
         used = [keys.lease, keys.dirty, keys.counters, keys.recent, keys.held, keys.allowed,
                 keys.revisions, keys.quarantine, keys.stats]  # fmt: skip
         script = PipelinedScript("publishing/commit_publish", used, tuple(args))
-        commits = self._commits
-        publishes, confirmed = commits.run(script) if commits else (self._scripts.run(script), True)
-        return Commit(self._know(token, done, int(publishes)), confirmed)
+        reply, confirmed, history = self._commits.commit(script)
+        return Commit(self._know(token, done, int(reply)), confirmed, history)
 
     def _know(self, token: str, done: Sequence[PublishedShard], publishes: int) -> int:
         """Keep what was committed as number `publishes`, unless others may have written since."""

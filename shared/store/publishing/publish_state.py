@@ -22,6 +22,7 @@ from shared.store.publishing.publish_work import DAMAGED, PublishRun, damage, in
 from shared.store.publishing.quarantine import Quarantine
 from shared.store.publishing.shrink_holds import ShrinkHolds
 from shared.store.round_trips import Reading, gathered, pairs, read
+from shared.store.servers.replica_wait import histories
 
 _T = TypeVar("_T")
 
@@ -123,6 +124,10 @@ class PublishState:
         with answering():
             found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
         return PublishRun((found[0] or b"").decode(), int(found[1] or 0))
+
+    def histories(self) -> tuple[str, str]:
+        """Return what replica_wait.histories does."""
+        return histories(self._client, self._keys.counters)
 
     def feed(self) -> dict[str, FeedItem]:
         """Return the feed items by loc, without damaged ones."""

@@ -62,19 +62,23 @@ class PublishedShard(NamedTuple):
 
 
 class PublishRun(NamedTuple):
-    """Run marker: identity of the state, and its number of publishes (F22)."""
+    """Run marker: identity of the state, and its number of publishes (F22). `history` is that of
+    the master which has them, where a replica may become the master (replica_wait.py).
+    """
 
     ident: str
     publishes: int
+    history: str = ""
 
 
 class Commit(NamedTuple):
-    """Outcome of a commit: the number of publishes so far, 0 if the lease was lost; and whether
-    replicas confirmed it where they may become the master.
+    """Outcome of a commit: the number of publishes so far, 0 if the lease was lost. Where a replica
+    may become the master, whether enough of them confirmed it, and the history of the master.
     """
 
     publishes: int
-    confirmed: bool
+    confirmed: bool = True
+    history: str = ""
 
 
 class PublishBatch(NamedTuple):

@@ -21,7 +21,7 @@ from shared.store.client import Command, KeptConnections, kept_connections
 from shared.store.servers.slots import ClusterMap, ask, slot_of
 
 _REDIRECTS = 5
-_WAITS = ("WAIT", "WAITAOF")
+_WAITS = ("WAIT", "WAITAOF", "INFO")
 _LOAD = ("SCRIPT", "LOAD")
 """Of the script that the next command calls."""
 _DOUBTFUL = (DownError, LateError, ClusterDownError, TryAgainError)

@@ -3,18 +3,22 @@ published files, before they are marked as those of that commit.
 
 A failover to a replica that lacks a commit repeats it, from the patches or events that are there
 again. Files that were marked by a lost commit would be files of a newer state, which nothing may
-overwrite (RELIABILITY F22).
+overwrite (RELIABILITY F22). Two things keep publishing from stopping there: what no replica
+confirmed is not marked; and a marker names the replication history of its master (INFO, replid), so
+that a promoted server, which names the one it continues, is told from an old copy of the state. A
+replica that confirmed may follow the promoted one a moment later: the first alone does not suffice.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import Any, NamedTuple
 
 import redis
 
 from shared.errors import StoreDownError
-from shared.store.client import Command, PipelinedScript, Scripts, answering
+from shared.store.client import Command, PipelinedScript, Scripts, answering, kept_connections
 from shared.store.server_settings import ServerVersion
 
 
@@ -29,6 +33,7 @@ COMMIT_MS = 20
 """Milliseconds that a commit waits: with replicas that are further behind, the files stay marked as
 those of the last commit that was confirmed.
 """
+_INFO = ("INFO", "replication")
 _commits = weakref.WeakKeyDictionary[redis.Redis, ReplicaWait]()
 
 
@@ -45,21 +50,40 @@ class CommitScripts:
     def __init__(self, client: redis.Redis, wait: ReplicaWait) -> None:
         self._scripts, self._wait = Scripts(client), wait
 
-    def run(self, script: PipelinedScript) -> tuple[Any, bool]:
-        """Return the reply of `script`, which writes, and False if too few replicas confirmed that
-        in time. Raises StoreDownError, StoreError.
+    def commit(self, script: PipelinedScript) -> tuple[Any, bool, str]:
+        """Return the reply of `script`, which writes; False if too few replicas confirmed that in
+        time; and the history of the master. Raises StoreDownError, StoreError.
         """
         with answering():
-            reply, held = self._scripts.followed(script, ("WAIT", *self._wait))
+            reply, held, info = self._scripts.followed(script, ("WAIT", *self._wait), _INFO)
             if isinstance(reply, redis.RedisError):
                 raise reply
-        return reply, isinstance(held, int) and held >= self._wait.replicas
+        confirmed = isinstance(held, int) and held >= self._wait.replicas
+        return reply, confirmed, _histories(info)[0]
 
 
-def commit_scripts(client: redis.Redis) -> CommitScripts | None:
-    """Return the scripts of `client` that commit; None if no replica can become its master."""
+def commit_scripts(client: redis.Redis) -> CommitScripts | Scripts:
+    """Return the scripts of `client` that commit."""
     wait = _commits.get(client)
-    return CommitScripts(client, wait) if wait else None
+    return CommitScripts(client, wait) if wait else Scripts(client)
+
+
+def histories(client: redis.Redis, key: str) -> tuple[str, str]:
+    """Return the history of the master that has `key`, and the one that it continues since it was
+    promoted, without the last writes of its former master. Empty where no replica can become the
+    master. Raises StoreDownError, StoreError.
+    """
+    if client not in _commits:
+        return "", ""
+    with answering():
+        _, info = kept_connections(client).exchange(("EXISTS", key), _INFO)
+    return _histories(info)
+
+
+def _histories(info: Any) -> tuple[str, str]:
+    found = dict(re.findall(rb"(master_replid2?):([0-9a-f]{40})", bytes(info or b"")))
+    now, former = (found.get(name, b"").decode() for name in (b"master_replid", b"master_replid2"))
+    return now, former.strip("0")
 
 
 class ConfirmedScripts:

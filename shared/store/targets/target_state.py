@@ -11,7 +11,7 @@ import redis
 from shared.clock import now_ms
 from shared.store.client import PipelinedScript, Scripts, answering
 from shared.store.keys import LEASE_MS, keys_of
-from shared.store.publishing.publish_work import PublishRun, index_lines
+from shared.store.publishing.publish_work import Commit, PublishRun, index_lines
 from shared.store.round_trips import Reading, pairs, read
 from shared.store.servers.replica_wait import commit_scripts
 
@@ -109,18 +109,16 @@ class TargetState:
         with answering():
             self._client.hdel(self._keys.targets, self.name)
 
-    def complete(self, changes: TargetChanges, done: Sequence[str]) -> bool | None:
-        """Record that the target has what `changes` says, and release the lease; None if it was
-        lost. False if replicas, where they may become the master, did not confirm it in time.
+    def complete(self, changes: TargetChanges, done: Sequence[str]) -> Commit:
+        """Record that the target has what `changes` says, and release the lease; no publishes if it
+        was lost.
         """
         keys = self._keys
         used = [self._lease, self._doubts, keys.targets, keys.counters]
         given = [self._token, self.name, str(changes.run.publishes), str(changes.at_ms), *done]
         script = PipelinedScript("targets/complete_target", used, tuple(given))
-        completed, confirmed = (
-            self._commits.run(script) if self._commits else (self._scripts.run(script), True)
-        )
-        return confirmed if completed else None
+        reply, confirmed, history = self._commits.commit(script)
+        return Commit(changes.run.publishes if reply else 0, confirmed, history)
 
     def failed(self, reason: str) -> bool:
         """Record that the target cannot be written; False if just that was known."""

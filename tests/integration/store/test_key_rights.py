@@ -130,7 +130,9 @@ def test_a_script_of_the_web_role_changes_no_page_whatever_keys_it_names(asking:
 
 def _named(keys: Keys) -> Iterator[str]:
     """Every key that `keys` names, without the prefix."""
-    yield from (name for name in vars(keys).values() if name != keys.prefix)
+    for _, name in inspect.getmembers(keys, lambda member: isinstance(member, str)):
+        if name.startswith(keys.prefix) and name != keys.prefix:
+            yield name
     for name, method in inspect.getmembers(keys, inspect.ismethod):
         if name != "__init__":
             wanted = inspect.signature(method).parameters

@@ -157,10 +157,11 @@ class Follower:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in done.failed.items())
             raise PublishError(f"not all files could be written: {reasons}")
         self._purge(changes, done)
-        confirmed = self.target.complete(changes, done.done)
-        if confirmed and done.written:
-            root.mark(changes.run)
-        if confirmed is None:
+        commit = self.target.complete(changes, done.done)
+        run = changes.run._replace(history=commit.history)
+        if commit.publishes and commit.confirmed and done.written and not root.mark(run):
+            self.target.forget()
+        if not commit.publishes:
             _log.warning("lease of a target lost", site=self._name, target=self.ident)
             return True
         if done.written:

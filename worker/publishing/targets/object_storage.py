@@ -64,7 +64,7 @@ class ObjectStorage(Target):
         The marker itself is read by others and every few seconds (web_root_watch.py): one request
         less in each pass.
         """
-        if self._left == run:
+        if self._left is not None and self._left[:2] == run[:2]:
             return True
         self._tags.clear()  # others have written since
         return False
@@ -73,11 +73,15 @@ class ObjectStorage(Target):
         """Take the run marker as that of `run`."""
         self._left = run
 
-    def mark(self, run: PublishRun) -> None:
+    def mark(self, run: PublishRun) -> bool:
         """Mark the files as those of `run`, without a condition: its commit is the last."""
+        if not self.continues(run):
+            self._left = None
+            return False
         self.accept(run)
         with self._refusals(f"write {MARKER}"):
             self._put(MARKER, marker_of(run), "overwrite", 0)
+        return True
 
     def close(self) -> None:
         """Do nothing: connections are shared and kept."""

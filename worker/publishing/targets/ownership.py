@@ -41,15 +41,17 @@ def belongs(
     """Return True if the run marker says that the files in `root` are those of `run`; by default
     of the state as it is.
 
-    False without a marker, if no file there contradicts it. Raises ForeignStateError if the files
-    are of another state or of a newer one; also if there is no marker but a sitemap, of any origin,
-    that this state never published (RELIABILITY F22, F31). Only then are names and indexes read,
-    never shard files. Raises StoreError, PublishError.
+    False without a marker, if no file there contradicts it, and after a failover. Raises
+    ForeignStateError if the files are of another state or of a newer one; also if there is no
+    marker but a sitemap, of any origin, that this state never published (RELIABILITY F22, F31).
+    Only then are names and indexes read, never shard files. Raises StoreError, PublishError.
     """
     marker = read_marker(root)
     # Asked after the marker was read: a running publisher writes it after its commit.
     run = run or state.known_run()
     if marker is not None:
+        if failed_over(marker, state, run):
+            return False
         check_marker(root, marker, run, name)
         root.accept(marker)
         return True
@@ -82,10 +84,20 @@ def read_marker(root: Target) -> PublishRun | None:
     while (again := root.read(MARKER)) != found:
         found = again
     try:
-        ident, publishes = json.loads(found or b"")
-        return PublishRun(ident, int(publishes))
+        ident, publishes, *history = json.loads(found or b"")
+        return PublishRun(ident, int(publishes), *history)
     except (ValueError, TypeError):
         return None
+
+
+def failed_over(marker: PublishRun, state: PublishState, run: PublishRun) -> bool:
+    """Return True if `marker` is of the former master of `state`, whose `run` is: that may have
+    written files whose commits were lost in a failover, with the identity if they were the first.
+    Raises StoreError.
+    """
+    if not marker.history or (marker.ident != run.ident and run.publishes):
+        return False
+    return marker.history == state.histories()[1]
 
 
 def check_marker(root: Target, marker: PublishRun, run: PublishRun, site: str) -> None:
@@ -182,11 +194,14 @@ class Ownership:
         StoreError, PublishError.
         """
         root, lost = self._open(), False
+        now = run._replace(history=self._state.histories()[0])
         if not belongs(root, self._state, self._name, self._site, run):
             lost = run.publishes > 0
             if lost and self._settings is None:
                 self._restore(root, keep_lease)
-            _mark(root, run)
+            _mark(root, now)
+        elif not root.continues(now):
+            _mark(root, now)
         if not self._readable:
             static_pages.place(root, self._site)
             self._readable = True
@@ -230,7 +245,8 @@ class Ownership:
         The next passes compare every file with this state. Raises StoreError, PublishError.
         """
         root = self._open()
-        _mark(root, self._state.run(secrets.token_hex(8)))
+        run = self._state.run(secrets.token_hex(8))
+        _mark(root, run._replace(history=self._state.histories()[0]))
         if self._settings is None:
             self._state.mark_dirty(self._state.files(self._state.sections()))
         self._state.quarantine.clear()

@@ -47,6 +47,7 @@ class Target(ABC):
     """One place with the files of a site. Every method raises PublishError if it refuses."""
 
     address: str
+    _left: PublishRun | None
     """Its directory or address, for messages."""
 
     @abstractmethod
@@ -63,9 +64,15 @@ class Target(ABC):
     def accept(self, run: PublishRun) -> None:
         """Take the run marker as that of `run`: `is_of` is then True until it changes."""
 
+    def continues(self, run: PublishRun) -> bool:
+        """Return True if the master of `run` is that of the run marker as last accepted."""
+        return self._left is not None and self._left.history == run.history
+
     @abstractmethod
-    def mark(self, run: PublishRun) -> None:
-        """Mark the files as those of `run`; they are marked as those of an earlier publish."""
+    def mark(self, run: PublishRun) -> bool:
+        """Mark the files as those of `run`; they are marked as those of an earlier publish. False
+        unless `continues`: nothing is marked, and `is_of` says no.
+        """
 
     @abstractmethod
     def close(self) -> None:

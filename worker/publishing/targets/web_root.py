@@ -69,13 +69,16 @@ class WebRoot(Target):
         """Take the run marker as that of `run`: `is_of` is then True until it changes."""
         self._left, self._marker = run, marker_of(run)
 
-    def mark(self, run: PublishRun) -> None:
+    def mark(self, run: PublishRun) -> bool:
         """Mark the files as those of `run`; they are marked as those of an earlier publish of it.
 
         In place, and not flushed: without the last publish the marker is still right, and if it is
         torn all files are compared. No descriptor is kept: one that is open for writing would keep
         an administrator from mounting the disk read-only.
         """
+        if self._left is None or self._left.history != run.history:
+            self._left = None
+            return False
         self.accept(run)
         with _Refusals(f"write {MARKER}"), contextlib.suppress(FileNotFoundError):
             fd = os.open(MARKER, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
@@ -83,6 +86,7 @@ class WebRoot(Target):
                 os.pwrite(fd, self._marker, 0)
             finally:
                 os.close(fd)
+        return True
 
     def close(self) -> None:
         """Close the directory handle; garbage collection does so as well."""
@@ -248,7 +252,8 @@ class WebRoot(Target):
 
 def marker_of(run: PublishRun) -> bytes:
     """Return the content of the run marker: of the same length for each publish of one state."""
-    return f"[{json.dumps(run.ident)}, {run.publishes:20}]".encode()
+    history = f", {json.dumps(run.history)}" if run.history else ""
+    return f"[{json.dumps(run.ident)}, {run.publishes:20}{history}]".encode()
 
 
 def _plain(name: str) -> None:
