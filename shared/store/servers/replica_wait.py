@@ -59,7 +59,7 @@ class CommitScripts:
             if isinstance(reply, redis.RedisError):
                 raise reply
         confirmed = isinstance(held, int) and held >= self._wait.replicas
-        return reply, confirmed, _histories(info)[0]
+        return reply, confirmed, histories_in(info)[0]
 
 
 def commit_scripts(client: redis.Redis) -> CommitScripts | Scripts:
@@ -77,13 +77,14 @@ def histories(client: redis.Redis, key: str) -> tuple[str, str]:
         return "", ""
     with answering():
         _, info = kept_connections(client).exchange(("EXISTS", key), _INFO)
-    return _histories(info)
+    return histories_in(info)
 
 
-def _histories(info: Any) -> tuple[str, str]:
+def histories_in(info: Any) -> tuple[str, str]:
+    """Return the history of a server and the one that it continues, by its INFO replication."""
     found = dict(re.findall(rb"(master_replid2?):([0-9a-f]{40})", bytes(info or b"")))
     now, former = (found.get(name, b"").decode() for name in (b"master_replid", b"master_replid2"))
-    return now, former.strip("0")
+    return now, former if former.strip("0") else ""
 
 
 class ConfirmedScripts:

@@ -118,7 +118,7 @@ def test_the_head_says_what_is_in_it(rig: Rig, saved: Path) -> None:
 
     site, run = head.sites[SITE], rig.state.run("")
     assert (site.urls, site.shards, site.waiting, site.pending) == (9, 3, 3, 2)
-    assert (site.run, site.publishes) == run
+    assert (site.run, site.publishes) == run[:2]
     assert site.keys == len(names) == len(state(rig.client))
     assert json.loads(saved.read_bytes().partition(b"\n")[0])["format"] == "sitemapd backup"
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
