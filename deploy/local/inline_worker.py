@@ -15,7 +15,9 @@ from shared.store.operations import worker_registry
 from worker.ingest.inbox_consumer import InboxConsumer
 
 STILL_S = 60.0
-"""Seconds without any progress after which a command no longer waits for the workers."""
+"""Seconds without any progress, besides the publish interval of the site, after which a command no
+longer waits for the workers.
+"""
 
 
 class InlineWorker:
@@ -27,7 +29,7 @@ class InlineWorker:
         self._client = client
         self._inbox, self._site = Inbox(client, place.name), place.name
         self._known = worker_registry.WorkerRegistry(client)
-        self._name = f"cli-{os.getpid()}"
+        self._name, self._interval = f"cli-{os.getpid()}", place.site.publish_interval
         self._pump = InboxConsumer(place.settings, client, place.name, self._name)
 
     def drain(self) -> None:
@@ -42,6 +44,7 @@ class InlineWorker:
         """Return once all events are applied and published. Raises StoreError; also if nothing of
         it happens for STILL_S: processing is paused, or a worker cannot go on.
         """
+        still_s = STILL_S + self._interval
         look_at, since = 0.0, time.monotonic()
         left: object = None
         while self._inbox.waiting() or self._pump.publisher.waiting(1):
@@ -53,9 +56,9 @@ class InlineWorker:
             if now >= look_at:
                 before, left = left, (self._inbox.waiting(), self._pump.publisher.waiting())
                 look_at, since = now + 1, since if left == before else now
-            if now - since > STILL_S:
+            if now - since > still_s:
                 raise StoreError(
-                    f"all events are sent, and for {STILL_S:.0f} s none was applied or published: "
+                    f"all events are sent, and for {still_s:.0f} s none was applied or published: "
                     f"sitemapd status --site {self._site} says why"
                 )
         self._inbox.leave(self._name)
