@@ -140,8 +140,7 @@ def _kill(system: Deployment, ledger: Ledger, set_up: SetUp) -> float:
         return _goes_on(ledger)
     master, others = _master_of(system)
     if set_up.lag:
-        for other in others:
-            other.kill()  # one that is only stopped reads afterwards what was sent to it meanwhile
+        _cut_off(master, others)
         time.sleep(LAG_S)
     master.kill()
     begun = time.monotonic()
@@ -154,6 +153,29 @@ def _kill(system: Deployment, ledger: Ledger, set_up: SetUp) -> float:
     _replace(system, master)
     until(lambda: _follows(master), "the former master follows", 60)
     return taken
+
+
+def _cut_off(master: Server, replicas: list[Server]) -> None:
+    """Kill all replicas at one point of their master's history: what one alone had confirmed is
+    lost if another is promoted, and a sentinel cannot tell which of two that were started again has
+    more. One that is only stopped reads afterwards what was sent to it meanwhile.
+    """
+    until(lambda: _stopped_alike(master, replicas), "the replicas have the same", 60)
+    for each in replicas:
+        each.kill()
+    master.tell(signal.SIGCONT)
+
+
+def _stopped_alike(master: Server, replicas: list[Server]) -> bool:
+    """Stop `master`; let it go on unless its replicas have the same then."""
+    master.tell(signal.SIGSTOP)
+    twice = [
+        each.ask("INFO", "replication")["slave_repl_offset"] for each in [*replicas, *replicas]
+    ]
+    if len(set(twice)) == 1:
+        return True
+    master.tell(signal.SIGCONT)
+    return False
 
 
 def _replace(system: Scaled, master: Server) -> None:

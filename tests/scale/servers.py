@@ -146,7 +146,7 @@ class Watched(Servers):
         """Start all, and wait until each sentinel knows the others and both replicas."""
         self.servers = self.data
         super().start()
-        until(lambda: _followers(self.data[0]) == 2, "two replicas follow")
+        until(lambda: online_replicas(self.data[0]) == 2, "two replicas follow")
         self.servers = [*self.data, *self.sentinels]
         super().start()  # a sentinel asks for replicas at once, and then every 10 s
         until(lambda: all(map(self._knows_all, self.sentinels)), "the sentinels know each other")
@@ -205,7 +205,7 @@ class Cluster(Servers):
         for master, replica in zip(masters, replicas, strict=True):
             replica.ask("CLUSTER", "REPLICATE", self.ident(master))
         until(lambda: all(map(self.serves, self.servers)), "all nodes serve")
-        until(lambda: all(_followers(m) == 1 for m in masters), "each master is followed")
+        until(lambda: all(online_replicas(m) == 1 for m in masters), "each master is followed")
 
     @staticmethod
     def _knows(server: Server) -> int:
@@ -266,8 +266,14 @@ def _info(server: Server) -> dict[str, str]:
     return dict(line.split(":", 1) for line in found.decode().split("\r\n") if ":" in line)
 
 
-def _followers(server: Server) -> int:
-    """How many replicas have all that the master has."""
+def online_replicas(server: Server) -> int:
+    """How many replicas follow: Valkey counts one as online that loads its copy a second later."""
     found = server.ask("INFO", "replication")
-    slaves = [found[f"slave{n}"] for n in range(int(found["connected_slaves"]))]
-    return sum(each["state"] == "online" for each in slaves)
+    ports = [int(found[f"slave{n}"]["port"]) for n in range(int(found["connected_slaves"]))]
+    return sum(_is_online(port) for port in ports)
+
+
+def _is_online(port: int) -> bool:
+    with redis.Redis(port=port, socket_timeout=5) as replica:
+        found: Any = replica.info("replication")
+    return bool(found["master_link_status"] == "up")

@@ -22,7 +22,7 @@ from shared.store.publishing.publish_work import DAMAGED, PublishRun, damage, in
 from shared.store.publishing.quarantine import Quarantine
 from shared.store.publishing.shrink_holds import ShrinkHolds
 from shared.store.round_trips import Reading, gathered, pairs, read
-from shared.store.servers.replica_wait import histories
+from shared.store.servers.replica_wait import confirm, histories
 
 _T = TypeVar("_T")
 
@@ -124,6 +124,13 @@ class PublishState:
         with answering():
             found: Any = self._client.hmget(self._keys.counters, "run", "publishes")
         return PublishRun((found[0] or b"").decode(), int(found[1] or 0))
+
+    def confirm(self, run: PublishRun) -> None:
+        """Wait until replicas have the identity of this state, which files are to name.
+
+        Raises StoreDownError as replica_wait.confirm does.
+        """
+        confirm(self._client, ("HSET", self._keys.counters, "run", run.ident))
 
     def histories(self) -> tuple[str, str]:
         """Return what replica_wait.histories does."""

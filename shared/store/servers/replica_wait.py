@@ -3,7 +3,8 @@ published files, before they are marked as those of that commit.
 
 A failover to a replica that lacks a commit repeats it, from the patches or events that are there
 again. Files that were marked by a lost commit would be files of a newer state, which nothing may
-overwrite (RELIABILITY F22). Two things keep publishing from stopping there: what no replica
+overwrite (RELIABILITY F22); so would those of an identity that was lost, and replicas have it
+before the first file is written. Two things keep publishing from stopping there: what no replica
 confirmed is not marked; and a marker names the replication history of its master (INFO, replid), so
 that a promoted server, which names the one it continues, is told from an old copy of the state. A
 replica that confirmed may follow the promoted one a moment later: the first alone does not suffice.
@@ -33,13 +34,15 @@ COMMIT_MS = 20
 """Milliseconds that a commit waits: with replicas that are further behind, the files stay marked as
 those of the last commit that was confirmed.
 """
+IDENTITY_MS = 500
+"""Milliseconds that the first publish of a state waits for replicas to have its identity."""
 _INFO = ("INFO", "replication")
-_commits = weakref.WeakKeyDictionary[redis.Redis, ReplicaWait]()
+_commits = weakref.WeakKeyDictionary[redis.Redis, int]()
 
 
 def of_commits(client: redis.Redis, replicas: int) -> None:
-    """Have commits of `client` wait for so many replicas."""
-    _commits[client] = ReplicaWait(replicas, COMMIT_MS)
+    """Have commits of `client` wait for so many replicas; for one, where none must confirm them."""
+    _commits[client] = replicas
 
 
 class CommitScripts:
@@ -64,8 +67,32 @@ class CommitScripts:
 
 def commit_scripts(client: redis.Redis) -> CommitScripts | Scripts:
     """Return the scripts of `client` that commit."""
-    wait = _commits.get(client)
-    return CommitScripts(client, wait) if wait else Scripts(client)
+    if client not in _commits:
+        return Scripts(client)
+    return CommitScripts(client, ReplicaWait(max(1, _commits[client]), COMMIT_MS))
+
+
+def confirm(client: redis.Redis, write: Command) -> None:
+    """Run `write` and wait until replicas have it; of a server without replicas, do nothing.
+
+    Raises StoreDownError if fewer confirm than must (`wait_replicas`), StoreError.
+    """
+    if client not in _commits:
+        return
+    replicas = _commits[client]
+    with answering():
+        reply, held = kept_connections(client).exchange(
+            write, ("WAIT", max(1, replicas), IDENTITY_MS)
+        )
+        for each in (reply, held):
+            if isinstance(each, redis.RedisError):
+                raise each
+    if held < replicas:
+        raise _unconfirmed(held, replicas)
+
+
+def _unconfirmed(held: int, replicas: int) -> StoreDownError:
+    return StoreDownError(f"{held} of {replicas} replicas (wait_replicas) confirmed the write")
 
 
 def histories(client: redis.Redis, key: str) -> tuple[str, str]:
@@ -112,9 +139,7 @@ class ConfirmedScripts:
                     raise each
         held = int(confirmed[1] if self._knows_aof else confirmed)
         if held < self._wait.replicas:
-            raise StoreDownError(
-                f"{held} of {self._wait.replicas} replicas (wait_replicas) confirmed the write"
-            )
+            raise _unconfirmed(held, self._wait.replicas)
         return reply
 
     @property

@@ -18,7 +18,7 @@ from shared.store.server_settings import check_settings
 from shared.store.servers.replica_wait import ReplicaWait
 from tests.faults.parts import until
 from tests.integration.rig import BASE, Rig, settings
-from tests.scale.servers import Watched, programs
+from tests.scale.servers import Watched, online_replicas, programs
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_a_commit_that_a_failover_loses_is_repeated_and_stops_nothing(
     watched: Watched, client: redis.Redis, tmp_path: Path
 ) -> None:
     rig = Rig(client, tmp_path / "public", name="failed-over")
-    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow")
+    until(lambda: online_replicas(watched.master) == 2, "both replicas follow")
     rig.do(_page("kept"))
     former = watched.master
     others = [each for each in watched.data if each is not former]
@@ -126,11 +126,36 @@ def test_a_commit_that_a_failover_loses_is_repeated_and_stops_nothing(
     until(lambda: former.ask("INFO", "replication")["role"] == "slave", "the former master follows")
 
 
+def test_no_file_names_an_identity_that_replicas_lack(watched: Watched, tmp_path: Path) -> None:
+    with connect(watched.url, 2, 1) as client:
+        until(lambda: online_replicas(watched.master) == 2, "both replicas follow")
+        rig = Rig(client, tmp_path / "public", name="unconfirmed")
+        former = watched.master
+        others = [each for each in watched.data if each is not former]
+        for other in others:
+            other.tell(signal.SIGKILL)
+        with pytest.raises(StoreDownError, match="0 of 1 replicas"):
+            rig.do(_page("lost"))
+        assert rig.state.known_run().ident
+        assert not rig.listed()
+
+        former.tell(signal.SIGKILL)
+        for other in others:
+            other.tend()
+        until(lambda: _serves(client), "a replica without the identity is the master", 60)
+        assert not rig.state.known_run().ident
+        rig.do(_page("next"))
+        assert rig.listed().keys() == {f"{BASE}next"}
+
+        former.tend()
+        until(lambda: former.ask("INFO", "replication")["role"] == "slave", "it follows")
+
+
 def test_a_former_master_that_sentinels_still_name_is_left_though_it_knows_no_script(
     watched: Watched, client: redis.Redis, event: Event
 ) -> None:
     assert _serves(client)
-    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow")
+    until(lambda: online_replicas(watched.master) == 2, "both replicas follow")
     former, other = watched.master, next(e for e in watched.data if e is not watched.master)
     # By hand: sentinels would close the connection. One alone names the master that it knows.
     for sentinel in watched.sentinels[1:]:
@@ -138,7 +163,7 @@ def test_a_former_master_that_sentinels_still_name_is_left_though_it_knows_no_sc
     try:
         former.ask("SCRIPT", "FLUSH")
         former.ask("REPLICAOF", "127.0.0.1", other.port)
-        with pytest.raises(StoreDownError, match="slave"):
+        with pytest.raises(StoreDownError, match=r"slave|no master any more"):
             Inbox(client, "demo").accept([event])
         with pytest.raises(StoreDownError, match="no master any more"):
             Inbox(client, "demo").accept([event])
@@ -147,7 +172,7 @@ def test_a_former_master_that_sentinels_still_name_is_left_though_it_knows_no_sc
         for sentinel in watched.sentinels[1:]:
             sentinel.tell(signal.SIGCONT)
     until(lambda: _serves(client), "the master is written to again", 60)
-    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow", 60)
+    until(lambda: online_replicas(watched.master) == 2, "both replicas follow", 60)
 
 
 def test_a_replica_is_refused_as_the_store(watched: Watched) -> None:
@@ -167,7 +192,7 @@ def test_a_write_that_too_few_replicas_confirm_is_not_acknowledged(
     if known:
         Inbox(client, site).accept([event], delivery="first")
     others = [each for each in watched.data if each is not watched.master]
-    until(lambda: client.info("replication")["connected_slaves"] == 2, "both replicas follow")
+    until(lambda: online_replicas(watched.master) == 2, "both replicas follow")
     inbox = Inbox(client, site, ReplicaWait(2, 300))
     others[0].tell(signal.SIGSTOP)
     try:

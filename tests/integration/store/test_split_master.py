@@ -11,7 +11,7 @@ import pytest
 from shared.store.connection import connect
 from tests.faults.parts import until
 from tests.integration.rig import BASE, Rig
-from tests.scale.servers import SAFE, Server, Servers, free_ports, programs
+from tests.scale.servers import SAFE, Server, Servers, free_ports, online_replicas, programs
 
 
 class Three(Servers):
@@ -29,10 +29,7 @@ class Three(Servers):
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Three]:
     with Three(tmp_path) as running:
-        until(
-            lambda: running.servers[0].ask("INFO", "replication")["connected_slaves"] == 2,
-            "two replicas follow",
-        )
+        until(lambda: online_replicas(running.servers[0]) == 2, "two replicas follow")
         yield running
 
 

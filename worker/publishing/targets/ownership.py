@@ -112,18 +112,6 @@ def check_marker(root: Target, marker: PublishRun, run: PublishRun, site: str) -
         )
 
 
-def _mark(root: Target, run: PublishRun) -> None:
-    """Write the run marker anew and durably: before the first file, or over another state's."""
-    staged = root.stage(MARKER, [marker_of(run)])
-    try:
-        root.place(staged)
-    except BaseException:
-        root.discard([staged])
-        raise
-    root.sync()
-    root.accept(run)
-
-
 def _foreign(reason: str, site: str) -> ForeignStateError:
     return ForeignStateError(
         reason,
@@ -199,13 +187,26 @@ class Ownership:
             lost = run.publishes > 0
             if lost and self._settings is None:
                 self._restore(root, keep_lease)
-            _mark(root, now)
+            self._mark(root, now)
         elif not root.continues(now):
-            _mark(root, now)
+            self._mark(root, now)
         if not self._readable:
             static_pages.place(root, self._site)
             self._readable = True
         return root, lost
+
+    def _mark(self, root: Target, run: PublishRun) -> None:
+        """Write the run marker anew and durably: before the first file, or over another state's."""
+        if not run.publishes:
+            self._state.confirm(run)
+        staged = root.stage(MARKER, [marker_of(run)])
+        try:
+            root.place(staged)
+        except BaseException:
+            root.discard([staged])
+            raise
+        root.sync()
+        root.accept(run)
 
     def _open(self) -> Target:
         if self.root is not None and not self.root.stands():
@@ -246,7 +247,7 @@ class Ownership:
         """
         root = self._open()
         run = self._state.run(secrets.token_hex(8))
-        _mark(root, run._replace(history=self._state.histories()[0]))
+        self._mark(root, run._replace(history=self._state.histories()[0]))
         if self._settings is None:
             self._state.mark_dirty(self._state.files(self._state.sections()))
         self._state.quarantine.clear()
