@@ -18,7 +18,7 @@ from shared.store.server_settings import check_settings
 from shared.store.servers.replica_wait import ReplicaWait
 from tests.faults.parts import until
 from tests.integration.rig import BASE, Rig, settings
-from tests.scale.servers import Watched, online_replicas, programs
+from tests.scale.servers import Server, Watched, online_replicas, programs
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,10 @@ def _serves(client: redis.Redis) -> bool:
         return Scripts(client)("lua/unlock", ["{demo}:lease"], "mine") == 0
     except StoreError:
         return False
+
+
+def _offset(server: Server) -> int:
+    return int(server.ask("INFO", "replication")["master_repl_offset"])
 
 
 def test_writes_go_to_the_master(watched: Watched, client: redis.Redis) -> None:
@@ -105,6 +109,7 @@ def test_a_commit_that_a_failover_loses_is_repeated_and_stops_nothing(
     rig = Rig(client, tmp_path / "public", name="failed-over")
     until(lambda: online_replicas(watched.master) == 2, "both replicas follow")
     rig.do(_page("kept"))
+    until(lambda: len(set(map(_offset, watched.data))) == 1, "both replicas have it")
     former = watched.master
     others = [each for each in watched.data if each is not former]
     for other in others:
