@@ -24,7 +24,7 @@ from tests.faults.ledger import Ledger, lastmod_of
 from tests.faults.parts import until
 from tests.faults.traffic import Sender
 from tests.scale.deployed import Scaled
-from tests.scale.servers import Cluster, Server, Watched, programs
+from tests.scale.servers import Cluster, Server, Watched, is_online, programs
 
 PACE_S = 0.004
 LAG_S = 0.5
@@ -208,8 +208,7 @@ def _another(system: Scaled, former: Server) -> bool:
 
 def _follows(server: Server) -> bool:
     with suppress(redis.RedisError):
-        found = server.ask("INFO", "replication")
-        return found["role"] == "slave" and found["master_link_status"] == "up"
+        return is_online(server.port)
     return False
 
 

@@ -270,14 +270,14 @@ def online_replicas(server: Server) -> int:
     """How many replicas follow, and would have all that they confirm after a SIGKILL."""
     found = server.ask("INFO", "replication")
     ports = [int(found[f"slave{n}"]["port"]) for n in range(int(found["connected_slaves"]))]
-    return sum(map(_is_online, ports))
+    return sum(map(is_online, ports))
 
 
-def _is_online(port: int) -> bool:
-    """Whether the replica has its copy: for Valkey it is online a second before it loads that, and
+def is_online(port: int) -> bool:
+    """Whether it is a replica that has its copy: for Valkey it is online a second before it loads that, and
     the append-only file is still that of before until it has been rewritten.
     """
     with redis.Redis(port=port, socket_timeout=5) as replica:
         found: Any = {**replica.info("replication"), **replica.info("persistence")}
     rewrites = found["aof_rewrite_in_progress"] or found["aof_rewrite_scheduled"]
-    return bool(found["master_link_status"] == "up" and not rewrites)
+    return bool(found.get("master_link_status") == "up" and not rewrites)
