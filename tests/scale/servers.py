@@ -274,8 +274,8 @@ def online_replicas(server: Server) -> int:
 
 
 def is_online(port: int) -> bool:
-    """Whether it is a replica that has its copy: for Valkey it is online a second before it loads that, and
-    the append-only file is still that of before until it has been rewritten.
+    """Whether it is a replica that has its copy. For Valkey it is online a second before it loads
+    that; and the append-only file is that of before until it has been rewritten.
     """
     with redis.Redis(port=port, socket_timeout=5) as replica:
         found: Any = {**replica.info("replication"), **replica.info("persistence")}
