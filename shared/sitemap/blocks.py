@@ -39,7 +39,7 @@ class Block(NamedTuple):
     """A deflated run of `urls` fragments, `length` bytes raw with checksum `crc`.
 
     `uses` are the extensions that occur in it (fragments.uses), `kept` its fragments where they
-    need not be inflated again.
+    need not be inflated again. A bare block has no `segment`: that is left in the store.
     """
 
     crc: int
@@ -47,7 +47,7 @@ class Block(NamedTuple):
     urls: int
     segment: bytes
     uses: int = 0
-    kept: bytes = b""
+    kept: bytes | memoryview = b""
 
     def pack(self) -> bytes:
         """The stored form of the block."""
@@ -60,10 +60,15 @@ class Block(NamedTuple):
         segment = stored[_HEAD.size :]
         return cls(crc, length, urls & _MOST_URLS, segment, urls >> _URL_BITS)
 
+    @property
+    def bare(self) -> bool:
+        """True if its fragments are not here."""
+        return not self.segment and not self.kept
+
     def raw(self) -> bytes:
         """The fragments, concatenated. Raises ShardError if they are damaged in the store."""
         if self.kept:
-            return self.kept
+            return bytes(self.kept)
         try:
             raw = isal_zlib.decompress(self.segment + _FINAL_BLOCK, _RAW_DEFLATE, self.length + 1)
         except IsalError as error:  # type: ignore[misc]  # its stub lacks the base class

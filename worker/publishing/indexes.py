@@ -91,15 +91,18 @@ class Indexes:
         """
         changes = []
         for page, before in lines.items():
-            after = dict(before)
+            after, differs = dict(before), False
             for each in done:
-                if each.page == page and each.file is None:
-                    after.pop(each.taken.state.ordinal, None)
-                elif each.page == page:
-                    after[each.taken.state.ordinal] = each.line
+                if each.page != page:
+                    continue
+                ordinal, line = each.taken.state.ordinal, each.line if each.file else None
+                differs |= before.get(ordinal) != line
+                after.pop(ordinal, None)
+                if line is not None:
+                    after[ordinal] = line
             if not (after and before) or not (self._written or after.keys() == before.keys()):
                 changes.append(IndexChange(page, after))
-            if self._written and after and (again or after != before):
+            if self._written and after and (again or differs):
                 self._stage(root, page, after, staged, again=again)
         return changes
 

@@ -51,7 +51,8 @@ class Publisher:
     def __init__(self, client: redis.Redis, name: str, site: Site, consumer: str) -> None:
         self._state, self._lease = PublishState(client, name), PublishLease(client, name)
         self._name, self._site, self._tally = name, site, counter_buffer.of(client)
-        self._files, self._indexes = ShardFiles(site), Indexes(self._state, name, site)
+        self._files = ShardFiles(site, self._state.content)
+        self._indexes = Indexes(self._state, name, site)
         self._feeds = FeedFiles(self._state, name, site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._takeover = LeaseTakeover(self._lease, name, consumer, self._tally)
@@ -67,7 +68,9 @@ class Publisher:
         self._began = time.monotonic()
         self._extend_at = self._began + _EXTEND_S
         aside = self._aside.skipped() if self._aside.failed else ()
-        return self._lease.begin(self._token, self._site.index_shards, again, aside=aside)
+        return self._lease.begin(
+            self._token, self._site.index_shards, again, aside=aside, bare=self._site.form == "xml"
+        )
 
     def waiting(self, most: int = -1) -> list[Shard]:
         """Return the shards that wait for a publish pass, oldest first. Raises StoreError."""

@@ -7,8 +7,8 @@
 --      fragments of all shards but the first, 7 number of shards that an index file lists,
 --      8 number of publishes after which the caller committed what it knows (empty: nothing),
 --      9 number of names it knows, 10 the layout that the caller works on, 11 number of named
---      shards, 12.. section and number of each, then
---      each known name (a shard as in dirty, or the number of an index file) and how many blocks
+--      shards, 12 '1' for blocks without patches bare (blocks.py), 13.. section and number of each
+--      named shard, then each known name (a shard as in dirty, or the number of an index file) and how many blocks
 --      or lines it has, then the shards that are not to be taken unless they are named
 -- Returns the token of the lease holder; or {} if there is nothing to do; or {identity of this
 -- state, number of publishes, {{section, number, state, patches, blocks, file record, pages moved,
@@ -18,7 +18,7 @@
 -- Patches that a publisher took and never committed come first, so they are not overwritten.
 -- Members of dirty that cannot be a shard's name are removed: a section is a part of a file's name.
 -- include lua/preconditions
-local LONGEST, STATE_BYTES, MOST_PATCHES = 100, 24, 1000
+local LONGEST, STATE_BYTES, MOST_PATCHES, BARE_BYTES = 100, 24, 1000, 10
 
 local function parsed(shard)
   local section, number = string.match(shard, '^([a-z0-9-]+)/([1-9]%d?%d?%d?%d?%d?%d?)$')
@@ -31,9 +31,9 @@ if layout and layout ~= ARGV[10] then
 end
 local chosen = {}
 local most, most_bytes, per_index = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local named = 12 + 2 * ARGV[11]
+local named = 13 + 2 * ARGV[11]
 local behind = named + 2 * ARGV[9]
-for i = 12, named - 1, 2 do
+for i = 13, named - 1, 2 do
   chosen[#chosen + 1] = {ARGV[i], ARGV[i + 1]}
 end
 if #chosen == 0 then
@@ -72,26 +72,43 @@ for i = named, same and behind - 1 or 0, 2 do
   known[ARGV[i]] = tonumber(ARGV[i + 1])
 end
 
--- The blocks that these patches change; false if the caller needs all blocks. It does for a shard
--- without patches, which is compared with its file.
-local function touched(name, key, patches)
-  if not known[name] or #patches == 0 or #patches > 2 * MOST_PATCHES or redis.pcall('HLEN', key) ~= known[name] then
+-- The numbers of the blocks that these patches change; false for a shard without patches, which is
+-- compared with its file, and for many patches.
+local function changed(patches)
+  if #patches == 0 or #patches > 2 * MOST_PATCHES then
     return false
   end
-  local found, seen = {}, {}
+  local numbers = {}
   for j = 2, #patches, 2 do
     local high, low = string.byte(patches[j], 1, 2)
-    local number = low and string.format('%d', high * 256 + low)
-    if number and not seen[number] then
-      seen[number] = true
+    if low then
+      numbers[string.format('%d', high * 256 + low)] = true
+    end
+  end
+  return numbers
+end
+
+-- The blocks of a shard, and 1 if only those with patches: the caller knows all others.
+local function read(name, key, patches)
+  local numbers = changed(patches)
+  if numbers and known[name] and redis.pcall('HLEN', key) == known[name] then
+    local found = {}
+    for number in pairs(numbers) do
       local block = redis.call('HGET', key, number)
       if block then
         found[#found + 1] = number
         found[#found + 1] = block
       end
     end
+    return found, 1
   end
-  return found
+  local found = redis.pcall('HGETALL', key)
+  for j = 2, numbers and ARGV[12] == '1' and not found.err and #found or 0, 2 do
+    if not numbers[found[j - 1]] then
+      found[j] = string.sub(found[j], 1, BARE_BYTES)
+    end
+  end
+  return found, 0
 end
 
 -- Read everything, and check that all of it can be taken; the first write follows. A damaged record
@@ -117,12 +134,11 @@ for n, shard in ipairs(chosen) do
     untaken[#untaken + 1] = {pending, taking}
   end
   local name, patches = shard[1] .. '/' .. number, redis.call('HGETALL', source)
-  local some = touched(name, section .. ':blocks:' .. number, patches)
-  local blocks = some or redis.pcall('HGETALL', section .. ':blocks:' .. number)
+  local blocks, some = read(name, section .. ':blocks:' .. number, patches)
   local allowed = redis.call('HMGET', KEYS[4], 'moved ' .. name, 'confirmed ' .. name)
   shards[#shards + 1] = {
     shard[1], number, state, patches, not blocks.err and blocks,
-    redis.call('HGET', section .. ':files', number), allowed[1], allowed[2], some and 1 or 0,
+    redis.call('HGET', section .. ':files', number), allowed[1], allowed[2], some,
   }
   local page = math.floor(ordinal / per_index)
   local readable = not state or #state == STATE_BYTES

@@ -128,18 +128,19 @@ class PublishLease:
 
     def begin(
         self, token: str, per_index: int, shards: Sequence[Shard] = (), most: int = PASS_SHARDS,
-        aside: Iterable[Shard] = (),
+        aside: Iterable[Shard] = (), *, bare: bool = False,
     ) -> PipelinedScript:  # fmt: skip
         """Return the script that takes the lease and the patches of `shards`, by default of the
-        `most` longest dirty ones, to be pipelined after another script. Shards that are set `aside`
-        are taken only by name. A state without an identity gets one.
+        `most` longest dirty ones, to be pipelined after another script. Shards set `aside` come
+        only by name, blocks without patches `bare` to a caller that has their text in a file.
         """
         keys, names = self._keys, (part for shard in shards for part in shard) if shards else ()
         # Named shards are compared with their files.
         known = self._offered = {} if shards else self._known.content(token)
         args: list[Argument] = [
             token, LEASE_MS, keys.prefix, secrets.token_hex(8), most, PASS_BYTES, per_index,
-            self._known.publishes if known else "", len(known), CURRENT, len(shards), *names,
+            self._known.publishes if known else "", len(known), CURRENT, len(shards),
+            int(bare), *names,
         ]  # fmt: skip
         for name, content in known.items():
             args += name, len(content.blocks or content.lines)
@@ -218,7 +219,7 @@ class PublishLease:
         known.token, known.publishes = token, publishes
         for each in done:
             found = {
-                number: block._replace(kept=block.kept or bytes(each.raw.get(number, b"")))
+                number: block._replace(kept=block.kept or each.raw.get(number, b""))
                 for number, block in {**each.taken.blocks, **each.blocks}.items()
                 if block is not None and each.changed <= BULK
             }
@@ -229,7 +230,7 @@ class PublishLease:
             else:
                 lines[each.page].pop(each.taken.state.ordinal, None)
         for page, of in lines.items():
-            new[f"{page}"] = _Content({}, of, sum(map(len, of.values())) + _EACH * len(of))
+            new[f"{page}"] = _Content({}, of, 2 * _EACH * len(of))
         known.keep(new)
         return publishes
 

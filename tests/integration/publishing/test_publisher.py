@@ -65,6 +65,42 @@ def test_a_change_of_nothing_writes_nothing(rig: Rig) -> None:
     assert before == (rig.files(), as_written(rig.root / MARKER))
 
 
+@pytest.mark.parametrize("kept", [None, 0, 60_000, -1])
+def test_text_that_the_file_lost_comes_from_the_store(rig: Rig, kept: int | None) -> None:
+    """Only the blocks that an event changes are read with the event."""
+    large = Rig(rig.client, rig.root.parent / "large", name="large", shard_urls=2_000)
+    large.do(*(upsert(f"p/{n}") for n in range(1_200)))
+    file = large.root / "pages-1.xml"
+    if kept is None:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:kept])
+    large.send({"type": "upsert", "loc": "p/7", "lastmod": "2020-01-01"})
+    large.settle(consumer="another")  # which keeps no text in memory
+
+    assert len(large.listed()) == 1_200
+    assert large.listed()[f"{BASE}p/7"].startswith("2020-01-01")
+    assert not list(large.audit().verify())
+
+
+def test_blocks_without_patches_come_bare_to_who_has_the_file(rig: Rig) -> None:
+    large = Rig(rig.client, rig.root.parent / "large", name="large", shard_urls=2_000)
+    large.do(*(upsert(f"p/{n}") for n in range(1_200)))
+    hold_back(large, upsert("p/7", lastmod="2020-01-01"))
+
+    def bare(*, text: bool) -> list[bool]:
+        begin = large.lease.begin("w2", large.site.index_shards, bare=text)
+        begun = large.lease.begun(begin)
+        assert isinstance(begun, PublishBatch)
+        large.lease.release("w2", [ONE])
+        (work,) = begun.taken
+        assert sum(block.urls for block in work.blocks.values()) == 1_200
+        return [block.bare for number, block in work.blocks.items() if number not in work.patches]
+
+    assert set(bare(text=True)) == {True}
+    assert set(bare(text=False)) == {False}
+
+
 def test_the_index_says_when_the_bytes_of_a_file_changed(rig: Rig) -> None:
     """PROTOCOL M7: on a delete too, never on an equal one, for that file alone."""
     rig.do(*(upsert(f"p/{n}") for n in range(8)))

@@ -61,8 +61,15 @@ class Home:
         )  # fmt: skip
 
     def inspect(self, what: str) -> Any:
-        """The answer of the only node."""
-        (found,) = json.loads(self.say("inspect", what, "-t", "10", "--json").stdout).values()
+        """The answer of the only node, which hears commands some time after its first beat."""
+        answers = list[str]()
+
+        def answered() -> bool:
+            answers.append(self.say("inspect", what, "-t", "10", "--json").stdout)
+            return bool(answers[-1])
+
+        wait_until(answered, f"the node answers {what}", 60)
+        (found,) = json.loads(answers[-1]).values()
         return found
 
 
