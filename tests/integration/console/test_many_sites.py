@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 from shared.config.settings import Settings
 from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import Browser, settings
+from webhook.console.views import overview
 
 METRICS = "a-token-that-shows-all-metrics"
 FEW, MANY = 60, 160
@@ -116,3 +117,20 @@ def test_a_page_of_many_sites_takes_the_round_trips_of_one_and_a_script_for_each
     assert more.trips == less.trips <= most.trips
     assert (more.commands - less.commands) / (MANY - FEW) <= most.commands
     assert (more.calls - less.calls) / (MANY - FEW) <= most.calls
+
+
+@pytest.mark.parametrize(("many", "seen"), [(FEW, True), (FEW - 1, False)])
+def test_all_who_look_at_thousands_of_sites_share_one_look(
+    many: int, seen: bool, store: redis.Redis, redis_server: RedisServer, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(overview, "MANY", many)
+    monkeypatch.setattr(overview, "SHARE", 1e-9)
+    browser = Browser(fleet(redis_server.url, tmp_path, FEW), client=store)
+    browser.login("ann")
+    before = browser.get("/admin/").text
+    store.xadd("{s7}:dead", {"e": "{}"})
+
+    after = browser.get("/admin/").text
+
+    assert ["failed five times" in each for each in (before, after)] == [False, seen]

@@ -4,6 +4,7 @@ charts; and the action that confirms a shrink hold.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,14 +30,42 @@ named.
 """
 LINKED = ("Overview", "Queues", "Events", "Failed")
 """Pages that the rows of the table link."""
+MANY, SHARE, MOST_AGE_S = 1_000, 0.05, 15.0
+"""Number of sites that every request looks at anew; the maximum share of a core that looks at more
+take, as pages refresh themselves, and their maximum age in seconds.
+"""
 GRADES = ("bad", "warn", "busy", "good")
 STATES = {"bad": "Needs you", "warn": "Look here", "busy": "Working", "good": "Up to date"}
+
+
+class Fleet:
+    """All sites with what needs attention at each, for all who look at them."""
+
+    def __init__(self, reader: SignReader) -> None:
+        self._reader, self._lock = reader, threading.Lock()
+        self._signs, self._judged = list[SiteSigns](), dict[str, list[Concern]]()
+        self._stale_at = float("-inf")
+
+    def look(self) -> tuple[Sequence[SiteSigns], Mapping[str, Sequence[Concern]]]:
+        """Return the signs and the concerns of all sites: of now; of more than MANY a moment ago.
+        Raises StoreError.
+        """
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._stale_at:
+                self._signs = self._reader.read()
+                self._judged = {each.site: attention.concerns(each) for each in self._signs}
+                now = time.monotonic()
+                kept = min((now - began) / SHARE, MOST_AGE_S) if len(self._signs) > MANY else 0.0
+                self._stale_at = now + kept
+            return self._signs, self._judged
 
 
 def install(registry: PageRegistry) -> None:
     """Register the page Overview, and the action `confirm`."""
     services = registry.services
     reader = SignReader(services.client, services.sites)
+    fleet = Fleet(reader)
 
     def show() -> Shown:
         found = WorkerRegistry(services.client).list()
@@ -48,7 +77,7 @@ def install(registry: PageRegistry) -> None:
         if query_arg("site") or len(services.sites) == 1:
             (signs,) = reader.read([registry.site()])
             return Shown("overview_site.html", values | _site(registry, signs))
-        return Shown("overview.html", values | _fleet(registry, reader.read()))
+        return Shown("overview.html", values | _fleet(registry, *fleet.look()))
 
     def confirm(form: MultiDict[str, str]) -> ActionDone:
         name, asked = form_fields.site_of(services, form), form.get("subject", "")
@@ -58,9 +87,10 @@ def install(registry: PageRegistry) -> None:
     registry.action("confirm", "/confirm", confirm)
 
 
-def _fleet(registry: PageRegistry, signs: Sequence[SiteSigns]) -> dict[str, Any]:
+def _fleet(
+    registry: PageRegistry, signs: Sequence[SiteSigns], judged: Mapping[str, Sequence[Concern]]
+) -> dict[str, Any]:
     """Return the values of the table of all sites, or of those that are searched for."""
-    judged = {each.site: attention.concerns(each) for each in signs}
     asked, only = query_arg("q").lower(), query_arg("only")
     wanted = [
         each for each in signs
