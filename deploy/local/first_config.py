@@ -106,7 +106,7 @@ secrets = ["$secret"]
 tokens = ["$token"]
 # The `Sitemap:` lines in robots.txt: "off", "edit" an existing file, or "create" one if needed.
 robots = "create"
-# form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml) | txt
+# form = "xml"              # xml | xml.gz | encoded (.gz on disk, served as .xml) | txt | txt.gz
 # index = true              # false: no index, robots.txt lists every file (Baidu)
 # emit_deprecated = false   # true: publish tags that search engines ignore by now
 # engines = []              # ["yandex", "baidu"]: warn senders of these engines' own limits

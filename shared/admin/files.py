@@ -112,7 +112,7 @@ class FileActions:
     def content(self, shard: Shard) -> FileContent:
         """Return the content of the file of `shard` as published last; every block is checked."""
         blocks = [*self._state.content(shard).values()]
-        text, damaged = self._site.form == "txt", list[str]()
+        text, damaged = self._site.form in shards.TEXT_FORMS, list[str]()
         uses = reduce(or_, (block.uses for block in blocks), 0)
         start = b"" if text else fragments.urlset_start(uses, styled=self._site.pages)
         crc, length = isal_zlib.crc32(start), len(start)

@@ -24,7 +24,7 @@ LOOKUP = "sitemap-lookup"
 """No file: an address beside PAGE at which the web server asks the webhook for a listed page."""
 
 _INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml"
-_FORMS = r"\.(?:xml(?:\.gz)?|txt)"
+_FORMS = r"\.(?:xml|txt)(?:\.gz)?"
 
 
 class FileKind(NamedTuple):

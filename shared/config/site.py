@@ -115,7 +115,7 @@ class Site(ConfigModel):
     tokens: tuple[Annotated[SecretStr, AfterValidator(token)], ...] = Field(
         (), description="Bearer tokens: senders without signatures, and the read API"
     )
-    form: Literal["xml", "xml.gz", "encoded", "txt"] = Field(
+    form: Literal["xml", "xml.gz", "encoded", "txt", "txt.gz"] = Field(
         "xml", description="format of shard files"
     )
     pages: bool = Field(
@@ -226,7 +226,7 @@ class Site(ConfigModel):
                 f"that of {self.base.origin}/, which is not in a web root below {self.base.path}"
             )
         yield from targets.faults(self.every_target)
-        if self.form == "txt" and any(section.news for section in self.sections.values()):
+        if self.form in shards.TEXT_FORMS and any(each.news for each in self.sections.values()):
             yield "form: txt files list URLs only and cannot contain news"
 
     @property

@@ -26,7 +26,9 @@ SECTION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 NUMBERED = re.compile(r"-[0-9]+$", re.ASCII)
 _MONTHLY = re.compile(r"-[0-9]{4}-[0-9]{2}$", re.ASCII)
 RESERVED = frozenset({"sitemap", "robots", "atom", "rss"})
-FORMS = ("xml", "xml.gz", "encoded", "txt")
+FORMS = ("xml", "xml.gz", "encoded", "txt", "txt.gz")
+TEXT_FORMS = frozenset({"txt", "txt.gz"})
+"""Forms that list one URL on each line, and nothing else (PROTOCOL F10)."""
 
 _NAME = re.compile(r"[a-z0-9-]{1,100}", re.ASCII)
 _SHARD = re.compile(r"([a-z0-9-]{1,100})/([1-9][0-9]{0,6})", re.ASCII)

@@ -307,25 +307,27 @@ def test_every_form_of_a_file_is_read_and_looked_through(page: Page, static: Sta
     (static.root / "robots.txt").write_text(
         f"Sitemap: {static.address}/sitemap.xml\nSitemap: {static.address}/sitemap-3.xml\n"
     )
-    static.index("a-1.xml.gz", "b.txt")
+    static.index("a-1.xml.gz", "b.txt", "d-1.txt.gz")
     static.index("c-1.xml", name="sitemap-3.xml")
     static.write("a-1.xml.gz", "<url><loc>https://a.example/packed</loc></url>")
     (static.root / "b.txt").write_text("https://a.example/one\r\nhttps://a.example/two\r\n")
+    (static.root / "d-1.txt.gz").write_bytes(gzip.compress(b"https://a.example/both\n"))
     static.write("c-1.xml", "<url><loc>https://a.example/last</loc></url>")
     page.goto(f"{static.address}/sitemap.html")
-    expect(page.get_by_text("3 files list")).to_be_visible()
+    expect(page.get_by_text("4 files list")).to_be_visible()
 
     assert "a-1.xml.gz" in look(page, "https://a.example/packed")
     assert "b.txt" in look(page, "https://a.example/two")
+    assert "d-1.txt.gz" in look(page, "https://a.example/both")
     assert "c-1.xml" in look(page, "https://a.example/last")
     page.get_by_role("link", name="b.txt").click()
     expect(page.get_by_text("2 of 50,000 URLs")).to_be_visible()
     page.route("**/c-1.xml", lambda _route: None)  # never answered
     page.get_by_label("Is my page in this sitemap").fill("https://a.example/never")
     page.get_by_role("button", name="Look").click()
-    expect(page.get_by_text("Looking in c-1.xml: file 3 of 3")).to_be_visible()
+    expect(page.get_by_text("Looking in c-1.xml: file 4 of 4")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped after 2 of 3 files: not found in these.")).to_be_visible()
+    expect(page.get_by_text("Stopped after 3 of 4 files: not found in these.")).to_be_visible()
 
 
 def test_further_indexes_are_found_though_robots_names_none(page: Page, static: Static) -> None:

@@ -31,7 +31,7 @@ AGAIN_S = 60.0
 
 MOST_NAMED = 100
 
-_OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml(?:\.gz)?|txt)")
+_OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml|txt)(?:\.gz)?")
 
 _OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards")
 

@@ -205,7 +205,7 @@ class ShardFiles:
 
     def _size(self, merged: MergedShard) -> int:
         """Return the bytes of the file before compression."""
-        if self._form == "txt":
+        if self._form in shards.TEXT_FORMS:
             return sum(map(len, _lines(merged)))
         start = fragments.urlset_start(merged.uses, styled=self._styled)
         return len(start) + merged.length + len(fragments.URLSET_END)
@@ -220,6 +220,8 @@ class ShardFiles:
             raise ShardError("it would break the limits of PROTOCOL F7")
         if self._form == "txt":
             return [*_lines(merged)]
+        if self._form == "txt.gz":
+            return [blocks.gzip_file(map(blocks.deflate, _lines(merged)))]
         start = fragments.urlset_start(merged.uses, styled=self._styled)
         if self._form != "xml":
             return [blocks.gzip_file([_head(start), *merged.blocks.values(), _TAIL])]

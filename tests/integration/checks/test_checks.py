@@ -12,7 +12,7 @@ import redis
 
 from shared.errors import ReconcileError
 from shared.events.resync_scope import Scope
-from shared.sitemap import blocks
+from shared.sitemap import blocks, shards
 from shared.sitemap.shards import Shard
 from shared.store.operations.checks import ERROR, OK, WARNING, CheckStore, FindingSample
 from shared.store.pages.page_scan import PageScan
@@ -57,7 +57,7 @@ def article(hours_ago: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["xml", "xml.gz", "encoded", "txt"])
+@pytest.mark.parametrize("form", shards.FORMS)
 def test_nothing_is_found_on_a_sound_site_of_random_pages(
     store: redis.Redis, root: Path, form: str
 ) -> None:
@@ -65,11 +65,13 @@ def test_nothing_is_found_on_a_sound_site_of_random_pages(
     (root / "robots.txt").write_text(
         "User-agent: BadBot\nDisallow: /\n\nUser-agent: *\nDisallow:\n"
     )
-    sections: dict[str, Any] = {"posts": {"shard_urls": 7}} | (NEWS if form != "txt" else {})
+    sections: dict[str, Any] = {"posts": {"shard_urls": 7}} | (
+        NEWS if form not in shards.TEXT_FORMS else {}
+    )
     rig = Rig(store, root, form=form, shard_urls=20, robots="edit", block_urls=5, sections=sections)
     pieces = ["a", "%C3%BC", "ü", "&amp", "?q=1&r=<2>", "'x'", "%2F", "%25", "~", "(1)", "日本"]
     for _ in range(5):
-        rig.do(*(_event(rand, pieces, news=form != "txt") for _ in range(30)))
+        rig.do(*(_event(rand, pieces, news=form not in shards.TEXT_FORMS) for _ in range(30)))
 
     report = examine(rig)
 

@@ -14,6 +14,7 @@ import redis
 
 from shared.config.settings import Settings
 from shared.errors import CheckError
+from shared.sitemap import shards
 from shared.store.operations.checks import ERROR, CheckStore
 from tests.integration.checks.examined import (
     WebServer,
@@ -75,7 +76,7 @@ def test_what_is_served_as_it_was_published_is_right(rig: Rig, web: WebServer) -
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["xml", "xml.gz", "encoded", "txt"])
+@pytest.mark.parametrize("form", shards.FORMS)
 def test_the_server_of_sitemapd_up_is_right_in_every_form(
     store: redis.Redis, root: Path, form: str
 ) -> None:

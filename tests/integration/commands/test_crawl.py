@@ -286,7 +286,7 @@ def test_a_wrong_call_is_told_why(home: Path, arguments: list[str], why: str) ->
 @pytest.mark.parametrize(
     ("form", "name"),
     [("xml", "pages-1.xml"), ("xml.gz", "pages-1.xml.gz"), ("encoded", "pages-1.xml"),
-     ("txt", "pages-1.txt")],
+     ("txt", "pages-1.txt"), ("txt.gz", "pages-1.txt.gz")],
 )  # fmt: skip
 def test_files_are_published_under_the_names_that_crawlers_ask_for(
     store: redis.Redis, tmp_path: Path, form: str, name: str

@@ -27,6 +27,7 @@ from deploy.doctor import work as doctor_work
 from deploy.doctor.runner import Case, DoctorCheck, DoctorResult, examine
 from deploy.host_files.redis_users import rules, user_of
 from shared.config.filenames import TEMP
+from shared.sitemap import shards
 from shared.store.connection import connect
 from shared.store.key_rights import ROLES, Role
 from shared.store.operations.queues import Queues
@@ -418,9 +419,11 @@ def test_an_index_that_is_cut_short_fails(rig: Rig) -> None:
     assert status(look(rig, "files"), "files")[0] == "fail"
 
 
-@pytest.mark.parametrize("form", ["xml", "xml.gz", "encoded", "txt"])
+@pytest.mark.parametrize("form", shards.FORMS)
 def test_a_site_of_any_form_is_sound(store: redis.Redis, tmp_path: Path, form: str) -> None:
-    rig = Rig(store, tmp_path / form, form=form, robots="create", index=form != "txt")
+    rig = Rig(
+        store, tmp_path / form, form=form, robots="create", index=form not in shards.TEXT_FORMS
+    )
     rig.do(*(page(n) for n in range(3)))
 
     found = look(rig, "files", "robots.txt", "state")

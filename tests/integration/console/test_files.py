@@ -13,6 +13,7 @@ import pytest
 import redis
 from lxml import html as page_of
 
+from shared.sitemap import shards
 from shared.sitemap.shards import Shard
 from shared.store.operations.checks import CheckFinding, CheckReport, CheckStore, FindingSample
 from shared.store.publishing.publish_batch import PublishedFile
@@ -107,13 +108,13 @@ def test_files_are_paged_and_filtered_by_section(
         assert ann.get(f"/admin/files?site=demo&{path}").status_code == 404
 
 
-@pytest.mark.parametrize("form", ["xml", "xml.gz", "encoded", "txt"])
+@pytest.mark.parametrize("form", shards.FORMS)
 def test_the_digest_is_that_of_the_file_whatever_its_form(
     configure: Configure, store: redis.Redis, tmp_path: Path, form: str
 ) -> None:
     rig = Rig(store, tmp_path / "a", form=form, block_urls=3)
     rig.do(*(upsert(f"p/{n}", lastmod="2026-01-01") for n in range(8)))
-    if form != "txt":
+    if form not in shards.TEXT_FORMS:
         rig.do(upsert("p/1", images=[{"loc": f"{BASE}i.jpg"}]))
     (name,) = rig.shard_files()
     content = rig.shard_files()[name]

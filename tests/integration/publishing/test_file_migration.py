@@ -64,7 +64,12 @@ def let_time_pass(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     ("form", "suffix", "by_event"),
-    [("xml.gz", ".xml.gz", False), ("xml.gz", ".xml.gz", True), ("txt", ".txt", False)],
+    [
+        ("xml.gz", ".xml.gz", False),
+        ("xml.gz", ".xml.gz", True),
+        ("txt", ".txt", False),
+        ("txt.gz", ".txt.gz", False),
+    ],
 )
 def test_another_form_is_written_at_the_start_and_old_files_go_after_their_time(
     rig: Rig, form: str, suffix: str, by_event: bool

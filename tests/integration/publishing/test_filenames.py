@@ -11,6 +11,7 @@ import redis
 
 from deploy.web import nginx_lines
 from shared.config import filenames
+from shared.sitemap import shards
 from tests.integration.rig import BASE, Rig
 from worker.notify import indexnow_key
 
@@ -46,7 +47,7 @@ def location(text: str) -> re.Pattern[str]:
     return re.compile(found[1])
 
 
-@pytest.mark.parametrize("form", ["xml", "xml.gz", "encoded", "txt"])
+@pytest.mark.parametrize("form", shards.FORMS)
 def test_every_name_that_is_written_is_in_the_list_and_in_the_lines_for_nginx(
     store: redis.Redis, tmp_path: Path, form: str
 ) -> None:

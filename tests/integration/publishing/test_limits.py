@@ -24,7 +24,7 @@ from tests.integration.rig import BASE, SCHEMA, Rig
 EMPTY = len(fragments.render(Entry(BASE)))
 """Bytes of a fragment whose loc is the base alone."""
 
-XML_FORMS = [form for form in shards.FORMS if form != "txt"]
+XML_FORMS = [form for form in shards.FORMS if form not in shards.TEXT_FORMS]
 SPARE = fragments.OVERHEAD - len(fragments.urlset_start()) - len(fragments.URLSET_END)
 """Bytes that are kept for the namespaces of extensions, in a file that uses none."""
 

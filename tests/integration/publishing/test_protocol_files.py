@@ -107,12 +107,12 @@ def test_files_with_every_extension_satisfy_our_schemas(
     rig.check()
 
 
-@pytest.mark.parametrize("form", ["xml", "xml.gz", "encoded", "txt"])
+@pytest.mark.parametrize("form", shards.FORMS)
 def test_every_file_is_utf_8_from_its_first_byte_and_holds_no_declaration_but_its_own(
     store: redis.Redis, tmp_path: Path, form: str
 ) -> None:
     """PROTOCOL F3: no byte order mark, no white space before, no DOCTYPE, no ENTITY."""
-    news = {} if form == "txt" else {"news": {"news": True}}
+    news = {} if form in shards.TEXT_FORMS else {"news": {"news": True}}
     rig = Newsroom(store, tmp_path / "public", form=form, sections={"posts": {}, **news})
     items = [item if news else {**item, "news": None} for item in everything()]
 
@@ -121,7 +121,11 @@ def test_every_file_is_utf_8_from_its_first_byte_and_holds_no_declaration_but_it
     contents = rig.shard_files() | {n: rig.files()[n].content for n in rig.index()}
     for name, content in contents.items():
         text = content.decode("utf-8")
-        start = BASE if form == "txt" and name.startswith("posts") else '<?xml version="1.0" enc'
+        start = (
+            BASE
+            if form in shards.TEXT_FORMS and name.startswith("posts")
+            else '<?xml version="1.0" enc'
+        )
         assert text.startswith(start), name
         assert "<!DOCTYPE" not in text
         assert "<!ENTITY" not in text

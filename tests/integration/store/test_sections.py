@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,20 @@ def test_an_index_that_is_given_up_is_removed_by_a_rebuild_and_a_strangers_is_no
 def named(rig: Rig) -> list[str]:
     text = (rig.root / "robots.txt").read_text()
     return [line.split()[1] for line in text.splitlines() if line.startswith("Sitemap:")]
+
+
+def test_a_packed_text_file_is_the_same_text_as_one_gzip_member(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path / "public", form="txt.gz", block_urls=1)
+    rig.do(upsert("a?x=1&y='2'"), upsert("b"))
+    before = rig.files()["pages-1.txt.gz"].content
+
+    assert gzip.decompress(before) == f"{BASE}a?x=1&y='2'\n{BASE}b\n".encode()
+    assert zlib.decompressobj(31).decompress(before) == gzip.decompress(before)
+    rig.audit().rebuild()
+    assert rig.files()["pages-1.txt.gz"].content == before
+    assert not list(rig.audit().verify())
 
 
 def test_a_text_file_lists_addresses_and_nothing_else(store: redis.Redis, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ _ON_DISK = {
 }
 _SERVED = {"served": "bad", "served-type": "warn", "served-validators": "warn"}
 _LONGEST = 60
-_FILE = re.compile(r"(.+?)(?:-[0-9]+)?\.(?:xml|xml\.gz|txt)")
+_FILE = re.compile(r"(.+?)(?:-[0-9]+)?\.(?:xml|txt)(?:\.gz)?")
 
 
 class ServedSummary(NamedTuple):

@@ -19,7 +19,7 @@ from shared.domain.page_record import TOMBSTONE_MS, PageRecord, Place, digest_of
 from shared.errors import PublishError, ShardError
 from shared.sitemap import blocks, fragments
 from shared.sitemap.blocks import Block
-from shared.sitemap.shards import MAX_BYTES, Shard, ShardState
+from shared.sitemap.shards import MAX_BYTES, TEXT_FORMS, Shard, ShardState
 from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.shard_contents import STATE_BYTES, ShardContent, key_of, lists, readable
 from shared.store.pages.snapshots import At, Snapshots
@@ -240,7 +240,7 @@ class FileRepair:
         self, shard: Shard, missing: Mapping[bytes, bytes]
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the lines of these pages in the published file, if they are as decided."""
-        if self._site.form == "txt":
+        if self._site.form in TEXT_FORMS:
             return
         try:
             with closing(open_own(self._site)) as root:

@@ -49,6 +49,7 @@ def test_the_state_of_a_shard_is_read_as_it_was_stored(state: ShardState) -> Non
         ("xml.gz", "posts-12.xml.gz", "posts-12.xml.gz"),
         ("encoded", "posts-12.xml", "posts-12.xml.gz"),
         ("txt", "posts-12.txt", "posts-12.txt"),
+        ("txt.gz", "posts-12.txt.gz", "posts-12.txt.gz"),
     ],
 )
 def test_each_form_has_its_names(form: str, listed: str, stored: str) -> None:
