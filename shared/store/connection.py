@@ -40,7 +40,7 @@ def connect(url: str, timeout: float, replicas: int = 0) -> redis.Redis:
     if replicas or address.kind in {"sentinel", "cluster"}:
         from shared.store.servers import replica_wait
 
-        replica_wait.of_commits(client, max(1, replicas))
+        replica_wait.of_commits(client, replicas)
     # In a garbage cycle a socket may be collected before its connection, with a ResourceWarning.
     weakref.finalize(client, client.connection_pool.disconnect).atexit = False
     return client

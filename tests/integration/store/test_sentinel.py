@@ -131,10 +131,13 @@ def test_a_commit_that_a_failover_loses_is_repeated_and_stops_nothing(
     until(lambda: former.ask("INFO", "replication")["role"] == "slave", "the former master follows")
 
 
-def test_no_file_names_an_identity_that_replicas_lack(watched: Watched, tmp_path: Path) -> None:
-    with connect(watched.url, 2, 1) as client:
+def test_no_file_names_an_identity_that_replicas_lack(
+    watched: Watched, client: redis.Redis, tmp_path: Path
+) -> None:
+    unasked = Rig(client, tmp_path / "unasked", name="unasked")
+    with connect(watched.url, 2, 1) as confirmed:
         until(lambda: online_replicas(watched.master) == 2, "both replicas follow")
-        rig = Rig(client, tmp_path / "public", name="unconfirmed")
+        rig = Rig(confirmed, tmp_path / "public", name="unconfirmed")
         former = watched.master
         others = [each for each in watched.data if each is not former]
         for other in others:
@@ -143,12 +146,15 @@ def test_no_file_names_an_identity_that_replicas_lack(watched: Watched, tmp_path
             rig.do(_page("lost"))
         assert rig.state.known_run().ident
         assert not rig.listed()
+        unasked.do(_page("first"))
+        assert unasked.listed(), "where no replica must confirm, none is waited for"
 
         former.tell(signal.SIGKILL)
         for other in others:
             other.tend()
-        until(lambda: _serves(client), "a replica without the identity is the master", 60)
+        until(lambda: _serves(confirmed), "a replica without the identity is the master", 60)
         assert not rig.state.known_run().ident
+        until(lambda: online_replicas(watched.master) == 1, "the other replica follows", 60)
         rig.do(_page("next"))
         assert rig.listed().keys() == {f"{BASE}next"}
 
