@@ -22,10 +22,11 @@ test: $(VENV)/.test  ## all tests, on real servers and real files; ARGS="-n0 tes
 test-cms: $(VENV)/.test  ## against real Ghost, Strapi, Wagtail, Directus, Payload and packages of vendors, which it installs; ARGS="-m cms_ghost"
 	$(BIN)/python -m pytest -m "cms_ghost or cms_strapi or cms_wagtail or cms_directus or cms_payload or cms_cloudevents or cms_vendors" tests/system/cms $(ARGS)
 
-test-scale: $(VENV)/.test  ## many machines, on loopback: every set-up of stores and brokers, masters killed under load, what is lost counted
+test-scale: $(VENV)/.test  ## many machines, on loopback: every set-up of stores, brokers and targets, masters killed under load, what is lost counted
 	@command -v rabbitmqctl >/dev/null || apt-get install -y --no-install-recommends rabbitmq-server
 	@command -v redis-server >/dev/null || apt-get install -y --no-install-recommends redis-server
-	CI_ALL=1 $(BIN)/python -m pytest -m "scale or not scale" tests/scale $(ARGS)
+	CI_ALL=1 $(BIN)/python -m pytest -m "scale or not scale" tests/scale \
+	  tests/integration/publishing/test_targets.py tests/integration/publishing/test_followers.py $(ARGS)
 
 install: $(VENV)/.installed  ## the environment: .venv/bin/sitemapd exists afterwards
 
