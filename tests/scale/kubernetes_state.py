@@ -100,7 +100,9 @@ class Pods:
         return most if said.count(most) > 1 else ""
 
     def whole(self) -> bool:
-        """Whether one is master, two follow it, and all sentinels know each other."""
+        """Whether one is master, two follow it, and all sentinels know each other and both: a
+        sentinel asks a master for its replicas every 10 s, and can name none that it does not know.
+        """
         links = [self.ask(name, "INFO", "replication") for name in STORES]
         quorum = [self.ask(name, "SENTINEL", "CKQUORUM", "sitemapd") for name in SENTINELS]
         masters = [name for name, said in zip(STORES, links, strict=True) if "role:master" in said]
@@ -108,7 +110,12 @@ class Pods:
             masters == [self.master()]
             and sum("master_link_status:up" in said for said in links) == 2
             and all(said.startswith("OK 3") for said in quorum)
+            and all(self._replicas_known(name) == "2" for name in SENTINELS)
         )
+
+    def _replicas_known(self, sentinel: str) -> str:
+        said = iter(self.ask(sentinel, "SENTINEL", "MASTER", "sitemapd").split("\n"))
+        return next((next(said) for name in said if name == "num-slaves"), "")
 
     def moves(self, do: str, *names: str) -> None:
         """Wait until another is master, and print how long that took."""
