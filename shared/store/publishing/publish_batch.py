@@ -230,7 +230,7 @@ class PublishLease:
             else:
                 lines[each.page].pop(each.taken.state.ordinal, None)
         for page, of in lines.items():
-            new[f"{page}"] = _Content({}, of, 2 * _EACH * len(of))
+            new[f"{page}"] = _Content({}, of, 2 * _EACH * len(of))  # a line has about as many
         known.keep(new)
         return publishes
 

@@ -47,8 +47,9 @@ class Target(ABC):
     """One place with the files of a site. Every method raises PublishError if it refuses."""
 
     address: str
-    _left: PublishRun | None
     """Its directory or address, for messages."""
+    _left: PublishRun | None
+    """The run marker as last accepted."""
 
     @abstractmethod
     def stands(self) -> bool:
