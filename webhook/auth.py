@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared.config.cms_connections import fingerprint
+from shared.config.sites.cms_connections import fingerprint
 from webhook.problems import RefusedError, UnauthorizedError
 
 TOLERANCE_S = 300

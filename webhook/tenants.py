@@ -11,7 +11,7 @@ import redis
 
 from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import StoreDownError
 from shared.events.event import Event
 from shared.events.event_fields import EventRules

@@ -17,7 +17,7 @@ from kombu import Queue
 from shared import task_names
 from shared.config.broker import celery_settings
 from shared.config.settings import FILE, Settings
-from shared.config.targets import host_name
+from shared.config.sites.targets import host_name
 from shared.errors import ConfigError, Fault
 from shared.store.connection import PATIENCE_S
 from worker import broker

@@ -8,7 +8,7 @@ from celery import Celery
 
 from shared import task_names
 from shared.config.live import LiveSettings
-from shared.config.targets import host_name
+from shared.config.sites.targets import host_name
 from shared.store.operations.config_follower import ConfigFollower
 from worker.runtime import Runtime
 from worker.tasks import accompany, register, soon, wake_hosts

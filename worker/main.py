@@ -35,7 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     leave_out(*(() if tracing.wanted() else (tracing.PACKAGE,)))
     from shared.config.live import LiveSettings
-    from shared.config.targets import HOST
+    from shared.config.sites.targets import HOST
     from shared.telemetry import logs
 
     with importing_less("yaml"):  # kombu would load it for a serializer that is not used

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import redis
 
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.client import answering
 from shared.store.counting import counter_buffer
 from shared.store.operations.queues import EVENTS

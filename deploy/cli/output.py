@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from deploy.cli.tables import Grid
     from shared.config.settings import Settings
-    from shared.config.site import Site
+    from shared.config.sites.site import Site
 
 _STYLED = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 """Variables by which rich takes a stream for a terminal, or for none."""

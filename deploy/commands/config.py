@@ -13,7 +13,7 @@ from deploy.web.nginx_lines import lines
 from shared.errors import StoreError
 
 if TYPE_CHECKING:
-    from shared.config.site import Site
+    from shared.config.sites.site import Site
 
 app = typer.Typer(
     help="Check the configuration, or print nginx lines for it.", no_args_is_help=True

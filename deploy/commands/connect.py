@@ -28,7 +28,7 @@ from deploy.cli.output import (
 )
 from deploy.commands.event_watch import EventWatch
 from shared.admin.outcomes import command
-from shared.config.cms_connections import STANDARD, Connection
+from shared.config.sites.cms_connections import STANDARD, Connection
 from shared.errors import ConfigError, Fault, SitemapdError
 from shared.events.event import NATIVE, Event, SchemaError
 from shared.store.client import answering

@@ -19,7 +19,7 @@ from shared.visible_text import few
 if TYPE_CHECKING:
     import redis
 
-    from shared.config.site import Site
+    from shared.config.sites.site import Site
 
 LEAVE_S = 90.0
 """Seconds that `--delete-files` waits until no worker works on the site."""

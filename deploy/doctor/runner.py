@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import redis
 
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import NoWritesError, SitemapdError, StoreDownError
 
 _DOWN = "Redis does not answer"

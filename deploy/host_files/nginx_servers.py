@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from deploy.host_files.template import fill, put, shipped
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 
 CERTIFICATES = Path("/etc/letsencrypt/live")
 _NO_FILES = Path("/nonexistent")

@@ -113,7 +113,7 @@ robots = "create"
 # publish_interval = 1.0    # seconds between two publishes under load; the first is at once
 # rate = 500                # events a second taken for long, two minutes' worth at once (60000);
 #                             more gets 429 with Retry-After; 0: no limit
-# pages = true              # write sitemap.css and sitemap.html: the sitemap readable for people
+# viewer = true             # write sitemap.css and sitemap.html: the sitemap readable for people
 # feed = false              # true: write atom.xml and rss.xml, the newest changes; files of these
 #                             names that lie there already are replaced
 # feed_entries = 100        # pages in them, 10 to 1000

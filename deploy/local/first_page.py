@@ -14,7 +14,7 @@ from http import HTTPStatus
 from deploy.local.listen_address import reachable
 from deploy.local.supervisor import Signals
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.telemetry.logs import logger
 
 PUBLISHED_S = 10.0

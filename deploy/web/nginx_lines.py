@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from shared.config import filenames
-from shared.config.site import Site
+from shared.config.sites.site import Site
 
 _LINES = """\
 # {base}: the files of {root}, and no other; from `sitemapd config nginx`.
@@ -58,7 +58,7 @@ def lines(name: str, site: Site, sections: Iterable[str] = ()) -> str:
         "names": "|".join(names), "rewrite": rewrite, "name": name,
     }  # fmt: skip
     framed = ""
-    if site.pages:
+    if site.viewer:
         further = {"page": filenames.PAGE, "lookup": filenames.LOOKUP}
         framed = _FRAMED.format(**values | {"directory": path} | further)
     return framed + _LINES.format(**values) + _PACKED.format(**values)

@@ -21,7 +21,7 @@ from werkzeug.http import http_date
 from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import wrap_file
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.sitemap import feed_writer
 
 if TYPE_CHECKING:

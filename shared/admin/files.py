@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import redis
 from isal import isal_zlib
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.routing import family_of
 from shared.errors import Fault, InvalidError, ShardError
 from shared.sitemap import fragments, shards
@@ -114,7 +114,7 @@ class FileActions:
         blocks = [*self._state.content(shard).values()]
         text, damaged = self._site.form in shards.TEXT_FORMS, list[str]()
         uses = reduce(or_, (block.uses for block in blocks), 0)
-        start = b"" if text else fragments.urlset_start(uses, styled=self._site.pages)
+        start = b"" if text else fragments.urlset_start(uses, styled=self._site.viewer)
         crc, length = isal_zlib.crc32(start), len(start)
         for number, block in enumerate(blocks, 1):
             try:

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import UrlError
 from shared.sitemap import fragments, shards, urls
 from shared.sitemap.shards import Shard

@@ -12,7 +12,7 @@ from shared.admin.files import FileActions
 from shared.admin.outcomes import ActionOutcome, command, counted
 from shared.admin.queues import members
 from shared.admin.rollback_plan import SINCE, PageFact, PageOwner, RollbackPlan, ShownPlan
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS
 from shared.domain.page_record import Claim, PageRecord, owner_of
 from shared.domain.routing import family_of

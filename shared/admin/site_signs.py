@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import redis
 
 from shared.admin.site_status import status_of
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.counting.counters import AcceptedHours
 from shared.store.notify.notification_queue import EngineState
 from shared.store.operations.checks import CheckReport, ComparisonSummary

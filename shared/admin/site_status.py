@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain import expiry
 from shared.domain.batch_state import NEWS
 from shared.domain.page_record import Arrival, PageRecord, digest_of

@@ -13,7 +13,7 @@ from shared.admin.dead_letters import subject as subject_of
 from shared.admin.outcomes import is_id
 from shared.admin.queues import members
 from shared.admin.site_status import Inspector
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import Fault, InvalidError, UrlError
 from shared.sitemap import shards, urls
 from shared.sitemap.shards import Shard

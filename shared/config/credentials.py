@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from shared.config import cms_connections
+from shared.config.sites import cms_connections
 from shared.config.standard_secret import standard_key
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shared.config.notify.engines import KEY
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.routing import family_of
 from shared.sitemap import feed_writer
 
@@ -91,7 +91,7 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
         yield rf"{re.escape(section)}{'(?:-[a-z0-9-]+)?' if split else ''}-[0-9]+{_FORMS}"
     if site.feed:
         yield from map(re.escape, feed_writer.NAMES)
-    if site.pages:
+    if site.viewer:
         yield from map(re.escape, (STYLESHEET, PAGE))
     if site.keeps_robots:
         yield re.escape(ROBOTS)

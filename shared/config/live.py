@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.config.settings import Settings, parse, read, read_sites, revision_of
-from shared.config.site_files import identity
+from shared.config.sites.site_files import identity
 from shared.errors import ConfigError, Fault
 
 AT_START = ("redis_url", "broker_url", "allow_loss", "log_level")

@@ -21,14 +21,15 @@ from pydantic import (
     field_validator,
 )
 
-from shared.config import broker, cms_connections, environment, locations, redis_address
+from shared.config import broker, environment, locations, redis_address
 from shared.config.alerts import Alerts
 from shared.config.console import Console
 from shared.config.credentials import ConfigModel
 from shared.config.operator_api import OperatorApi
-from shared.config.site import Site
-from shared.config.site_files import SiteFiles
-from shared.config.site_tables import (
+from shared.config.sites import cms_connections
+from shared.config.sites.site import Site
+from shared.config.sites.site_files import SiteFiles
+from shared.config.sites.site_tables import (
     ConfigPlaces,
     PlacedSite,
     SiteName,

@@ -8,8 +8,8 @@ from typing import Any
 
 import redis
 
-from shared.config.cms_connections import STANDARD
-from shared.config.site import Site
+from shared.config.sites.cms_connections import STANDARD
+from shared.config.sites.site import Site
 from shared.metrics import exposition
 from shared.metrics.counter_samples import MetricSample, counted, waited
 from shared.metrics.declarations import DECLARED, METRICS

@@ -18,7 +18,7 @@ import redis
 from deploy.local.embedded_redis import EmbeddedServer
 from shared.batches import batches
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.batch_state import Policy
 from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival

@@ -129,7 +129,7 @@ class _Loader:
         ((self._section, self.limits),) = bed.site.limits.items()
         assert bed.site.form == "xml"
         self._files, self._root = ShardFiles(bed.site), bed.site.web_root
-        self._start = fragments.urlset_start(styled=bed.site.pages)
+        self._start = fragments.urlset_start(styled=bed.site.viewer)
         self._urls, self._made, self._now = self.limits.urls, 1, int(time.time())
         self._tail = (1, 0, 0, 0)
         self._write = bed.client.register_script(_WRITE)

@@ -23,7 +23,7 @@ import redis
 
 from shared.batches import batches
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.telemetry import logs
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.reconcile.importer import Importer

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.events.event import Event
 from shared.sitemap import blocks, fragments
 from shared.sitemap.entry import Entry

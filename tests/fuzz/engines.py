@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from worker.http.exchange import LONGEST_WAIT_S, AllowedHosts, OutboundAnswer, OutboundRequest
 from worker.notify.engine import AnswerVerdict, NotifiedPage
 from worker.notify.engines.registry import engine_apis

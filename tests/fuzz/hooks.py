@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from shared.config.cms_connections import Connection
+from shared.config.sites.cms_connections import Connection
 from shared.events.event import Event
 from shared.events.event_fields import EventRules
 from shared.sitemap import urls

@@ -11,7 +11,7 @@ import redis
 
 from shared.clock import now_ms
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.events.event import parse
 from shared.store.inbox.inbox import Inbox
 from shared.store.publishing.publish_state import PublishState

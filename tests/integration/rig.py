@@ -15,7 +15,7 @@ import redis
 from lxml import etree
 
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.events.event import Event, parse
 from shared.sitemap import fragments, shards, w3c_dates
 from shared.sitemap.blocks import Block

@@ -26,7 +26,7 @@ SITE = """
 base_url = "https://www.example.com/{path}"
 web_root = "public/{path}"
 secrets = ["whsec_b25seS1mb3ItdGhlc2UtdGVzdHMtb25seQ=="]
-pages = {pages}
+viewer = {pages}
 """
 CONFIG = (
     SITE.format(name="demo", path="", pages="true")

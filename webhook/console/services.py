@@ -12,7 +12,7 @@ from shared.admin.queues import QueueActions, messages
 from shared.admin.site_status import Inspector
 from shared.admin.timeline import Timelines
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.operations.audit_log import AuditLog
 from shared.store.operations.sessions import Sessions
 from shared.store.operations.worker_registry import WorkerRegistry

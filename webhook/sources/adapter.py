@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from shared.config.cms_connections import Connection
+from shared.config.sites.cms_connections import Connection
 from shared.events.event_fields import EventRules
 from shared.events.permalinks import PermalinkError, render
 from webhook import request_body

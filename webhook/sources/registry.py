@@ -1,5 +1,5 @@
 """Registry of all adapters. To add one, add a module beside this one, a line here, and its name to
-shared/config/cms_connections.py, against which the configuration is checked.
+shared/config/sites/cms_connections.py, against which the configuration is checked.
 """
 
 from __future__ import annotations

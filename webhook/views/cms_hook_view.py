@@ -13,7 +13,7 @@ from functools import partial
 import redis
 from flask import Response, g, request
 
-from shared.config.cms_connections import STANDARD, Connection
+from shared.config.sites.cms_connections import STANDARD, Connection
 from shared.errors import StoreError
 from shared.store.client import answering
 from shared.store.keys import RECENT

@@ -18,7 +18,7 @@ from shared.admin.outcomes import ActionOutcome, Actor
 from shared.config.edit import changes
 from shared.config.edit.config_file import ConfigFile
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import Fault, InvalidError
 from shared.sitemap.shards import SECTION
 from shared.store.client import answering

@@ -53,7 +53,7 @@ class StatusViews:
         has no such page for visitors, InvalidError, StoreError.
         """
         tenant, _ = self._tenants.find(site)
-        if tenant is None or not tenant.site.pages:
+        if tenant is None or not tenant.site.viewer:
             raise RefusedError("not-found", "no site of this name has a sitemap.html")
         g.facts["site"] = tenant.name
         if not (loc := _asked("loc")):

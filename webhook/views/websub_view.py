@@ -14,8 +14,8 @@ import redis
 from flask import Response, g, request
 from werkzeug.datastructures import MultiDict
 
-from shared.config.cms_connections import Connection
 from shared.config.notify import hubs
+from shared.config.sites.cms_connections import Connection
 from shared.store.notify.subscriptions import Subscription, Subscriptions
 from webhook.problems import RefusedError
 from webhook.responses import answer

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import redis
 
 from shared.clock import now_ms
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError
 from shared.sitemap import shards
 from shared.sitemap.shards import Shard

@@ -16,7 +16,7 @@ import redis
 
 from shared.clock import now_ms
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import CheckError
 from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
 from shared.store.operations.site_work import checks_begun, with_checks_asked

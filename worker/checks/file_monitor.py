@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.shrink_guard import Peak
 from shared.errors import ShardError
 from shared.sitemap import fragments, shards
@@ -220,7 +220,7 @@ class FileMonitor:
         assert target.page is not None
         lines = self._state.lines(target.page)
         listed = (lines[ordinal] for ordinal in sorted(lines))
-        return [fragments.render_index(listed, styled=self._site.pages)]
+        return [fragments.render_index(listed, styled=self._site.viewer)]
 
     def _have_put_right(
         self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]

@@ -14,7 +14,8 @@ from operator import itemgetter
 from lxml import etree
 
 from shared.clock import now_ms
-from shared.config.site import MAX_NEWS, Site
+from shared.config.sites.section import MAX_NEWS
+from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS
 from shared.errors import DateError, ShardError
 from shared.sitemap import blocks, fragments, shards, w3c_dates

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import OutboundError
 from shared.sitemap import shards
 from shared.sitemap.robots import MAX_BYTES

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError
 from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
@@ -169,7 +169,7 @@ class Verification:
             listed = (lines[n] for n in sorted(lines))
             yield (
                 shards.index_name(page),
-                fragments.render_index(listed, styled=self._site.pages),
+                fragments.render_index(listed, styled=self._site.viewer),
             )
 
     def _robots(self, root: Target) -> Iterator[Difference]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.batch_state import Policy, UnknownSectionError
 from shared.domain.decide_batch import ArrivedEvent, decide_all
 from shared.domain.page_record import Arrival

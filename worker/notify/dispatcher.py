@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.page_record import PageRecord
 from shared.errors import PublishError, StoreDownError
 from shared.store.notify.delivery_lease import DeliveryLease, delivery_lease

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError
 from worker.publishing.targets.registry import open_own
 

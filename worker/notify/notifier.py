@@ -18,7 +18,7 @@ import redis
 
 from shared.clock import now_ms
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from worker.http.client import ask
 from worker.http.exchange import Outbound
 from worker.loops import Loop

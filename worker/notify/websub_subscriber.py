@@ -17,10 +17,10 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import redis
 
 from shared.clock import now_ms
-from shared.config.cms_connections import Connection
 from shared.config.notify import hubs
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.cms_connections import Connection
+from shared.config.sites.site import Site
 from shared.errors import BarredError, OutboundError
 from shared.sitemap import feed_parser
 from shared.store.notify.subscriptions import Subscription, Subscriptions

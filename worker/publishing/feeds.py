@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError, UnwritableError
 from shared.sitemap import feed_writer
 from shared.sitemap.feed_writer import FeedChannel

@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError
 from shared.sitemap import shards
 from shared.sitemap.fragments import index_start
@@ -47,7 +47,7 @@ def shape_of(site: Site) -> dict[str, str]:
     return {
         "base": site.base.prefix,
         "form": site.form,
-        "pages": str(site.pages),
+        "pages": str(site.viewer),
         "index": str(site.index),
         "index_shards": str(site.index_shards),
         "rest": blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError, RobotsError, UnwritableError
 from shared.sitemap import fragments, robots, shards
 from shared.store.publishing.publish_state import PublishState
@@ -71,7 +71,7 @@ class Indexes:
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
-        self._written, self._styled = site.index, site.pages
+        self._written, self._styled = site.index, site.viewer
         self.robots_checked = False
 
     def stage(

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError, ShardError, UnwritableError
 from shared.sitemap.shards import Shard
 from shared.store.client import PipelinedScript

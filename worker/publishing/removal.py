@@ -8,7 +8,7 @@ from contextlib import closing
 import redis
 
 from shared.config.filenames import MARKER, PAGE, STYLESHEET
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.sitemap import feed_writer, shards
 from shared.store.publishing.file_shape import FileShapes
 from shared.store.publishing.publish_state import PublishState
@@ -44,6 +44,6 @@ def _names(client: redis.Redis, name: str, site: Site, state: PublishState) -> I
     yield from FileShapes(client, name).retired()
     if site.feed:
         yield from feed_writer.NAMES
-    if site.pages:
+    if site.viewer:
         yield from (STYLESHEET, PAGE)
     yield MARKER

@@ -11,7 +11,7 @@ import msgpack
 from isal import isal_zlib
 from lxml import etree
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.shrink_guard import Peak
 from shared.errors import ShardError
 from shared.sitemap import blocks, fragments, shards
@@ -98,7 +98,7 @@ class ShardFiles:
         self, site: Site, stored: Callable[[Shard], Mapping[int, Block]] = lambda _: {}
     ) -> None:
         self._stored = stored
-        self._form, self._styled, self._prefix = site.form, site.pages, site.base.prefix
+        self._form, self._styled, self._prefix = site.form, site.viewer, site.base.prefix
         self._per_index, self._rule = site.index_shards, site.shrink
         self._kept = {name for name, section in site.sections.items() if section.keep_empty}
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.new_pages import ADDED, decide_new
 from shared.domain.page_record import Arrival, digest_of, owner_of
 from shared.domain.routing import DEFAULT_SECTION

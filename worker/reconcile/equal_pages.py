@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.new_pages import decide_new
 from shared.domain.page_record import Arrival, PageRecord, Place
 from shared.domain.routing import family_of

@@ -20,7 +20,7 @@ import redis
 
 from shared.batches import batches
 from shared.clock import now_ms
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.page_record import Arrival
 from shared.errors import StoreError
 from shared.events.event import Event

@@ -14,7 +14,7 @@ from contextlib import suppress
 import redis
 
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import ReconcileError, SourceError
 from shared.events.resync_scope import WHOLE, Scope
 from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import redis
 
 from shared.batches import batches
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import ReconcileError, StoreError
 from shared.events.event import Event
 from shared.events.resync_scope import WHOLE, Scope

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import redis
 
 from shared.batches import batches
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS, BatchState, Policy, UnknownSectionError
 from shared.domain.decide import Decision, decide, include
 from shared.domain.page_record import Arrival, PageRecord, subjects

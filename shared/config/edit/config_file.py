@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.config.settings import Settings, parse, read, revision_of
-from shared.config.site_files import SiteFiles
-from shared.config.site_tables import ConfigPlaces
+from shared.config.sites.site_files import SiteFiles
+from shared.config.sites.site_tables import ConfigPlaces
 from shared.durable_files import sync_directory
 from shared.errors import ConfigError, Fault, InvalidError
 from shared.sitemap.shards import SECTION

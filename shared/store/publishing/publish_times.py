@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.operations.event_log import EventLog
 from shared.store.publishing.revisions import Revisions
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from deploy.web.static_files import TYPES, StaticFiles
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.operations.checks import OK, CheckFinding, CheckReport
 from tests.integration.rig import Rig
 from tests.unit.worker.sources.cms import Asked, Reply, served

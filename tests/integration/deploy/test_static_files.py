@@ -12,7 +12,7 @@ import pytest
 from werkzeug.test import Client, TestResponse
 
 from deploy.web.static_files import StaticFiles, open_below
-from shared.config.site import Site
+from shared.config.sites.site import Site
 
 XML = b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset/>\n'
 

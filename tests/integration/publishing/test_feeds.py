@@ -12,7 +12,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.page_record import digest_of
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_work import PublishBatch, PublishedShard

@@ -68,7 +68,7 @@ def test_every_name_that_is_written_is_in_the_list_and_in_the_lines_for_nginx(
 def test_a_site_that_uses_little_leaves_the_names_of_others_to_others(
     store: redis.Redis, tmp_path: Path
 ) -> None:
-    rig = Rig(store, tmp_path / "public", pages=False)
+    rig = Rig(store, tmp_path / "public", viewer=False)
 
     served = location(nginx_lines.lines(rig.name, rig.site, ["retired"]))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from lxml import etree
 
-from shared.config.targets import HOST
+from shared.config.sites.targets import HOST
 from tests.integration.faults import CutError
 from tests.integration.rig import BASE, Rig
 from tests.integration.worker.explored import explore
@@ -67,7 +67,7 @@ def machine(  # noqa: C901  # one class
             targets.append({"url": str(home / "more"), "name": "more"})
             return Rig(
                 store, home / host, targets=targets, shard_urls=2, index_shards=2,
-                robots="create", feed=True, pages=False, shrink_share=1,
+                robots="create", feed=True, viewer=False, shrink_share=1,
             )  # fmt: skip
 
         def follower(self, name: str) -> Follower:

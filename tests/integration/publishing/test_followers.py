@@ -11,7 +11,7 @@ import redis
 
 from deploy.doctor.runner import Case, DoctorFinding, ok
 from deploy.doctor.work import CHECKS
-from shared.config.targets import HOST
+from shared.config.sites.targets import HOST
 from shared.errors import PublishError
 from shared.store.round_trips import read
 from shared.store.targets.target_state import records_reading

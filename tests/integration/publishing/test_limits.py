@@ -13,7 +13,8 @@ import redis
 from lxml import etree
 from pydantic import ValidationError
 
-from shared.config.site import Section, Site
+from shared.config.sites.section import Section
+from shared.config.sites.site import Site
 from shared.errors import InvalidError
 from shared.sitemap import fragments, shards
 from shared.sitemap.entry import Entry

@@ -50,7 +50,7 @@ def test_both_are_written_once_and_no_event_touches_them(rig: Rig) -> None:
 
 
 def test_switched_off_they_go_at_the_next_start(rig: Rig, tmp_path: Path) -> None:
-    off = restarted(rig, tmp_path, pages=False)
+    off = restarted(rig, tmp_path, viewer=False)
     styled = dict.fromkeys(("pages-1.xml", "sitemap.xml"), "differs")
     assert check(off) == dict.fromkeys(static_pages.NAMES, "unwanted") | styled
 
@@ -67,7 +67,7 @@ def test_switched_off_what_was_edited_stays(rig: Rig, tmp_path: Path) -> None:
     for name, content in edited.items():
         (tmp_path / name).write_bytes(content)
 
-    off = restarted(rig, tmp_path, pages=False)
+    off = restarted(rig, tmp_path, viewer=False)
     off.do(upsert(2))
 
     assert {name: (tmp_path / name).read_bytes() for name in static_pages.NAMES} == edited

@@ -15,7 +15,7 @@ import pytest
 import redis
 from lxml import etree
 
-from shared.config.targets import NO_DIRECTORY
+from shared.config.sites.targets import NO_DIRECTORY
 from shared.errors import ForeignStateError, OvertakenError
 from tests.integration.faults import CutError
 from tests.integration.publishing import bucket

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from shared.config.settings import Settings
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence

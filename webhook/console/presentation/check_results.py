@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from shared.admin.files import FileRow
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.routing import family_of
 from shared.sitemap import shards
 from shared.store.operations.checks import (

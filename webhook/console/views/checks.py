@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from flask import g
 from werkzeug.datastructures import MultiDict
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import UrlError
 from shared.sitemap import urls
 from shared.store.operations.checks import (

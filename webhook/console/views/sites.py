@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shared.config.notify.hubs import SUBSCRIBE
-from shared.config.site import Section, Site
+from shared.config.sites.section import Section
+from shared.config.sites.site import Site
 from shared.domain.routing import family_of
 from shared.sitemap.robots import MAX_BYTES
 from shared.store.notify.subscriptions import Subscription, Subscriptions

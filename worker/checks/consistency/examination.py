@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.routing import family_of
 from shared.sitemap.shards import Shard
 from shared.store.pages.summaries import Summaries

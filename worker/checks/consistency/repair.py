@@ -15,7 +15,7 @@ from typing import NamedTuple
 import redis
 
 from shared.clock import now_ms
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.page_record import TOMBSTONE_MS, PageRecord, field_of
 from shared.sitemap.shards import Shard
 from shared.store.pages.amendments import Amendment, Amendments

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from shared.batches import batches
 from shared.clock import now_ms
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.domain.page_record import TOMBSTONE_MS, PageRecord, Place, digest_of, field_of
 from shared.errors import PublishError, ShardError
 from shared.sitemap import blocks, fragments

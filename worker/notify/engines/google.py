@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from shared.config.notify import engines
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import CredentialError
 from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest
 from worker.notify.engine import (

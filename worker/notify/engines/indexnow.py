@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from shared.config.notify import engines
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest
 from worker.notify.engine import AnswerVerdict, Engine, NotificationOutcome, NotifiedPage
 

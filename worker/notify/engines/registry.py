@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from shared.config.notify import cdns, engines
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from worker.http.exchange import AllowedHosts, Outbound
 from worker.notify.engine import Engine
 from worker.notify.engines.baidu import Baidu

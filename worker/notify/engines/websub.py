@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.sitemap import feed_writer
 from worker.http.exchange import AllowedHosts, Outbound, OutboundRequest
 from worker.notify.engine import Engine, NotifiedPage

@@ -14,8 +14,8 @@ from contextlib import suppress
 import redis
 
 from shared.config.settings import Settings
-from shared.config.site import Site
-from shared.config.targets import host_name
+from shared.config.sites.site import Site
+from shared.config.sites.targets import host_name
 from worker.loops import Loop
 from worker.publishing.followers.follower import Follower
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import redis
 
-from shared.config.site import Site
-from shared.config.targets import TargetSettings
+from shared.config.sites.site import Site
+from shared.config.sites.targets import TargetSettings
 from shared.errors import PublishError, ShardError, UnwritableError
 from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
@@ -288,7 +288,7 @@ class Follower:
         for page, of in lines.items() if self._site.index else ():
             if of:
                 listed = [of[number] for number in sorted(of)]
-                yield page, fragments.render_index(listed, styled=self._site.pages)
+                yield page, fragments.render_index(listed, styled=self._site.viewer)
 
     def _write_feeds(self, root: Target, done: _Outcome) -> None:
         staged = list[StagedFile]()

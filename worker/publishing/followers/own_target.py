@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import redis
 
-from shared.config.site import Site
-from shared.config.targets import TargetSettings
+from shared.config.sites.site import Site
+from shared.config.sites.targets import TargetSettings
 from shared.sitemap import shards
 from shared.store.publishing.publish_work import PublishedShard, PublishRun
 from shared.store.targets.target_state import INDEX

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from shared.config.filenames import PAGE, STYLESHEET
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError
 from shared.telemetry.logs import logger
 from worker.publishing.targets.target import Target
@@ -56,7 +56,7 @@ def place(root: Target, site: Site) -> None:
 def _place(root: Target, site: Site, name: str) -> None:
     due = _due(root, site, name)
     if due is None:
-        if name == PAGE and site.pages and _theirs(root):
+        if name == PAGE and site.viewer and _theirs(root):
             _log.warning("sitemap.html is not ours: left alone", web_root=root.address)
     elif due.content is None:
         root.remove(name)
@@ -70,7 +70,7 @@ def _place(root: Target, site: Site, name: str) -> None:
 
 def _due(root: Target, site: Site, name: str) -> _Due | None:
     shipped = content(name)
-    if not site.pages:
+    if not site.viewer:
         # Of another version, or edited: it may be wanted.
         return _Due("unwanted", None) if root.read_own(name) == shipped else None
     if name == PAGE and _theirs(root):

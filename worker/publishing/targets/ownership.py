@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from shared.config import filenames
 from shared.config.filenames import MARKER
-from shared.config.site import Site
-from shared.config.targets import TargetSettings
+from shared.config.sites.site import Site
+from shared.config.sites.targets import TargetSettings
 from shared.errors import ForeignStateError, UnwritableError
 from shared.sitemap import shards, w3c_dates
 from shared.sitemap.shards import Shard

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from shared.config.notify.engines import secret_of
-from shared.config.site import Site
-from shared.config.targets import NO_DIRECTORY, TargetSettings, host_name
+from shared.config.sites.site import Site
+from shared.config.sites.targets import NO_DIRECTORY, TargetSettings, host_name
 from shared.errors import CredentialError, PublishError
 from worker.publishing.targets.target import Target
 from worker.publishing.targets.web_root import WebRoot

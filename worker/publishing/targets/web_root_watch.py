@@ -12,7 +12,7 @@ from contextlib import closing
 
 import redis
 
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.errors import PublishError
 from shared.store.publishing.publish_batch import PublishLease
 from shared.store.publishing.publish_state import PublishState

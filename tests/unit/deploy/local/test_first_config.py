@@ -10,11 +10,12 @@ import tomllib
 from pathlib import Path
 
 from deploy.local import first_config
-from shared.config.cms_connections import Connection
 from shared.config.console import Console, User
 from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load
-from shared.config.site import Section, Site
+from shared.config.sites.cms_connections import Connection
+from shared.config.sites.section import Section
+from shared.config.sites.site import Site
 
 ADDRESS = "http://127.0.0.1:8080"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.config.cms_connections import SOURCES
 from shared.config.settings import load
+from shared.config.sites.cms_connections import SOURCES
 from shared.errors import ConfigError
 from webhook.sources.registry import REGISTRY
 

@@ -10,7 +10,7 @@ import pytest
 from shared.config import settings
 from shared.config.credentials import Secret
 from shared.config.settings import Settings
-from shared.config.site import SMALLEST_SHARD
+from shared.config.sites.site import SMALLEST_SHARD
 from shared.errors import ConfigError
 from shared.sitemap.shards import Limits
 from tests.unit.configured import CANARY, SITE, Load, faults, with_site

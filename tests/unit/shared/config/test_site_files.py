@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.config import site_files
 from shared.config.edit import changes
 from shared.config.edit.config_file import ConfigFile
 from shared.config.live import LiveSettings
 from shared.config.settings import Settings, load, parse, read, read_sites
+from shared.config.sites import site_files
 from shared.errors import ConfigError, InvalidError
 from tests.unit.configured import CANARY, SITE
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from shared.config.site import SMALLEST_SHARD
+from shared.config.sites.site import SMALLEST_SHARD
 from shared.sitemap import fragments, urls
 from shared.sitemap.entry import Entry
 from shared.sitemap.extensions.alternates import Alternates

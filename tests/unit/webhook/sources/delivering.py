@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.config.cms_connections import Connection
 from shared.config.notify import hubs
+from shared.config.sites.cms_connections import Connection
 from shared.events.event import Event
 from shared.events.event_fields import EventRules
 from shared.sitemap.urls import Base

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from deploy.commands.connect import CLIENTS
-from shared.config.cms_connections import LEAST_SECRET
+from shared.config.sites.cms_connections import LEAST_SECRET
 from webhook.request_body import MAX_ITEMS
 from webhook.sources.guides import RUN, RUN_ALWAYS, Guide
 from webhook.sources.registry import REGISTRY

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from deploy.cli.program import app
-from shared.config.site import Site
+from shared.config.sites.site import Site
 from shared.store.operations.checks import (
     CheckFinding,
     CheckReport,

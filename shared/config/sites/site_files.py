@@ -16,8 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from shared.config import environment, site_tables
-from shared.config.site_tables import ConfigPlaces, PlacedSite, SiteTables
+from shared.config import environment
+from shared.config.sites import site_tables
+from shared.config.sites.site_tables import ConfigPlaces, PlacedSite, SiteTables
 from shared.errors import ConfigError, Fault
 
 MOST = 500

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from shared.config import locations
 from shared.config.credentials import ConfigModel
-from shared.config.site import Site
-from shared.config.targets import NO_DIRECTORY, host_name
+from shared.config.sites.site import Site
+from shared.config.sites.targets import NO_DIRECTORY, host_name
 from shared.errors import ConfigError, Fault
 from shared.sitemap import shards
 

@@ -15,12 +15,14 @@ from pydantic import (
     model_validator,
 )
 
-from shared.config import cms_connections, import_source, locations, targets
-from shared.config.cms_connections import Connection, SourceName
+from shared.config import locations
 from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
-from shared.config.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
-from shared.domain.routing import DEFAULT_SECTION, Family, Routing
+from shared.config.sites import cms_connections, import_source, targets
+from shared.config.sites.cms_connections import Connection, SourceName
+from shared.config.sites.section import MAX_NEWS, Section, section_name
+from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
+from shared.domain.routing import DEFAULT_SECTION, Routing
 from shared.domain.shrink_guard import ShrinkRule
 from shared.events.event_fields import EventRules
 from shared.sitemap import shards
@@ -28,7 +30,6 @@ from shared.sitemap.shards import Limits
 from shared.sitemap.urls import Base
 from shared.sitemap.xml_text import legal, one_line
 
-MAX_NEWS = 1_000
 SMALLEST_SHARD = 16_384
 """Bytes: the fragment of one URL has 12.4 KB if every character must be escaped."""
 
@@ -43,56 +44,6 @@ def _web_root(given: object, info: ValidationInfo) -> object:
     if given is None:
         raise ValueError("is needed: a directory for the files, or targets")
     return locations.web_root(given)
-
-
-def _section_name(name: str) -> str:
-    if not shards.SECTION.fullmatch(name) or name in shards.RESERVED:
-        known = ", ".join(sorted(shards.RESERVED))
-        raise ValueError(f"a section name must match [a-z0-9-]{{1,32}} and be none of {known}")
-    if shards.NUMBERED.search(name):
-        raise ValueError(
-            "a section name must not end in a hyphen and digits, like the names of its files"
-        )
-    return name
-
-
-class Section(ConfigModel):
-    """A family of pages with shards of its own."""
-
-    news: bool = Field(False, description="Google News rules: at most 1,000 URLs per file")
-    shard_urls: int | None = Field(None, ge=1, le=shards.MAX_URLS, description="URLs per file")
-    split: Literal["", "month", "language"] = Field(
-        "", description="files by month of publication, or by language"
-    )
-    paths: tuple[Annotated[str, AfterValidator(locations.path_pattern)], ...] = Field(
-        (), description="path patterns (`/blog/*`) of pages whose events name no section"
-    )
-    languages: tuple[Annotated[str, AfterValidator(locations.language)], ...] = Field(
-        (),
-        description="languages of pages whose events name no section; of a news section: of its "
-        "articles",
-    )
-    keep_empty: bool = Field(
-        False, description="news: keep the file while it is empty (PROTOCOL F12)"
-    )
-
-    @model_validator(mode="after")
-    def _news_is_short(self) -> Section:
-        if self.news and (self.shard_urls or 0) > MAX_NEWS:
-            raise ValueError(f"shard_urls: at most {MAX_NEWS} for news (PROTOCOL W3)")
-        if self.news and (self.split or self.paths):
-            raise ValueError(
-                "split, paths: not for a news section, which lists the news of all others"
-            )
-        if self.keep_empty and not self.news:
-            raise ValueError("keep_empty: only for a news section (PROTOCOL F12, W10)")
-        return self
-
-    @property
-    def family(self) -> Family:
-        """The rules by which this section takes pages."""
-        languages = tuple(code.lower() for code in self.languages)
-        return Family(self.split, self.paths, languages, self.news)
 
 
 class Site(ConfigModel):
@@ -118,7 +69,7 @@ class Site(ConfigModel):
     form: Literal["xml", "xml.gz", "encoded", "txt", "txt.gz"] = Field(
         "xml", description="format of shard files"
     )
-    pages: bool = Field(
+    viewer: bool = Field(
         True, description="write sitemap.css and sitemap.html, for reading in a browser"
     )
     feed: bool = Field(
@@ -189,7 +140,7 @@ class Site(ConfigModel):
         0, ge=0, le=8_784, allow_inf_nan=False,
         description="hours between two reconciles; 0: only on a resync",
     )  # fmt: skip
-    sections: dict[Annotated[str, AfterValidator(_section_name)], Section] = Field(
+    sections: dict[Annotated[str, AfterValidator(section_name)], Section] = Field(
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")

@@ -1,0 +1,65 @@
+"""The configuration of one section of a site: its files, and the pages that it takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from shared.config import locations
+from shared.config.credentials import ConfigModel
+from shared.domain.routing import Family
+from shared.sitemap import shards
+
+MAX_NEWS = 1_000
+
+
+def section_name(name: str) -> str:
+    """Return `name` if files can be named after it. Raises ValueError."""
+    if not shards.SECTION.fullmatch(name) or name in shards.RESERVED:
+        known = ", ".join(sorted(shards.RESERVED))
+        raise ValueError(f"a section name must match [a-z0-9-]{{1,32}} and be none of {known}")
+    if shards.NUMBERED.search(name):
+        raise ValueError(
+            "a section name must not end in a hyphen and digits, like the names of its files"
+        )
+    return name
+
+
+class Section(ConfigModel):
+    """A family of pages with shards of its own."""
+
+    news: bool = Field(False, description="Google News rules: at most 1,000 URLs per file")
+    shard_urls: int | None = Field(None, ge=1, le=shards.MAX_URLS, description="URLs per file")
+    split: Literal["", "month", "language"] = Field(
+        "", description="files by month of publication, or by language"
+    )
+    paths: tuple[Annotated[str, AfterValidator(locations.path_pattern)], ...] = Field(
+        (), description="path patterns (`/blog/*`) of pages whose events name no section"
+    )
+    languages: tuple[Annotated[str, AfterValidator(locations.language)], ...] = Field(
+        (),
+        description="languages of pages whose events name no section; of a news section: of its "
+        "articles",
+    )
+    keep_empty: bool = Field(
+        False, description="news: keep the file while it is empty (PROTOCOL F12)"
+    )
+
+    @model_validator(mode="after")
+    def _news_is_short(self) -> Section:
+        if self.news and (self.shard_urls or 0) > MAX_NEWS:
+            raise ValueError(f"shard_urls: at most {MAX_NEWS} for news (PROTOCOL W3)")
+        if self.news and (self.split or self.paths):
+            raise ValueError(
+                "split, paths: not for a news section, which lists the news of all others"
+            )
+        if self.keep_empty and not self.news:
+            raise ValueError("keep_empty: only for a news section (PROTOCOL F12, W10)")
+        return self
+
+    @property
+    def family(self) -> Family:
+        """The rules by which this section takes pages."""
+        languages = tuple(code.lower() for code in self.languages)
+        return Family(self.split, self.paths, languages, self.news)
