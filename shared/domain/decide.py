@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.domain import feed_items, group_alternates, news_entries, translation_groups
+from shared.domain import (
+    deferral,
+    feed_items,
+    group_alternates,
+    news_entries,
+    translation_groups,
+)
 from shared.domain.batch_state import (
     NEWS,
     BatchState,
@@ -64,15 +70,18 @@ def include(state: BatchState, changes: Changes) -> None:
 
 
 def decide(
-    state: BatchState, event: Event, arrival: Arrival, policy: Policy, *, quiet: bool = True
-) -> Decision:
+    state: BatchState, event: Event, arrival: Arrival, policy: Policy, *, quiet: bool = True,
+    when: int | None = None,
+) -> Decision:  # fmt: skip
     """Return the decision on `event`. Raises UnknownSectionError, GroupFullError.
 
-    Unless `quiet`, search engines are to be notified of the pages that it changes.
+    Unless `quiet`, search engines are to be notified of the pages that it changes. `when` is the
+    stamp of an event that was deferred (shared.domain.deferral).
     """
     changes = Changes()
     loc, owner = subjects(event, former=state.former_owners)
-    when = stamp(event.version, *arrival)
+    if when is None:
+        when = stamp(event.version, *arrival)
     claim = state.claims.get(owner) if owner else None
     changed, reason = _decide(state, changes, event, (loc, owner, claim), when, arrival, policy)
     if changed and not quiet:
@@ -94,7 +103,7 @@ def _decide(
     # count: the time (ms since 1970) against which a stored version is too far ahead.
     by_ms = max(arrival.ms, policy.now_ms)
     left = Outcome(changed=False, reason="")
-    why = _gone(event)
+    why = _gone(event) or deferral.absence(event, policy.now_ms)
     if owner:
         if claim and is_older(when, claim.stamp, by_ms):
             return Outcome(changed=False, reason="older than what is known of this id")
@@ -103,6 +112,8 @@ def _decide(
         changes.claims[owner] = Claim(when, "" if why or loc is None else loc)
     if loc is None:
         return left if left.changed else Outcome(changed=False, reason="no page with this id")
+    if event.publish_at or event.expires:
+        arrival = _timed(state, changes, event, (loc, owner), when, arrival, by_ms, policy)
     if why:
         gone = _remove(state, changes, loc, owner, when, why, by_ms)
         return left if left.changed and not gone.changed else gone
@@ -112,6 +123,30 @@ def _decide(
     if left.changed:
         return Outcome(changed=True, reason=f"moved: {put.reason}")
     return put
+
+
+def _timed(
+    state: BatchState,
+    changes: Changes,
+    event: Event,
+    subject: tuple[str, bytes],
+    when: int,
+    arrival: Arrival,
+    by_ms: int,
+    policy: Policy,
+) -> Arrival:
+    """Let the page of `event` appear or leave later, if the event wins; return the arrival that
+    counts.
+    """
+    loc, owner = subject
+    page = state.pages.get(loc)
+    if page and is_older(when, page.stamp, by_ms) and not _vacated(page, owner):
+        return arrival
+    if not _gone(event):
+        deferral.defer(changes, event, when, policy.now_ms)
+    if deferral.absence(event, policy.now_ms) == deferral.EXPIRED:
+        changes.expired.add(loc)
+    return deferral.appearance(event, arrival)
 
 
 def _gone(event: Event) -> str:

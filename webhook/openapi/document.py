@@ -129,6 +129,16 @@ EVENT: Schema = {
             "description": f"of the page, for feeds; at most {extension_fields.MAX_TITLE}"
             " characters",
         },
+        "publish_at": {
+            "type": ["string", "null"],
+            "pattern": W3C,
+            "description": "the page is listed from this time on; a date from its midnight, UTC",
+        },
+        "expires": {
+            "type": ["string", "null"],
+            "pattern": W3C,
+            "description": "the page is listed until this time; a date is its last day, UTC",
+        },
     },
     "anyOf": [
         {

@@ -35,6 +35,8 @@ def entry(event: Schema) -> Schema:
             "loc": URL,
             "listed": _FLAG,
             "why": {**TEXT, "description": "reason why it is not listed"},
+            "listed_from": {**MOMENT, "description": "its publish_at, while it lies ahead"},
+            "listed_until": {**MOMENT, "description": "its expires"},
             "version": {**MOMENT, "description": "of the latest event about it"},
             "since": {
                 **MOMENT,
@@ -52,6 +54,6 @@ def entry(event: Schema) -> Schema:
             "videos": event["properties"]["videos"],
             "alternates": event["properties"]["alternates"],
             "as_news": {"type": "object", "description": "the same of its entry in a news file"},
-            "lately": {"type": "array", "items": object_of(event=TEXT, decision=TEXT)},
+            "lately": {"type": "array", "items": object_of(event=TEXT, at=MOMENT, decision=TEXT)},
         },
     }
