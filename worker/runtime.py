@@ -29,7 +29,7 @@ from worker.loops import Companion, Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
-from worker.publishing.news_refresh import refresh
+from worker.publishing.upkeep.news_refresh import refresh
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
 from worker.site_layouts import SiteLayouts
 from worker.site_work import WorkedSites

@@ -26,8 +26,9 @@ from worker.heartbeat import WorkDone
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.loops import Loop
 from worker.publishing.followers.follow_service import followers_of
-from worker.publishing.shard_compaction import drain_emptiest
 from worker.publishing.targets.web_root_watch import WebRootWatch
+from worker.publishing.upkeep.section_archiving import SectionArchiver
+from worker.publishing.upkeep.shard_compaction import drain_emptiest
 
 LEAVE_S = 10.0
 """Seconds for which a removed site is worked on at least: webhooks may accept events for a moment
@@ -47,16 +48,21 @@ class SiteWork(NamedTuple):
     state: PublishState
     checkers: list[FileMonitor]
     watch: WebRootWatch
+    archiver: SectionArchiver
 
     def due(self) -> bool:
         """True if its web root or its files are to be looked at now."""
         return self.watch.due() or any(each.due() for each in self.checkers)
 
     def tidy(self, loop: Loop, now_ms: Callable[[], int]) -> None:
-        """Purge expired tombstones, and empty one nearly empty shard; a duty of `loop`."""
+        """Purge expired tombstones, archive old pages, and empty one nearly empty shard; a duty of
+        `loop`.
+        """
         pages = self.consumer.pages
         while pages.purge_tombstones(now_ms()) and not loop.stopping:
             loop.progress()
+        if moved := self.archiver.run(now_ms(), loop.progress):
+            _log.info("old pages archived", site=self.consumer.name, pages=moved)
         if (drained := drain_emptiest(pages, self.state)) is not None:
             name, shard = self.consumer.name, str(drained)
             _log.info("nearly empty shard compacted", site=name, shard=shard)
@@ -122,7 +128,8 @@ class WorkedSites:
         followers = followers_of(client, name, site, self._consumer)
         checkers = [FileMonitor(state, name, site, follower=each) for each in followers]
         checkers = checkers or [FileMonitor(state, name, site)]
-        return SiteWork(site, consumer, state, checkers, watch)
+        archiver = SectionArchiver(consumer.pages, state, site.routing)
+        return SiteWork(site, consumer, state, checkers, watch, archiver)
 
     def find(self, name: str) -> InboxConsumer | None:
         """Return the consumer of a site, also of one that was removed and is being finished."""

@@ -12,6 +12,7 @@ from fnmatch import translate
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from shared.domain.archive_rules import ArchiveRule
 from shared.events.event import Event
 from shared.sitemap import w3c_dates
 
@@ -26,13 +27,15 @@ class Family(NamedTuple):
 
     `split` is `month`, `language` or empty. Pages whose path matches one of `paths` or whose
     language is one of `languages` (lower case) come here if their events name no section. `news`
-    marks the sections that list the news of the last 48 hours (PROTOCOL W4).
+    marks the sections that list the news of the last 48 hours (PROTOCOL W4). A section with an
+    `archive` rule takes pages of another one.
     """
 
     split: str = ""
     paths: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     news: bool = False
+    archive: ArchiveRule | None = None
 
 
 class Routing:
@@ -50,13 +53,22 @@ class Routing:
             name for name, f in families.items() if (f.paths or f.languages) and not f.news
         ]
         self._splits = {name: family.split for name, family in families.items() if family.split}
-        ruled = self._paths or self._asked or self._splits or self.news
+        self.archives = {
+            f.archive.of: (name, f.archive) for name, f in families.items() if f.archive
+        }
+        """Of each section with an archive, the name and the rule of that."""
+        self._archived = {name: of for of, (name, _) in self.archives.items()}
+        ruled = self.archives or self._paths or self._asked or self._splits or self.news
         self.unruled = frozenset() if ruled else frozenset(self._families)
         """Sections whose pages just name them or stay there; none if there are rules."""
         self._family_of = lru_cache(1024)(partial(family_of, families=frozenset(self._families)))
 
-    def section(self, event: Event, loc: str, here: str | None, arrived_ms: int) -> str:
+    def section(
+        self, event: Event, loc: str, here: str | None, arrived_ms: int, now_ms: int = 0
+    ) -> str:
         """The section of the page at `loc` after `event`; `here` is its present one, None: none.
+
+        Archive rules are those of the time `now_ms` (since 1970).
 
         A page stays in the month it was listed in unless its event states the publication; else the
         month is that of its lastmod, else that of the arrival (`arrived_ms`, ms since 1970).
@@ -64,6 +76,10 @@ class Routing:
         family = event.section
         if family is None or family in self.news:
             family = self._family_of(here) if here else self._claimed(event, loc)
+            family = self._archived.get(family, family)
+        if family in self.archives:
+            archive, rule = self.archives[family]
+            family = archive if rule.takes(event, now_ms) else family
         split = self._splits.get(family)
         if split is None:
             return family

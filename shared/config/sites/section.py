@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from shared.config import locations
 from shared.config.credentials import ConfigModel
+from shared.domain.archive_rules import ArchiveRule
 from shared.domain.routing import Family
 from shared.sitemap import shards
+from shared.sitemap.entry import priority_text
 
 MAX_NEWS = 1_000
 
@@ -24,6 +27,12 @@ def section_name(name: str) -> str:
             "a section name must not end in a hyphen and digits, like the names of its files"
         )
     return name
+
+
+_STATED: Mapping[str, Callable[[str], str]] = {
+    "changefreq": str, "kind": str, "priority": lambda text: priority_text(text) or text,
+}  # fmt: skip
+"""The form in which an event holds a value, by field."""
 
 
 class Section(ConfigModel):
@@ -46,6 +55,24 @@ class Section(ConfigModel):
         False, description="news: keep the file while it is empty (PROTOCOL F12)"
     )
 
+    archives: str = Field("", description="takes pages of this section by the rules that follow")
+    after_days: int = Field(
+        0, ge=0, le=36_500, description="archives: days after their lastmod; 0: whatever their age"
+    )
+    fields: dict[Literal["changefreq", "priority", "kind"], tuple[str, ...]] = Field(
+        {}, description="archives: values of members of their events, as {changefreq = ['never']}"
+    )
+
+    @model_validator(mode="after")
+    def _archives_by_a_rule(self) -> Section:
+        if not self.archives and (self.after_days or self.fields):
+            raise ValueError("after_days, fields: only for a section that archives another")
+        if self.archives and not (self.after_days or self.fields):
+            raise ValueError("archives: give after_days, fields, or both")
+        if self.archives and (self.news or self.split or self.paths or self.languages):
+            raise ValueError("archives: excludes news, split, paths and languages")
+        return self
+
     @model_validator(mode="after")
     def _news_is_short(self) -> Section:
         if self.news and (self.shard_urls or 0) > MAX_NEWS:
@@ -62,4 +89,8 @@ class Section(ConfigModel):
     def family(self) -> Family:
         """The rules by which this section takes pages."""
         languages = tuple(code.lower() for code in self.languages)
-        return Family(self.split, self.paths, languages, self.news)
+        rule = None
+        if self.archives:
+            fields = [(name, frozenset(map(_STATED[name], of))) for name, of in self.fields.items()]
+            rule = ArchiveRule(self.archives, self.after_days, tuple(fields))
+        return Family(self.split, self.paths, languages, self.news, rule)

@@ -213,19 +213,21 @@ class PageRepository:
         packed = self._message(BatchChanges(pages, claims), (), entry, counted)
         return int(self.start(packed).reply()) == 0
 
-    def move(self, shard: Shard, listed: Sequence[bytes]) -> int:
-        """Move pages, by their fragments in `shard`, to the tail of its section; return the number.
+    def move(self, shard: Shard, listed: Sequence[bytes], section: str = "") -> int:
+        """Move pages, by their fragments in `shard`, to the tail of `section` (default: its own);
+        return the number.
 
         A page that changed since it was published stays; if one changes now, none is moved.
         """
         stored = self.lookup.records([fragments.loc_of(fragment) for fragment in listed])[0]
         number = self.sections.numbers()[shard.section]
+        to = self.sections.numbers()[section] if section else number
         moved = []
         for fragment, (loc, record) in zip(listed, stored.items(), strict=True):
             place = PageRecord.unpack(record).place if record else None
             here = place is not None and place[:2] == (number, shard.number)
             if here and PageRecord.lists(record, fragments.digest(fragment), number):
-                rest = (record[PLACE_BYTES:], "M", fragment, number, 1, 0)
+                rest = (record[PLACE_BYTES:], "M", fragment, to, 1, 0)
                 moved.append((digest_of(loc), record, *rest))
         applied = moved and not int(self.start(self._message(BatchChanges(moved))).reply())
         return len(moved) if applied else 0

@@ -17,7 +17,7 @@ from tests import feeds as reader
 from tests.integration.clocked import Clock, Clocked
 from tests.integration.rig import BASE
 from worker.ingest.expiry_processor import SET_ASIDE_MS
-from worker.publishing.news_refresh import refresh
+from worker.publishing.upkeep.news_refresh import refresh
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

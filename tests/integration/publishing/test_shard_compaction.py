@@ -10,7 +10,7 @@ from shared.events.event import parse
 from shared.sitemap.shards import Shard
 from tests.integration.independent import Published
 from tests.integration.pipeline import NAME, Pipeline
-from worker.publishing.shard_compaction import drain_emptiest
+from worker.publishing.upkeep.shard_compaction import drain_emptiest
 
 ORIGIN = "https://www.example.com"
 

@@ -21,7 +21,7 @@ from tests.integration.conftest import TOKEN, RedisServer, Signer
 from tests.integration.pipeline import Pipeline
 from tests.integration.rig import BASE, Rig, as_written
 from worker.checks.file_monitor import FileMonitor
-from worker.publishing.shard_compaction import drain_emptiest
+from worker.publishing.upkeep.shard_compaction import drain_emptiest
 
 ONE = Shard("pages", 1)
 

@@ -22,7 +22,7 @@ from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.snapshots import Snapshots
 from shared.store.targets.target_state import TargetState
 from tests.integration.rig import BASE
-from worker.publishing.shard_compaction import drain_emptiest
+from worker.publishing.upkeep.shard_compaction import drain_emptiest
 
 SITE: dict[str, Any] = {
     "feed": True,

@@ -30,8 +30,8 @@ from tests.integration.model import Bounds, Model
 from tests.integration.rig import BASE, File, Rig
 from tests.integration.senders import SECTIONS, Senders, plain, plain_page
 from tests.integration.worker.explored import explore
-from worker.publishing.shard_compaction import drain_emptiest
 from worker.publishing.targets.web_root import WebRoot
+from worker.publishing.upkeep.shard_compaction import drain_emptiest
 
 OPTIONS: dict[str, Any] = {
     "shard_urls": 7, "index_shards": 3, "robots": "create", "block_urls": 3, "block_size": 300,

@@ -1,0 +1,1 @@
+"""Upkeep of the files of a site without events: compaction, archiving, the hourly check of news."""
