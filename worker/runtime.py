@@ -145,6 +145,7 @@ class Runtime:
         elif not self._heart.quiet:
             with self._heart.at(site):
                 more = run(consumer)
+            self._sites.share(consumer, TURN_S)
             if site in self._told:
                 self._published(site)
             self._followers.published(site)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import redis
 
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
+from shared.errors import StoreError
 from shared.store.client import answering
 from shared.store.counting import counter_buffer
 from shared.store.operations.queues import EVENTS
@@ -49,18 +51,24 @@ class SiteWork(NamedTuple):
     checkers: list[FileMonitor]
     watch: WebRootWatch
     archiver: SectionArchiver
+    partners: dict[str, Site]
+
+    def of(self, name: str, settings: Settings) -> bool:
+        """True if it works on the site `name` as `settings` have it."""
+        return self.site == settings.sites[name] and self.partners == settings.partners(name)
 
     def due(self) -> bool:
         """True if its web root or its files are to be looked at now."""
         return self.watch.due() or any(each.due() for each in self.checkers)
 
     def tidy(self, loop: Loop, now_ms: Callable[[], int]) -> None:
-        """Purge expired tombstones, archive old pages, and empty one nearly empty shard; a duty of
-        `loop`.
+        """Align shared groups, purge expired tombstones, archive old pages, and empty one nearly
+        empty shard; a duty of `loop`.
         """
         pages = self.consumer.pages
         while pages.purge_tombstones(now_ms()) and not loop.stopping:
             loop.progress()
+        self.consumer.expiry.groups.align(now_ms())
         if moved := self.archiver.run(now_ms(), loop.progress):
             _log.info("old pages archived", site=self.consumer.name, pages=moved)
         if (drained := drain_emptiest(pages, self.state)) is not None:
@@ -99,7 +107,7 @@ class WorkedSites:
         same = settings.linger == self._linger
         built = {
             name: self.present[name]
-            if same and name in self.present and self.present[name].site == site
+            if same and name in self.present and self.present[name].of(name, settings)
             else self._build(settings, name, known.get(name))
             for name, site in settings.sites.items()
         }
@@ -129,7 +137,24 @@ class WorkedSites:
         checkers = [FileMonitor(state, name, site, follower=each) for each in followers]
         checkers = checkers or [FileMonitor(state, name, site)]
         archiver = SectionArchiver(consumer.pages, state, site.routing)
-        return SiteWork(site, consumer, state, checkers, watch, archiver)
+        partners = settings.partners(name)
+        if partners:
+            with suppress(StoreError):  # a duty of tidy as well
+                consumer.expiry.groups.align(round(self._clock() * 1000))
+        return SiteWork(site, consumer, state, checkers, watch, archiver, partners)
+
+    def share(self, consumer: InboxConsumer, most_s: float) -> None:
+        """Tell the partners of a site of its translation groups, and publish what that changes, for
+        up to `most_s` seconds each. Raises StoreError.
+        """
+        groups = consumer.expiry.groups
+        if groups.shared:
+            try:
+                consumer.expire()
+            finally:
+                touched, groups.touched = groups.touched, set()
+                for partner in filter(None, map(self.find, sorted(touched))):
+                    partner.run(most_s)
 
     def find(self, name: str) -> InboxConsumer | None:
         """Return the consumer of a site, also of one that was removed and is being finished."""

@@ -24,6 +24,7 @@ from shared.store.client import Scripts, answering
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import keys_of
 from shared.store.operations.worker_registry import HEARTBEAT, HEARTBEAT_S
+from shared.store.pages.amendments import Amendments
 
 BATCH_BYTES = 4 * 1024 * 1024
 BATCH_KEYS = 500
@@ -129,6 +130,7 @@ class Restore:
             raise BackupError(f"another restore of {site} has taken over: nothing was changed")
         if count == -2:
             self._refuse_held(site)
+        Amendments(self._client, site).tell_groups_again()
         return count
 
     def _staged(self, site: str) -> str:

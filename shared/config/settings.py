@@ -112,6 +112,15 @@ class Settings(ConfigModel):
         {}, validate_default=True, description="e-mail, webhook, Slack; off without a channel"
     )
 
+    def partners(self, name: str) -> dict[str, Site]:
+        """The other sites with which the site `name` shares its translation groups."""
+        pool = self.sites[name].translations
+        return {
+            other: site
+            for other, site in (self.sites.items() if pool else ())
+            if other != name and site.translations == pool
+        }
+
     @field_validator("broker_url")
     @classmethod
     def _no_cluster(cls, broker_url: str, info: ValidationInfo) -> str:

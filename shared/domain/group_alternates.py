@@ -83,9 +83,9 @@ def outdated(state: BatchState) -> dict[str, tuple[bytes, Alternates]]:
     """
     found = {}
     for group, members in state.groups.items():
-        now = translation_groups.alternates(members)
+        now, here = translation_groups.alternates(members), translation_groups.own(members)
         # If the set is unchanged, only pages rendered in this batch can be wrong.
-        for loc in members if now != state.sets[group] else state.linked.keys() & members.keys():
+        for loc in here if now != state.sets[group] else state.linked.keys() & here.keys():
             listed = translation_groups.listed_by(loc, now)
             if _linked(state, loc, group) != listed:
                 found[loc] = group, listed

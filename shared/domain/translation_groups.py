@@ -17,28 +17,42 @@ MAX_MEMBERS = 1_000
 """Pages of a group: each is read when the set changes. Our own limit, not one of the protocol."""
 
 
+GROUP = "group "
+"""Prefix of the name of a group in `expiry` whose members other sites lack; its digest follows."""
+
+
 class GroupFullError(SitemapdError):
     """A translation group without room for another page."""
 
 
 class GroupMember(NamedTuple):
-    """One page of a group: the stamp of its event, and the language codes it serves."""
+    """One page of a group: the stamp of its event, the language codes it serves, and the site that
+    lists it (empty: the one that stores this).
+    """
 
     stamp: int
     codes: tuple[str, ...]
+    site: str = ""
 
     def pack(self) -> bytes:
         """The stored form of the member."""
-        return self.stamp.to_bytes(8, "big") + ",".join(self.codes).encode()
+        of = f"@{self.site}" if self.site else ""
+        return self.stamp.to_bytes(8, "big") + (",".join(self.codes) + of).encode()
 
     @classmethod
     def unpack(cls, stored: bytes) -> GroupMember:
         """The member that `pack` wrote."""
-        return cls(int.from_bytes(stored[:8], "big"), tuple(stored[8:].decode().split(",")))
+        codes, _, site = stored[8:].decode().partition("@")
+        return cls(int.from_bytes(stored[:8], "big"), tuple(codes.split(",")), site)
 
 
 Members = Mapping[str, GroupMember]
 """The pages of a group by their loc."""
+
+
+def own(members: Members) -> dict[str, GroupMember]:
+    """The members that the site itself lists."""
+    return {loc: member for loc, member in members.items() if not member.site}
 
 
 def digest_of(group: str) -> bytes:

@@ -37,7 +37,8 @@ PERMANENT = (
     "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`, `publisher` (token of
     # the last commit); commit_publish.lua.
     # `run`, `form`, `sections`, `numbering`; store/sections.py. `form`, `back`, `owners`;
-    # store/layouts/version.py, begin_migration.lua, end_migration.lua. `reconciled` (ms);
+    # store/layouts/version.py, begin_migration.lua, end_migration.lua. `shared` (partners);
+    # worker/ingest/shared_groups.py, store/pages/amendments.py. `reconciled` (ms);
     # store/operations/resync_requests.py
     "sections",  # hash: name -> number; store/sections.py
     "tails",  # hash: section -> shard, block, count, bytes: the place of new pages; apply.lua
@@ -67,8 +68,9 @@ PERMANENT = (
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit_publish.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`;
     # store/publishing/shrink_holds.py
-    "expiry",  # zset: loc, `news ` + loc or `at ` + loc -> when the entry is due for expiry, or the
-    # deferred event for its decision (ms); apply.lua
+    "expiry",  # zset: loc, `news ` + loc, `at ` + loc or `group ` + digest -> when the entry is due
+    # for expiry, the deferred event for its decision, the group for partners (ms); apply.lua,
+    # settle_group.lua
     "coming",  # hash: `news ` + loc -> news entry listed at its time in `expiry` (expiry.schedule),
     # `at ` + loc -> event decided again then (domain/deferral.py); apply.lua
     "cluster:",  # hash per translation group: loc -> GroupMember, `` -> number of its last change,

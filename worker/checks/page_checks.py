@@ -17,6 +17,8 @@ from shared.clock import now_ms
 from shared.config.sites.section import MAX_NEWS
 from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS
+from shared.domain.deferral import AT
+from shared.domain.translation_groups import GROUP
 from shared.errors import DateError, ShardError
 from shared.sitemap import blocks, fragments, shards, w3c_dates
 from shared.sitemap.blocks import Block
@@ -42,6 +44,11 @@ _ENTRY = re.compile(
 )
 _NEWS = b"<news:news>"
 _ASKED_AT_ONCE = 100
+_OVERDUE = {
+    NEWS: "its news has expired", AT: "its publish_at or expires has passed",
+    GROUP: "other sites were not told of this translation group", "": "its video has expired",
+}  # fmt: skip
+"""What is overdue, by the prefix of its name in `expiry`."""
 
 
 class PageChecks:
@@ -86,10 +93,8 @@ class PageChecks:
         count, names = listing.overdue(self._now_ms - LATE_MS, SAMPLES)
         for number, each in enumerate(names):
             times = count - len(names) + 1 if number == len(names) - 1 else 1
-            kind = "news" if each.startswith(NEWS) else "video"
-            self._tally.add(
-                "overdue", each.removeprefix(NEWS), f"its {kind} has expired", times=times
-            )
+            prefix = next((name for name in _OVERDUE if name and each.startswith(name)), "")
+            self._tally.add("overdue", each.removeprefix(prefix), _OVERDUE[prefix], times=times)
 
     def _block(
         self, shard: Shard, name: str, block: Block, twice: DuplicatePages | None, step: Step

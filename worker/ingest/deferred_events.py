@@ -14,7 +14,7 @@ from shared.events.event import Event
 from shared.store.pages.changes import ReadBatch
 from shared.store.pages.page_repository import PageRepository
 from worker.ingest.event_processor import of_site
-from worker.ingest.group_relink import relink
+from worker.ingest.group_relink import note, relink
 
 Decided = tuple[str, str, str, bool]
 """Event id (empty: no event has just arrived), loc, reason, whether published bytes change."""
@@ -25,6 +25,7 @@ class DeferredEvents:
 
     def __init__(self, site: Site, pages: PageRepository) -> None:
         self._pages, self._routing, self._hints = pages, site.routing, site.hints
+        self._shares_groups = bool(site.translations)
         self._base, self._notifies = site.base, bool(site.notify.of_pages)
 
     def decided(
@@ -66,4 +67,6 @@ class DeferredEvents:
             decisions.append(("", key.removeprefix(AT), decision.reason, decision.changed))
         if after.groups:
             relink(self._pages, read, after)
+            if self._shares_groups:
+                note(read, after, now_ms)
         return read, after, decisions

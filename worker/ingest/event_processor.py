@@ -35,7 +35,7 @@ from shared.store.pages.page_repository import PageRepository
 from shared.telemetry import tracing
 from shared.telemetry.logs import logger
 from shared.telemetry.tracing import Trail
-from worker.ingest.group_relink import relink
+from worker.ingest.group_relink import note, relink
 
 MAX_TRIES = 5
 LOST_AFTER = 20
@@ -121,6 +121,7 @@ class EventProcessor:
         self._name, self._consumer, self._trail = name, consumer, trail
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
         self._notifies = bool(site.notify.of_pages)
+        self._shares_groups = bool(site.translations)
         feed = site.feed_entries if site.feed else 0
         self.pages = PageRepository(client, name, site.limits, feed, notifies=self._notifies)
         self._inbox = Inbox(client, name)
@@ -214,6 +215,8 @@ class EventProcessor:
             return None
         if after.groups:
             relink(self.pages, read, after)
+            if self._shares_groups:
+                note(read, after, policy.now_ms)
         of_pages, decided = iter(outcomes), []
         for ident, (_, event) in zip(ids, batch, strict=True):
             if ident in scopes:

@@ -8,18 +8,20 @@ from collections.abc import Callable, Sequence
 
 import redis
 
-from shared.config.sites.site import Site
+from shared.config.settings import Settings
 from shared.domain import expiry
 from shared.domain.batch_state import BatchState
 from shared.domain.decide import include
 from shared.domain.deferral import AT
-from shared.errors import ContendedError, StoreDownError
+from shared.domain.translation_groups import GROUP
+from shared.errors import ContendedError, StoreDownError, StoreError
 from shared.store.pages.changes import ReadBatch, loc_of
 from shared.store.pages.expiry_schedule import ExpirySchedule
 from shared.store.pages.page_repository import PageRepository
 from shared.telemetry.logs import logger
 from worker.ingest.deferred_events import DeferredEvents
 from worker.ingest.event_processor import insist
+from worker.ingest.shared_groups import SharedGroups
 
 SET_ASIDE_MS = 3_600_000
 """Milliseconds until an entry whose expiry failed is tried again."""
@@ -33,10 +35,12 @@ class ExpiryProcessor:
     """
 
     def __init__(
-        self, client: redis.Redis, name: str, site: Site, pages: PageRepository,
+        self, client: redis.Redis, name: str, settings: Settings, pages: PageRepository,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._name, self._pages, self._clock = name, pages, clock
+        site, partners = settings.sites[name], settings.partners(name)
+        self.groups = SharedGroups(client, name, pages, partners)
         self._deferred = DeferredEvents(site, pages)
         self.schedule = ExpirySchedule(client, name)
 
@@ -45,11 +49,13 @@ class ExpiryProcessor:
         number of entries examined.
 
         An entry that fails is tried again an hour later and does not stop others. Raises
-        StoreError.
+        StoreError, also if a site that shares groups could not be told of one: it is told later.
         """
         examined = 0
         while (keys := self.schedule.due(self._now_ms())) and (some := self._expire(keys)):
             examined += some
+        for partner, reason in self.groups.failed.items():
+            raise StoreError(f"{partner} could not be told of translation groups: {reason}")
         return examined
 
     def _now_ms(self) -> int:
@@ -74,10 +80,11 @@ class ExpiryProcessor:
     def _apply(self, keys: Sequence[str]) -> int:
         # Deferred events are apart: they are decided on all that any event is.
         deferred = [key for key in keys if key.startswith(AT)]
-        if not deferred:
-            return insist(lambda: self._attempt(keys))
-        rest = [key for key in keys if not key.startswith(AT)]
-        done = insist(lambda: self._attempt_deferred(deferred))
+        groups = [key for key in keys if key.startswith(GROUP)]
+        rest = [key for key in keys if not key.startswith((AT, GROUP))]
+        done = self.groups.tell(groups, self._now_ms()) if groups else 0
+        if deferred:
+            done += insist(lambda: self._attempt_deferred(deferred))
         return done + (insist(lambda: self._attempt(rest)) if rest else 0)
 
     def _attempt(self, keys: Sequence[str]) -> int | None:

@@ -1,13 +1,25 @@
-"""Translation groups of a batch: give every page the alternates that its group now has."""
+"""Translation groups of a batch: give every page the alternates that its group now has, and note
+the groups that other sites are to be told of.
+"""
 
 from __future__ import annotations
 
 from shared.domain import group_alternates
 from shared.domain.batch_state import BatchState
 from shared.domain.decide import include
+from shared.domain.translation_groups import GROUP, own
 from shared.errors import LostLineError
 from shared.store.pages.changes import ReadBatch, unpacked
 from shared.store.pages.page_repository import PageRepository
+
+
+def note(read: ReadBatch, after: BatchState, now_ms: int) -> None:
+    """Add to `after` that other sites are to be told, from `now_ms` (since 1970) on, of the groups
+    whose own members differ from those `read`.
+    """
+    for group, members in after.groups.items():
+        if own(members) != own(read.groups[group][1]):
+            after.expiry[GROUP + group.hex()] = now_ms
 
 
 def relink(pages: PageRepository, read: ReadBatch, after: BatchState) -> None:

@@ -70,7 +70,7 @@ class InboxConsumer:
         )
         self._backlog = Backlog(self.inbox, self._processor, consumer, BATCH)
         self.pages = self._processor.pages
-        self.expiry = ExpiryProcessor(client, name, site, self.pages, clock)
+        self.expiry = ExpiryProcessor(client, name, settings, self.pages, clock)
         self.files = 0
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger
@@ -287,9 +287,7 @@ class InboxConsumer:
         return self._processor.events
 
     def expire(self) -> int:
-        """Remove expired news and videos; return the number of entries examined. Raises
-        StoreError.
-        """
+        """Do what is due by time: see ExpiryProcessor.run. Raises StoreError."""
         return self.expiry.run()
 
     def _process(self, batch: Sequence[InboxEntry], begin: PipelinedScript | None = None) -> None:

@@ -143,6 +143,10 @@ class Site(ConfigModel):
     sections: dict[Annotated[str, AfterValidator(section_name)], Section] = Field(
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
+    translations: Annotated[str, AfterValidator(one_line)] = Field(
+        "", max_length=64,
+        description="translation groups are shared with the sites that name the same here",
+    )  # fmt: skip
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"

@@ -12,6 +12,8 @@ from shared.store.client import Scripts, answering
 from shared.store.keys import keys_of
 
 Value = bytes | str
+SHARED = "shared"
+"""Field of `counters`: the sites that were told of all translation groups, by name."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,11 @@ class Amendments:
         """Correct a counter by a difference, which stays right under concurrent counting."""
         with answering():
             self._client.hincrby(self._keys.counters, name, more)
+
+    def tell_groups_again(self) -> None:
+        """Have the partners of the site told of all its translation groups."""
+        with answering():
+            self._client.hdel(self._keys.counters, SHARED)
 
     def new_ordinal(self) -> int:
         """Return a new ordinal, unique among all shards of the site."""

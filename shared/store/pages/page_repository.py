@@ -110,6 +110,15 @@ class PageRepository:
         state.feed.update(feed)
         return ReadBatch(state, stored, claims, groups, feed, len(events) > 1)
 
+    def read_group(self, group: bytes) -> ReadBatch:
+        """Read the state of a translation group alone. Raises StoreDownError, StoreError."""
+        groups = self.lookup.groups([group], sys.maxsize)
+        state = BatchState(*self.number({}))
+        for each, (_, members) in groups.items():
+            state.groups[each] = dict(members)
+            state.sets[each] = translation_groups.alternates(members)
+        return ReadBatch(state, {}, {}, groups)
+
     def read_keys(self, keys: Sequence[str]) -> ReadBatch:
         """Read the state of the pages and news entries `keys`, without claims, groups and feeds.
 

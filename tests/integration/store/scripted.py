@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
+from shared.domain.translation_groups import GROUP
 from shared.events.resync_scope import Scope
 from shared.sitemap.shards import Shard
 from shared.store.client import Scripts
@@ -22,6 +23,7 @@ from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.snapshots import Snapshots
 from shared.store.targets.target_state import TargetState
 from tests.integration.rig import BASE
+from worker.ingest.shared_groups import SharedGroups
 from worker.publishing.upkeep.shard_compaction import drain_emptiest
 
 SITE: dict[str, Any] = {
@@ -319,6 +321,17 @@ def _buckets(rig: Any) -> None:
         next(Snapshots(rig.client, rig.name).pages())
 
 
+def _settle_group(rig: Any) -> None:
+    _site(rig)
+    group = b"8 bytes!"
+    key = GROUP + group.hex()
+    rig.client.hset(rig.keys.cluster(group), "", "5")
+    rig.client.zadd(rig.keys.expiry, {key: 1})
+    groups = SharedGroups(rig.client, rig.name, rig.pages, {})
+    with _caught("pages/settle_group") as rig.found:
+        groups.tell([key], 1)
+
+
 def _read_new(rig: Any) -> None:
     _site(rig)
     rig.send({"type": "upsert", "loc": "p/9"})
@@ -382,7 +395,8 @@ SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
     "targets/complete_target": (_complete,),
     "inbox/accept": (_accept,), "inbox/mark_idle": (_rest,), "inbox/read_new": (_read_new,),
     "pages/amend": (_amend,), "pages/apply": (_apply, _apply_expiry, _apply_move),
-    "pages/purge_tombstones": (_forget,), "pages/read_buckets": (_buckets,),
+    "pages/settle_group": (_settle_group,), "pages/purge_tombstones": (_forget,),
+    "pages/read_buckets": (_buckets,),
     "pages/read_records": (_know,),
     "publishing/begin_publish": (_begin,),
     "publishing/commit_publish": (_commit, _commit_lost, _commit_held),

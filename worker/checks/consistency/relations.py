@@ -66,7 +66,7 @@ class Grouped(NamedTuple):
     def flaw(self, group: bytes) -> tuple[str, str] | None:
         """Return the page that disagrees and its fault; None if all agree (PROTOCOL H2, H3)."""
         saying, now = self.of(group), translation_groups.alternates(self.members)
-        named = {digest_of(loc): loc for loc in self.members}
+        named = {digest_of(loc): loc for loc in translation_groups.own(self.members)}
         for digest, loc in named.items():
             if digest not in saying:
                 return loc, "a member of its group that is not listed any more, or in another group"
@@ -233,7 +233,7 @@ def _text(loc: bytes) -> str:
 
 def _agrees(members: Mapping[str, GroupMember], saying: Mapping[bytes, bytes]) -> bool:
     """Return True if each member has a page in the group with exactly the due links."""
-    if len(members) != len(saying):
+    now, here = translation_groups.alternates(members), translation_groups.own(members)
+    if len(here) != len(saying):
         return False
-    now = translation_groups.alternates(members)
-    return all(saying.get(digest_of(loc)) == link_of(rendered(loc, now)) for loc in members)
+    return all(saying.get(digest_of(loc)) == link_of(rendered(loc, now)) for loc in here)

@@ -92,6 +92,7 @@ class Repair:
         if self._unwritten:
             found[WRONG_FILE] += len(self._unwritten)
             self._state.mark_dirty(self._unwritten)
+        self._amending.tell_groups_again()
         return Repaired(found, self._files.lost, self._files.stale, left)
 
     def _round(self, found: Counter[str], step: Step) -> list[Flaw]:

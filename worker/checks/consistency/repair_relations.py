@@ -130,7 +130,8 @@ def _members(
     """Return the members of `group` by the records of its pages, and the pages that must leave it:
     no record says which languages they are in.
     """
-    members, leaving = dict[str, GroupMember](), set[str]()
+    leaving = set[str]()
+    members = {loc: member for loc, member in found.members.items() if member.site}
     codes = _codes(found)
     for digest, loc in locs.items():
         page, member = PageRecord.unpack(found.pages[digest].record), found.members.get(loc)
