@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 
+from deploy.local.first_outputs import OUTPUTS
 from deploy.local.processes import replace
 from shared.config.settings import FILE, Settings
 from shared.config.standard_secret import new_secret
@@ -164,6 +165,7 @@ robots = "create"
 # callback = "$address"     # origin at which the hub reaches this webhook; default base_url's
 # allow_private = false     # true: feeds and hub may be in your own network, without TLS, too
 
+$outputs
 # Places to which the files are published, besides web_root or instead of it (worker/README.md).
 # [[sites.$site.targets]]
 # url = "s3://bucket/prefix"  # gs://bucket/prefix, az://container/prefix, or a directory
@@ -270,12 +272,9 @@ def write(home: Path, address: str) -> Path:
     """
     path = home / FILE
     text = _CONFIG.substitute(
-        address=address,
-        site=SITE,
-        secret=new_secret(),
-        token=secrets.token_urlsafe(32),
-        console=secrets.token_urlsafe(32),
-    )
+        address=address, site=SITE, secret=new_secret(), token=secrets.token_urlsafe(32),
+        console=secrets.token_urlsafe(32), outputs=OUTPUTS.substitute(site=SITE),
+    )  # fmt: skip
     if not path.exists():
         (home / "public").mkdir(mode=0o755, exist_ok=True)
         replace(path, text)

@@ -21,6 +21,7 @@ from werkzeug.http import http_date
 from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import wrap_file
 
+from shared.config.filenames import index_name
 from shared.config.sites.site import Site
 from shared.sitemap import feed_writer
 
@@ -66,7 +67,7 @@ class StaticFiles:
         site = self._sites[owner]
         name = _path(request.environ).removeprefix(_directory(site))
         if not name:
-            url = site.base.url("sitemap.xml")
+            url = site.base.url(index_name(site, 0))
             return _text(200, f"The sitemap is {url} (from the first event on)")
         return _send(request, site.web_root, name)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from shared.config.notify.engines import KEY
 from shared.config.sites.site import Site
 from shared.domain.routing import family_of
-from shared.sitemap import feed_writer
+from shared.sitemap import feed_writer, shards
 
 MARKER = ".sitemapd"
 TEMP = ".sitemapd-"
@@ -23,7 +23,7 @@ ROBOTS = "robots.txt"
 LOOKUP = "sitemap-lookup"
 """No file: an address beside PAGE at which the web server asks the webhook for a listed page."""
 
-_INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml"
+_INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml(?:\.gz)?"
 _FORMS = r"\.(?:xml|txt)(?:\.gz)?"
 
 
@@ -57,6 +57,11 @@ _SHARD_NAME = re.compile(rf"([a-z0-9-]{{1,100}})-[0-9]{{1,10}}{_FORMS}", re.ASCI
 def possible(name: str) -> bool:
     """True if the publisher can write a file of this name."""
     return _EVERY.fullmatch(name) is not None
+
+
+def index_name(site: Site, page: int) -> str:
+    """The name of index file `page` of `site`, from 0: on disk and as robots.txt lists it."""
+    return shards.index_name(page, packed=site.outputs.gzip_index)
 
 
 def is_index(name: str) -> bool:

@@ -123,9 +123,14 @@ def file_name(shard: Shard, form: str) -> str:
 
 
 @lru_cache(1_000)
-def index_name(page: int) -> str:
-    """The name of index file `page`, from 0. Indexes are small and always plain XML."""
-    return "sitemap.xml" if page == 0 else f"sitemap-{page + 1}.xml"
+def index_name(page: int, *, packed: bool = False) -> str:
+    """The name of index file `page`, from 0; that of a gzip file if `packed`."""
+    return f"sitemap{f'-{page + 1}' if page else ''}.xml{'.gz' if packed else ''}"
+
+
+def packed_index(content: bytes) -> bytes:
+    """The gzip file of the index file `content`."""
+    return blocks.gzip_file([blocks.deflate(content)])
 
 
 def on_disk(name: str, form: str) -> str:

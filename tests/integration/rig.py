@@ -165,12 +165,19 @@ class Rig:
                 found[loc] = url.findtext(f"{NS}lastmod")
         return found
 
+    def index_files(self) -> dict[str, bytes]:
+        """The raw bytes of every index file."""
+        return {
+            name: gzip.decompress(file.content) if name.endswith(".gz") else file.content
+            for name, file in self.files().items()
+            if name.startswith("sitemap")
+        }
+
     def index(self) -> dict[str, dict[str, str]]:
         """Index file -> URL of each file it lists -> lastmod, in order."""
         return {
-            name: {e.findtext(f"{NS}loc"): e.findtext(f"{NS}lastmod") for e in _tree(file.content)}
-            for name, file in self.files().items()
-            if name.startswith("sitemap")
+            name: {e.findtext(f"{NS}loc"): e.findtext(f"{NS}lastmod") for e in _tree(content)}
+            for name, content in self.index_files().items()
         }
 
     def decided(self, after: str = "-") -> list[tuple[str, list[Any]]]:
@@ -213,7 +220,7 @@ class Rig:
     def _check_index(self) -> None:
         names, listed = set(self.files()), []
         for name, lines in self.index().items():
-            root = _tree(self.files()[name].content)
+            root = _tree(self.index_files()[name])
             assert SCHEMA["sitemapindex"].validate(root), SCHEMA["sitemapindex"].error_log
             assert len(lines) == len(root) <= self.site.index_shards
             listed += [(url.removeprefix(BASE), lastmod) for url, lastmod in lines.items()]

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from shared.config.filenames import index_name
 from shared.config.sites.site import Site
 from shared.domain.shrink_guard import Peak
 from shared.errors import ShardError
-from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
@@ -23,7 +23,7 @@ from shared.store.targets.target_state import INDEX
 from shared.telemetry.logs import logger
 from worker.publishing import feeds
 from worker.publishing.followers.follower import Follower
-from worker.publishing.indexes import named, robots_fault
+from worker.publishing.indexes import index_content, named, robots_fault
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.targets.ownership import check_marker, failed_over, read_marker
@@ -136,7 +136,7 @@ class FileMonitor:
         form = self._site.form
         targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
         for page in self._state.pages(self._site.index_shards) if self._site.index else ():
-            targets[shards.index_name(page)] = _Target(page=page)
+            targets[index_name(self._site, page)] = _Target(page=page)
         return targets | dict.fromkeys((*static_pages.NAMES, *feeds.NAMES, "robots.txt"), _Target())
 
     def _compare(self, root: Target, targets: Mapping[str, _Target]) -> FileMonitorResult:
@@ -218,9 +218,7 @@ class FileMonitor:
             content = self._state.content(target.shard)
             return self._files.content(target.shard, content)
         assert target.page is not None
-        lines = self._state.lines(target.page)
-        listed = (lines[ordinal] for ordinal in sorted(lines))
-        return [fragments.render_index(listed, styled=self._site.viewer)]
+        return [index_content(self._site, self._state.lines(target.page))]
 
     def _have_put_right(
         self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]
@@ -229,7 +227,7 @@ class FileMonitor:
         by_path = {path_of(shard, self._site.form): shard for shard in files}
         states = self._state.shards({shard.section for shard in files})
         of_index = {
-            shards.index_name(states[shard].ordinal // self._site.index_shards): shard
+            index_name(self._site, states[shard].ordinal // self._site.index_shards): shard
             for shard in files
             if shard in states
         }
@@ -240,7 +238,7 @@ class FileMonitor:
             _log.warning("further files changed by hand restored", site=self._name, files=more)
         if self._follower is not None:
             paths = {path: str(shard) for path, shard in by_path.items()}
-            pages = {shards.index_name(page): page for page in range(len(states) + 1)}
+            pages = {index_name(self._site, page): page for page in range(len(states) + 1)}
             self._follower.target.mistrust(
                 {paths.get(name) or f"{INDEX}{pages.get(name, 0)}" for name in wrong}
             )

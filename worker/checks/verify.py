@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeVar
 
 import redis
 
+from shared.config import filenames
 from shared.config.sites.site import Site
 from shared.errors import PublishError
-from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PASS_SHARDS, PublishLease
 from shared.store.publishing.publish_state import PublishState
@@ -20,7 +20,7 @@ from worker.checks.consistency.repair import Repair, Repaired
 from worker.publishing import feeds
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.followers.follow_service import followers_of
-from worker.publishing.indexes import named, robots_fault
+from worker.publishing.indexes import index_content, named, robots_fault
 from worker.publishing.publish_pass import PublishResult
 from worker.publishing.publisher import Publisher
 from worker.publishing.shard_file import ShardFiles
@@ -166,11 +166,7 @@ class Verification:
             yield self._files.path(shard), b"".join(content)
         # Under the current settings: the recorded ones may differ.
         for page, lines in self._migration.lines().items() if self._site.index else ():
-            listed = (lines[n] for n in sorted(lines))
-            yield (
-                shards.index_name(page),
-                fragments.render_index(listed, styled=self._site.viewer),
-            )
+            yield filenames.index_name(self._site, page), index_content(self._site, lines)
 
     def _robots(self, root: Target) -> Iterator[Difference]:
         if what := robots_fault(root, self._site, named(self._state, self._site)):

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import redis
 
-from shared.config.filenames import MARKER, PAGE, STYLESHEET
+from shared.config.filenames import MARKER, PAGE, STYLESHEET, index_name
 from shared.config.sites.site import Site
 from shared.sitemap import feed_writer, shards
 from shared.store.publishing.file_shape import FileShapes
@@ -35,9 +35,9 @@ def remove_files(client: redis.Redis, name: str, site: Site) -> list[str]:
 
 
 def _names(client: redis.Redis, name: str, site: Site, state: PublishState) -> Iterator[str]:
-    yield shards.index_name(0)
+    yield index_name(site, 0)
     for page in state.pages(site.index_shards):
-        yield shards.index_name(page)
+        yield index_name(site, page)
     for shard in state.shards({*site.limits, *state.sections()}):
         for form in shards.FORMS:
             yield path_of(shard, form)

@@ -21,7 +21,7 @@ from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
 from shared.config.sites.section import MAX_NEWS, Section, section_name
-from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
+from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, OutputSettings, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
 from shared.domain.shrink_guard import ShrinkRule
 from shared.events.event_fields import EventRules
@@ -144,6 +144,9 @@ class Site(ConfigModel):
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
+    outputs: OutputSettings = Field(
+        OutputSettings.model_construct(), description="further forms and files of what is published"
+    )
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"
     )
@@ -177,6 +180,7 @@ class Site(ConfigModel):
                 f"that of {self.base.origin}/, which is not in a web root below {self.base.path}"
             )
         yield from targets.faults(self.every_target)
+        yield from self.outputs.faults(self.form, index=self.index)
         if self.form in shards.TEXT_FORMS and any(each.news for each in self.sections.values()):
             yield "form: txt files list URLs only and cannot contain news"
 

@@ -1,4 +1,4 @@
-"""The tables `[[sites.X.targets]]`: directories and object storage that a site is published to."""
+"""Tables `outputs` and `targets` of a site: further files, and directories and buckets for all."""
 
 from __future__ import annotations
 
@@ -73,6 +73,24 @@ def _endpoint(text: str) -> str:
     if text and (not locations.http_address(text) or set("?#@") & set(text)):
         raise ValueError("must be an address of the form https://host:port")
     return text
+
+
+class OutputSettings(ConfigModel):
+    """Further forms and files of what a site publishes."""
+
+    gzip_index: bool = Field(
+        False, description="the index is sitemap.xml.gz in place of sitemap.xml (PROTOCOL F9)"
+    )
+
+    def faults(self, form: str, *, index: bool) -> Iterator[str]:
+        """Yield what does not fit the `form` of the site's files, or a site without an `index`."""
+        if self.gzip_index and not index:
+            yield "outputs.gzip_index: there is no index: set index = true"
+        if self.gzip_index and form == "encoded":
+            yield (
+                'outputs.gzip_index: with form = "encoded" files are packed on disk and listed as '
+                ".xml: an index listed as .xml.gz does not go with it"
+            )
 
 
 class TargetSettings(ConfigModel):

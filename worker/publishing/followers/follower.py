@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import redis
 
+from shared.config import filenames
 from shared.config.sites.site import Site
 from shared.config.sites.targets import TargetSettings
 from shared.errors import PublishError, ShardError, UnwritableError
-from shared.sitemap import fragments, shards
+from shared.sitemap import shards
 from shared.sitemap.shards import Shard
 from shared.store.notify.notification_queue import NotificationQueue
 from shared.store.publishing.publish_state import PublishState
@@ -25,7 +26,7 @@ from shared.store.targets.target_state import INDEX, TargetChanges, TargetState
 from shared.telemetry.logs import logger
 from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
-from worker.publishing.indexes import IndexChange, Indexes
+from worker.publishing.indexes import IndexChange, Indexes, index_content
 from worker.publishing.shard_file import ShardFiles, file_urls, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.targets.ownership import Ownership
@@ -274,7 +275,7 @@ class Follower:
         staged = []
         try:
             for page, content in self._index_files(changes.lines):
-                name = shards.index_name(page)
+                name = filenames.index_name(self._site, page)
                 if root.read_own(name) != content:
                     staged.append(root.stage(name, [content]))
             if not self._place(root, staged, done):
@@ -287,8 +288,7 @@ class Follower:
     def _index_files(self, lines: Mapping[int, Mapping[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for page, of in lines.items() if self._site.index else ():
             if of:
-                listed = [of[number] for number in sorted(of)]
-                yield page, fragments.render_index(listed, styled=self._site.viewer)
+                yield page, index_content(self._site, of)
 
     def _write_feeds(self, root: Target, done: _Outcome) -> None:
         staged = list[StagedFile]()

@@ -63,6 +63,9 @@ class OwnTarget:
 
 
 def _names(now: PublishPass) -> list[str]:
-    pages = {shards.index_name(page): page for page in now.lines}
+    pages = {
+        shards.index_name(page, packed=packed): page
+        for page in now.lines for packed in (False, True)
+    }  # fmt: skip
     staged: Iterable[str] = (file.name for file in now.indexes)
     return [*map(str, now.shards), *(f"{INDEX}{pages[name]}" for name in staged)]

@@ -1,0 +1,11 @@
+"""The table of further outputs in the configuration of a first start."""
+
+from __future__ import annotations
+
+from string import Template
+
+OUTPUTS = Template("""\
+# Further forms and files of what is published; none of them is on by default (worker/README.md).
+# [sites.$site.outputs]
+# gzip_index = false        # true: the index is sitemap.xml.gz in place of sitemap.xml
+""")
