@@ -8,4 +8,7 @@ OUTPUTS = Template("""\
 # Further forms and files of what is published; none of them is on by default (worker/README.md).
 # [sites.$site.outputs]
 # gzip_index = false        # true: the index is sitemap.xml.gz in place of sitemap.xml
+# change_list = false       # true: write changelist.xml: pages created, updated and deleted, for
+#                             ResourceSync clients, and the two files that lead to it
+# change_list_entries = 1000  # newest changes that it keeps
 """)

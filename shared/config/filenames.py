@@ -40,6 +40,7 @@ KINDS = (
     # The first file of a month has no shard number, but its month ends in a number (F16).
     FileKind("shard", rf"[a-z0-9-]{{1,100}}-[0-9]{{1,10}}{_FORMS}"),
     FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
+    FileKind("change list", "|".join(map(re.escape, shards.CHANGE_LIST_FILES))),
     FileKind("stylesheet", re.escape(STYLESHEET)),
     FileKind("page", re.escape(PAGE)),
     FileKind("robots", re.escape(ROBOTS)),
@@ -96,6 +97,8 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
         yield rf"{re.escape(section)}{'(?:-[a-z0-9-]+)?' if split else ''}-[0-9]+{_FORMS}"
     if site.feed:
         yield from map(re.escape, feed_writer.NAMES)
+    if site.outputs.change_list:
+        yield from map(re.escape, shards.CHANGE_LIST_FILES)
     if site.viewer:
         yield from map(re.escape, (STYLESHEET, PAGE))
     if site.keeps_robots:

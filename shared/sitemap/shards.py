@@ -26,6 +26,10 @@ SECTION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 NUMBERED = re.compile(r"-[0-9]+$", re.ASCII)
 _MONTHLY = re.compile(r"-[0-9]{4}-[0-9]{2}$", re.ASCII)
 RESERVED = frozenset({"sitemap", "robots", "atom", "rss"})
+CHANGE_LIST_FILES = ("changelist.xml", "capabilitylist.xml", "resourcesync.xml")
+"""Files of a change list (change_list.py): itself, what names it, and where clients begin."""
+WELL_KNOWN = ".well-known/resourcesync"
+"""Path below the host at which clients look for the last of them: web servers map it to that."""
 FORMS = ("xml", "xml.gz", "encoded", "txt", "txt.gz")
 TEXT_FORMS = frozenset({"txt", "txt.gz"})
 """Forms that list one URL on each line, and nothing else (PROTOCOL F10)."""

@@ -67,6 +67,8 @@ coming              r   rw
 cluster:            -   rw
 feed                -   rw
 feed:items          r   rw
+changes             -   rw
+changes:since       -   rw
 resync              r   rw
 resync-alarm        -   rw
 reconcile           -   rw

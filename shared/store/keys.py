@@ -73,8 +73,10 @@ PERMANENT = (
     "cluster:",  # hash per translation group: loc -> GroupMember, `` -> number of its last change,
     # from `counters` `clusters`; apply.lua
     "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua
-    "feed:items",  # hash: loc -> FeedItem; apply.lua. worker/publishing/feeds.py deletes this and
-    # `feed` when feeds are off
+    "feed:items",  # hash: loc -> FeedItem; apply.lua. worker/publishing/outputs/feeds.py deletes
+    # this and `feed` when feeds are off
+    "changes",  # list: published changes, the newest (sitemap/change_list.py); change_log.lua
+    "changes:since",  # string: time from which `changes` has all (s); change_log.lua
     "resync",  # zset: scope -> time of its last resync request (ms); apply.lua, close_resyncs.lua
     "dead",  # stream: events that failed five times; dead_letter.lua, requeue_dead.lua
     "recent",  # stream: event log (store/operations/event_log.py); apply.lua, commit_publish.lua
@@ -164,6 +166,8 @@ class Keys:
     allowed = _Name("allowed")
     feed = _Name("feed")
     feed_items = _Name("feed:items")
+    changes = _Name("changes")
+    changes_since = _Name("changes:since")
     dead = _Name("dead")
     recent = _Name("recent")
     refused = _Name("refused")

@@ -36,7 +36,10 @@ from worker.ingest.inbox_consumer import InboxConsumer
 BASE = "https://www.example.com/"
 NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
-OURS = {".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml"}
+OURS = {
+    ".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml",
+    "changelist.xml", "capabilitylist.xml", "resourcesync.xml",
+}  # fmt: skip
 
 
 def as_written(path: Path) -> tuple[int, int, int, int]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -67,3 +73,97 @@ def test_a_packed_index_is_named_by_robots_txt_and_leads_to_every_page(packed: S
     assert (status, headers["Content-Type"]) == (200, "application/xml")
     assert ET.fromstring(body).tag == f"{NAMESPACE}sitemapindex"
     assert packed.run("verify").returncode == 0
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[System]:
+    """A host whose pages are files, so that a client can fetch what a change list names."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    system = System(tmp_path / "home")
+    base = f"http://127.0.0.1:{port}"
+    config = CONFIG.format(outputs="change_list = true")
+    system.configure(config.replace("https://www.example.com", base))
+    system.address = base
+    try:
+        system.start()
+        yield system
+    finally:
+        system.end()
+
+
+class Mirror:
+    """A destination of ResourceSync: the client of the standard's editors, in a process."""
+
+    def __init__(self, base: str, home: Path) -> None:
+        self.base, self.root = base, home / "copy"
+        self.root.mkdir(parents=True)
+
+    def sync(self, *arguments: str) -> None:
+        program = Path(sys.executable).with_name("resync-sync")
+        ended = subprocess.run(
+            [
+                sys.executable, program, *arguments, "--delete",
+                "--sitemap", f"{self.base}/sitemap.xml", f"{self.base}/", str(self.root),
+            ],
+            cwd=self.root.parent, check=False, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        said = ended.stdout + ended.stderr
+        assert ended.returncode == 0, said
+        assert "FatalError" not in said, said  # and ends with 0 all the same
+
+    def pages(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in self.root.iterdir()}
+
+
+def write(system: System, name: str, text: str) -> dict[str, object]:
+    """Put a page onto the host; return its event."""
+    (system.root / name).write_text(text)
+    stated = datetime.fromtimestamp((system.root / name).stat().st_mtime, UTC)
+    return {"type": "upsert", "loc": f"{system.base}/{name}", "lastmod": stated.isoformat()}
+
+
+def test_a_client_of_resourcesync_stays_equal_through_created_updated_and_deleted_pages(
+    source: System, tmp_path: Path
+) -> None:
+    mirror = Mirror(source.base, tmp_path / "mirror")
+    source.send(write(source, "a.html", "a"), write(source, "b.html", "b"))
+    source.quiet()
+    # The sitemap is what a client begins with: it is no Resource List, and named to it.
+    mirror.sync("--baseline")
+    synchronised = int(time.time()) + 1
+    wait_until(lambda: time.time() > synchronised, "the next second")
+    assert mirror.pages() == {"a.html": "a", "b.html": "b"}
+
+    source.send(write(source, "a.html", "a, again"), write(source, "c.html", "c"))
+    (source.root / "b.html").unlink()
+    source.send({"type": "delete", "loc": f"{source.base}/b.html"})
+    source.quiet()
+    # The client begins at the newest lastmod that it saw, unless it is told when it last looked: it
+    # drops a page that a list both creates and deletes.
+    since = datetime.fromtimestamp(synchronised, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = f"{source.base}/changelist.xml"
+    mirror.sync("--incremental", "--from", since, "--changelist-uri", at)
+
+    assert mirror.pages() == {"a.html": "a, again", "c.html": "c"}
+
+
+def test_the_change_list_is_found_by_the_well_known_address(source: System) -> None:
+    source.send(write(source, "a.html", "a"))
+    source.quiet()
+    path, found = "/.well-known/resourcesync", list[str]()
+    for capability in ("description", "capabilitylist", "changelist"):
+        status, headers, body = source.get(path)
+        assert (status, headers["Content-Type"]) == (200, "application/xml")
+        root = ET.fromstring(body)
+        stated = root.find("{http://www.openarchives.org/rs/terms/}md")
+        assert stated is not None
+        assert stated.get("capability") == capability
+        found = [loc.text or "" for loc in root.iter(f"{NAMESPACE}loc")]
+        path = urlsplit(found[0]).path
+    assert found == [f"{source.base}/a.html"]
+    assert "changelist" not in source.get("/robots.txt")[2].decode()
+    assert source.run("verify").returncode == 0
+    (source.root / "changelist.xml").write_text("theirs")
+    assert "changelist.xml" in source.run("verify").stdout

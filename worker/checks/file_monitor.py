@@ -21,9 +21,10 @@ from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
 from shared.store.targets.target_state import INDEX
 from shared.telemetry.logs import logger
-from worker.publishing import feeds
 from worker.publishing.followers.follower import Follower
 from worker.publishing.indexes import index_content, named, robots_fault
+from worker.publishing.outputs import feeds
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.targets.ownership import check_marker, failed_over, read_marker
@@ -73,6 +74,7 @@ class FileMonitor:
         self._follower = follower
         self._state, self._name, self._site = state, name, site
         self._round_bytes, self._files = round_bytes, ShardFiles(site)
+        self._outputs = OutputFiles(state.client, name, site)
         self._right: dict[str, tuple[FileState, PublishedFile | None]] = {}
         self._doubts: dict[str, tuple[FileState | None, PublishedFile | None]] = {}
         self._cursor = ""
@@ -137,7 +139,8 @@ class FileMonitor:
         targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
         for page in self._state.pages(self._site.index_shards) if self._site.index else ():
             targets[index_name(self._site, page)] = _Target(page=page)
-        return targets | dict.fromkeys((*static_pages.NAMES, *feeds.NAMES, "robots.txt"), _Target())
+        further = (*static_pages.NAMES, *feeds.NAMES, *self._outputs.names(), "robots.txt")
+        return targets | dict.fromkeys(further, _Target())
 
     def _compare(self, root: Target, targets: Mapping[str, _Target]) -> FileMonitorResult:
         looks = root.look_at(targets)
@@ -196,6 +199,8 @@ class FileMonitor:
             return static_pages.fault(root, self._site, name)
         if name in feeds.NAMES:
             return feeds.fault(root, self._state, self._site, name)
+        if target == _Target():
+            return None if self._state.dirty(1) else self._outputs.fault(root, name)
         if root.look(name) is None:
             return "missing"
         try:

@@ -47,6 +47,7 @@ def shape_of(site: Site) -> dict[str, str]:
     rest = [
         site.robots, site.feed, site.feed_entries, site.feed_title, site.hub,
         sorted(name for name, section in site.sections.items() if section.keep_empty),
+        *([site.outputs.model_dump(exclude={"gzip_index"})] if site.outputs.files else ()),
     ]  # fmt: skip
     return {
         "base": site.base.prefix,

@@ -82,6 +82,18 @@ class OutputSettings(ConfigModel):
         False, description="the index is sitemap.xml.gz in place of sitemap.xml (PROTOCOL F9)"
     )
 
+    change_list: bool = Field(
+        False, description="write changelist.xml: created, updated and deleted pages (ResourceSync)"
+    )
+    change_list_entries: int = Field(
+        1_000, ge=10, le=50_000, description="number of changes that the change list keeps"
+    )
+
+    @property
+    def files(self) -> bool:
+        """True if any further file is written."""
+        return self.change_list
+
     def faults(self, form: str, *, index: bool) -> Iterator[str]:
         """Yield what does not fit the `form` of the site's files, or a site without an `index`."""
         if self.gzip_index and not index:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import redis
 
-from shared.config import filenames
 from shared.config.sites.site import Site
 from shared.config.sites.targets import TargetSettings
 from shared.errors import PublishError, ShardError, UnwritableError
@@ -24,9 +23,10 @@ from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.publish_work import PublishRun
 from shared.store.targets.target_state import INDEX, TargetChanges, TargetState
 from shared.telemetry.logs import logger
-from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.indexes import IndexChange, Indexes, index_content
+from worker.publishing.outputs.feeds import FeedFiles
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.shard_file import ShardFiles, file_urls, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.targets.ownership import Ownership
@@ -69,6 +69,7 @@ class Follower:
         self._indexes = Indexes(self._state, name, site)
         self._notices = NotificationQueue(client, name)
         self._feeds = FeedFiles(self._state, name, site)
+        self._outputs = OutputFiles(client, name, site)
 
     def tick(self, progress: Callable[[], None] = lambda: None) -> bool:
         """Bring the target up to date if it is behind or lost; return True if more may be left.
@@ -186,7 +187,7 @@ class Follower:
         done = self._write_shards(root, changes, progress)
         if done is None or not self._write_indexes(root, changes, done):
             return None
-        self._write_feeds(root, done)
+        done.written.extend(self._feeds.write(root) + self._outputs.write(root, tidy=changes.whole))
         empty = [IndexChange(page, {}) for page, lines in changes.lines.items() if not lines]
         if done.new or empty or changes.whole or changes.doubts:
             done.written.extend(self._indexes.follow(root, empty))
@@ -275,7 +276,7 @@ class Follower:
         staged = []
         try:
             for page, content in self._index_files(changes.lines):
-                name = filenames.index_name(self._site, page)
+                name = shards.index_name(page, packed=self._site.outputs.gzip_index)
                 if root.read_own(name) != content:
                     staged.append(root.stage(name, [content]))
             if not self._place(root, staged, done):
@@ -289,12 +290,3 @@ class Follower:
         for page, of in lines.items() if self._site.index else ():
             if of:
                 yield page, index_content(self._site, of)
-
-    def _write_feeds(self, root: Target, done: _Outcome) -> None:
-        staged = list[StagedFile]()
-        try:
-            self._feeds.stage(root, staged)
-            done.written.extend(self._feeds.place(root, staged))
-        finally:
-            root.discard(staged)
-        self._feeds.tidy(root, again=False)

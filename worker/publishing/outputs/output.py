@@ -1,0 +1,44 @@
+"""Interface of a further output: files whose content follows from the state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from worker.publishing.shard_file import MergedShard
+from worker.publishing.targets.target import Target
+
+
+class Output(ABC):
+    """One output of one site. Every method raises StoreError; those with a target, PublishError."""
+
+    names: Sequence[str] = ()
+    """Names of its files, besides those that `found` finds."""
+
+    @abstractmethod
+    def record(self, published: Sequence[MergedShard]) -> None:
+        """Record what the shards of a publish pass changed, once these are in their places."""
+
+    @abstractmethod
+    def contents(self) -> Mapping[str, bytes]:
+        """Return the expected content of the output's files by name."""
+
+    @abstractmethod
+    def is_ours(self, content: bytes) -> bool:
+        """Return True if `content` is a file of this output, or the beginning of one."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Delete what the store keeps for this output."""
+
+    def expected(self) -> Sequence[str]:
+        """Return the names of `contents`."""
+        return self.names
+
+    def content(self, name: str) -> bytes | None:
+        """Return the expected content of the file `name`; None if this output has none."""
+        return self.contents().get(name) if name in self.names else None
+
+    def found(self, root: Target) -> Sequence[str]:
+        """Return the names of files in `root` that may be of this output."""
+        return [name for name in self.names if root.look(name) is not None]
