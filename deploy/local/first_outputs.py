@@ -11,4 +11,8 @@ OUTPUTS = Template("""\
 # change_list = false       # true: write changelist.xml: pages created, updated and deleted, for
 #                             ResourceSync clients, and the two files that lead to it
 # change_list_entries = 1000  # newest changes that it keeps
+# llms = false              # true: write llms.txt: pages whose events state a title, by section,
+#                             with their description; one that others wrote stays
+# llms_entries = 500        # the newest of them
+# llms_summary = ""         # what the site is, in a sentence or two
 """)

@@ -41,6 +41,7 @@ KINDS = (
     FileKind("shard", rf"[a-z0-9-]{{1,100}}-[0-9]{{1,10}}{_FORMS}"),
     FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
     FileKind("change list", "|".join(map(re.escape, shards.CHANGE_LIST_FILES))),
+    FileKind("llms.txt", re.escape(shards.LLMS)),
     FileKind("stylesheet", re.escape(STYLESHEET)),
     FileKind("page", re.escape(PAGE)),
     FileKind("robots", re.escape(ROBOTS)),
@@ -99,6 +100,8 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
         yield from map(re.escape, feed_writer.NAMES)
     if site.outputs.change_list:
         yield from map(re.escape, shards.CHANGE_LIST_FILES)
+    if site.outputs.llms:
+        yield re.escape(shards.LLMS)
     if site.viewer:
         yield from map(re.escape, (STYLESHEET, PAGE))
     if site.keeps_robots:

@@ -30,12 +30,13 @@ def put(
     Changes caused by other pages of its group, or by the clock, do not count.
     """
     listed, title = state.feed[entry.loc], event.title or (event.news or {}).get("title", "")
+    description = event.description or ""
     stated, own = replace(entry, videos=event.videos, alternates=event.alternates), digest
     if stated != entry:
         own = fragments.digest(fragments.render(stated))
     if before and before.live:
         if listed:
-            same = listed[1:] == (own, title)
+            same = listed[1:] == (own, title, description)
         elif links:
             same = not event.alternates and digest_with(entry, digest, links.had) == before.digest
         else:
@@ -43,7 +44,7 @@ def put(
         if same:
             return False
     changes.feed[entry.loc] = feed_writer.FeedItem(
-        feed_writer.updated_ms(entry.lastmod, *updated), own, title
+        feed_writer.updated_ms(entry.lastmod, *updated), own, title, description
     )
     return True
 

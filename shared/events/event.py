@@ -20,11 +20,11 @@ from shared.sitemap.shards import nameable
 NATIVE = "native"
 """The source of events sent to /events, in our own form."""
 
-SCHEMA = 2
-PLAIN_SCHEMA = 1
+SCHEMA = 3
+PLAIN_SCHEMA, EXTENDED_SCHEMA = 1, 2
 """Versions of the stored form: a worker leaves an unknown version pending for a newer worker, so an
 event is written in the oldest one that can hold it. 2 has the members of
-shared.sitemap.extensions, and resync.
+shared.sitemap.extensions, and resync; 3 has the members of _NEWEST.
 """
 
 FIELDS = (*event_fields.CHECKS, *extensions.CHECKS)
@@ -48,8 +48,9 @@ class Event:
     unique among senders. `images` to `alternates` are canonical values of
     shared.sitemap.extensions; `group` (of translations) goes with `lang`, the codes this page is
     the version for; `published` (first publication, in the form of `lastmod`) chooses the month of
-    a split section, `title` is for feeds. A `resync` names no page: its scope is a `section`, the
-    URLs that begin with `prefix` (canonical), or the whole site.
+    a split section, `title` is for feeds, and for llms.txt with `description`. A `resync` names no
+    page: its scope is a `section`, the URLs that begin with `prefix` (canonical), or the whole
+    site.
 
     Parsed and loaded events have only the members that were given, the others by the class: the
     constructor sets each of two dozen (1.3 against 0.5 us).
@@ -77,6 +78,7 @@ class Event:
     lang: tuple[str, ...] = ()
     published: str | None = None
     title: str | None = None
+    description: str | None = None
 
     def dump(self) -> bytes:
         """The stored form: JSON without the members that have their default."""
@@ -86,7 +88,10 @@ class Event:
             if value is not None and value != _DEFAULTS[name]
         }
         plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
-        return _encode({"v": PLAIN_SCHEMA if plain else SCHEMA, **members}).encode()
+        schema = PLAIN_SCHEMA if plain else EXTENDED_SCHEMA
+        if not plain and not _NEWEST.isdisjoint(members):
+            schema = SCHEMA
+        return _encode({"v": schema, **members}).encode()
 
     @classmethod
     def load(cls, stored: bytes) -> Event:
@@ -144,7 +149,7 @@ _MOSTLY = re.compile(
     rf'{{"v":1,"type":"upsert","loc":"([ !#-\[\]-~]+)"(?:,"lastmod":"({_DATE})")?}}'.encode()
 )
 """The stored form of most events, read in a third of the time of any other."""
-_EXTENDED = frozenset(extensions.CHECKS)
+_EXTENDED, _NEWEST = frozenset(extensions.CHECKS), frozenset({"description"})
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
 _parse = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -13,8 +13,8 @@ from shared.sitemap.extensions.languages import HREFLANG_PATTERN, X_DEFAULT, hre
 from shared.sitemap.extensions.report import ValueRefusedError, ValueReport
 from shared.sitemap.extensions.value_types import Date, Text, ValueType
 
-MAX_TITLE = 500
-TITLE, PUBLISHED = Text(MAX_TITLE), Date()
+MAX_TITLE, MAX_DESCRIPTION = 500, 1_000
+TITLE, DESCRIPTION, PUBLISHED = Text(MAX_TITLE), Text(MAX_DESCRIPTION), Date()
 
 MAX_LANGS = 32
 """Languages of one page: `en`, `en-GB`, `x-default` and the like. Our own limit."""
@@ -118,6 +118,7 @@ CHECKS: Mapping[str, Callable[[EventFields], object]] = {
     "group": _group, "lang": _lang,
     "published": _leaf("published", PUBLISHED, "PROTOCOL M1"),
     "title": _leaf("title", TITLE, "length"),
+    "description": _leaf("description", DESCRIPTION, "length"),
 }  # fmt: skip
 
 
@@ -136,6 +137,7 @@ def restore(stored: dict[str, Any]) -> None:
         "lang": lambda value: _sorted(set(map(hreflang, value))),
         "published": lambda value: PUBLISHED.take(value, _unsound),
         "title": lambda value: TITLE.take(value, _unsound),
+        "description": lambda value: DESCRIPTION.take(value, _unsound),
         "group": _encodable,
     }
     for name in taken.keys() & stored.keys():

@@ -30,6 +30,7 @@ CHANGE_LIST_FILES = ("changelist.xml", "capabilitylist.xml", "resourcesync.xml")
 """Files of a change list (change_list.py): itself, what names it, and where clients begin."""
 WELL_KNOWN = ".well-known/resourcesync"
 """Path below the host at which clients look for the last of them: web servers map it to that."""
+LLMS = "llms.txt"
 FORMS = ("xml", "xml.gz", "encoded", "txt", "txt.gz")
 TEXT_FORMS = frozenset({"txt", "txt.gz"})
 """Forms that list one URL on each line, and nothing else (PROTOCOL F10)."""

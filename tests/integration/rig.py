@@ -39,6 +39,7 @@ SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
 OURS = {
     ".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml",
     "changelist.xml", "capabilitylist.xml", "resourcesync.xml",
+    "llms.txt",
 }  # fmt: skip
 
 

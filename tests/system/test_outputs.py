@@ -167,3 +167,30 @@ def test_the_change_list_is_found_by_the_well_known_address(source: System) -> N
     assert source.run("verify").returncode == 0
     (source.root / "changelist.xml").write_text("theirs")
     assert "changelist.xml" in source.run("verify").stdout
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Iterator[System]:
+    yield from started(tmp_path / "home", 'llms = true\nllms_summary = "Where we are tested."')
+
+
+def test_llms_txt_names_what_events_say_of_their_pages(described: System) -> None:
+    described.send(
+        page("a", title="About us", description="Who we are, and since when."),
+        page("b", title="[Prices](x)"),
+        page("c"),
+    )
+    described.quiet()
+
+    status, headers, body = described.get("/llms.txt")
+
+    assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    assert body.decode().split("\n")[:4] == ["# www.example.com", "", "> Where we are tested.", ""]
+    assert sorted(line for line in body.decode().split("\n") if line.startswith("- ")) == [
+        "- [&#91;Prices&#93;(x)](https://www.example.com/b)",
+        "- [About us](https://www.example.com/a): Who we are, and since when.",
+    ]
+    described.send({"type": "delete", "loc": "https://www.example.com/a"})
+    described.quiet()
+    assert "About us" not in described.get("/llms.txt")[2].decode()
+    assert described.run("verify").returncode == 0

@@ -129,6 +129,12 @@ EVENT: Schema = {
             "description": f"of the page, for feeds; at most {extension_fields.MAX_TITLE}"
             " characters",
         },
+        "description": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "description": "of the page in a sentence or two, for llms.txt; at most"
+            f" {extension_fields.MAX_DESCRIPTION} characters",
+        },
     },
     "anyOf": [
         {

@@ -87,8 +87,8 @@ class EventProcessor:
         self._name, self._consumer, self._trail = name, consumer, trail
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
         self._notifies = bool(site.notify.of_pages)
-        feed = site.feed_entries if site.feed else 0
-        self.pages = PageRepository(client, name, site.limits, feed, notifies=self._notifies)
+        recent = site.recent_entries
+        self.pages = PageRepository(client, name, site.limits, recent, notifies=self._notifies)
         self._inbox = Inbox(client, name)
         self._clock, self._on_resync = clock, on_resync
         self.events = 0

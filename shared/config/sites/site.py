@@ -210,6 +210,14 @@ class Site(ConfigModel):
         return every if len(every) > 1 else ()
 
     @property
+    def recent_entries(self) -> int:
+        """The number of pages whose last change, title and description are kept, for feeds and
+        llms.txt.
+        """
+        listed = self.outputs.llms_entries if self.outputs.llms else 0
+        return max(self.feed_entries if self.feed else 0, listed)
+
+    @property
     def keeps_robots(self) -> bool:
         """True if robots.txt is written into the web root: crawlers read only the host's (R1)."""
         return self.robots != "off" and self.base.path == "/"

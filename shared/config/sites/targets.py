@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from shared.config import locations
 from shared.config.credentials import ConfigModel
+from shared.sitemap.xml_text import legal, one_line
 
 HOST = "SITEMAPD_HOST"
 """Environment variable with the name of this host; `--host` of a worker sets it."""
@@ -69,6 +70,10 @@ def _url(text: str) -> str:
     return text
 
 
+def _text(text: str) -> str:
+    return one_line(legal(text))
+
+
 def _endpoint(text: str) -> str:
     if text and (not locations.http_address(text) or set("?#@") & set(text)):
         raise ValueError("must be an address of the form https://host:port")
@@ -89,10 +94,16 @@ class OutputSettings(ConfigModel):
         1_000, ge=10, le=50_000, description="number of changes that the change list keeps"
     )
 
+    llms: bool = Field(False, description="write llms.txt: titled pages with their descriptions")
+    llms_entries: int = Field(500, ge=10, le=10_000, description="number of pages in llms.txt")
+    llms_summary: Annotated[str, AfterValidator(_text)] = Field(
+        "", max_length=2_000, description="what the site is, in llms.txt"
+    )
+
     @property
     def files(self) -> bool:
         """True if any further file is written."""
-        return self.change_list
+        return self.change_list or self.llms
 
     def faults(self, form: str, *, index: bool) -> Iterator[str]:
         """Yield what does not fit the `form` of the site's files, or a site without an `index`."""

@@ -119,7 +119,7 @@ class FeedFiles:
         if self._wanted or (self.tidied and not again and not self._site.feed):
             return []
         self.tidied = True
-        if not self._site.feed:
+        if not self._site.recent_entries:
             self._state.forget_feed()
         removed = [
             name

@@ -15,6 +15,9 @@ class Output(ABC):
     names: Sequence[str] = ()
     """Names of its files, besides those that `found` finds."""
 
+    careful = False
+    """True if others write files of these names by hand, which then stay."""
+
     @abstractmethod
     def record(self, published: Sequence[MergedShard]) -> None:
         """Record what the shards of a publish pass changed, once these are in their places."""

@@ -6,7 +6,7 @@ A site without any loads none of their modules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,9 +36,13 @@ class OutputFiles:
     def _every(self) -> list[tuple[bool, Output]]:
         """Each output, and whether it is on."""
         from worker.publishing.outputs.change_list import ChangeListFiles
+        from worker.publishing.outputs.llms_file import LlmsFile
 
         of, outputs = (self._client, self._name, self._site), self._site.outputs
-        return [(outputs.change_list, ChangeListFiles(*of))]
+        return [
+            (outputs.change_list, ChangeListFiles(*of)),
+            (outputs.llms, LlmsFile(*of)),
+        ]
 
     def publish(
         self, root: Target, done: Sequence[PublishedShard], merged: Sequence[MergedShard],
@@ -51,38 +55,52 @@ class OutputFiles:
         """
         placed = {each.taken.shard for each in done if not each.held}
         published = [each for each in merged if each.taken.shard in placed]
-        for on, output in self._every:
-            if on:
-                output.record(published)
+        for output in self._on:
+            output.record(published)
         for on, output in self._every if again else ():
             if not on:
                 output.forget()
         return self.write(root, tidy=again)
 
     def write(self, root: Target, *, tidy: bool = False) -> list[str]:
-        """Write the files that differ, and with `tidy` remove those of outputs that are off; return
-        the names written. What the system refuses to write is logged.
+        """Write the files that differ, remove those that list nothing any more, and with `tidy`
+        those of outputs that are off; return the names written. What the system refuses to write
+        is logged.
 
         Raises StoreError, PublishError.
         """
-        written = []
-        for name, content in self._contents():
-            try:
-                if root.read(name) != content:
-                    self._replace(root, name, content)
-                    written.append(name)
-            except PublishError as error:
-                _log.error("file not replaced", site=self._name, file=name, reason=str(error))
-        removed = [name for name in self._unwanted(root) if root.remove(name)] if tidy else []
+        written, unwanted = [], [*self._unwanted(root)] if tidy else []
+        for output in self._on:
+            contents = output.contents()
+            for name, content in contents.items():
+                try:
+                    if self._fault(root, output, name, content):
+                        self._replace(root, name, content)
+                        written.append(name)
+                except PublishError as error:
+                    _log.error("file not replaced", site=self._name, file=name, reason=str(error))
+            unwanted += self._ours(root, output, {*output.names} - contents.keys())
+        removed = [name for name in unwanted if root.remove(name)]
         if removed:
             root.sync()
             _log.info("files of outputs removed", site=self._name, files=removed)
         return written
 
-    def _contents(self) -> Iterator[tuple[str, bytes]]:
-        for on, output in self._every if self.on else ():
-            if on:
-                yield from output.contents().items()
+    @property
+    def _on(self) -> Iterator[Output]:
+        return (output for on, output in self._every if on) if self.on else iter(())
+
+    def _fault(self, root: Target, output: Output, name: str, content: bytes) -> str:
+        """Return `missing` or `differs`; empty if the file is right, or another's that stays."""
+        found = root.read(name)
+        if found is None:
+            return "missing"
+        if found == content or (output.careful and not output.is_ours(found)):
+            return ""
+        return "differs"
+
+    def _ours(self, root: Target, output: Output, names: Iterable[str]) -> Iterator[str]:
+        return (name for name in names if output.is_ours(root.read_own(name) or b""))
 
     def _replace(self, root: Target, name: str, content: bytes) -> None:
         staged = root.stage(name, [content])
@@ -95,41 +113,37 @@ class OutputFiles:
     def _unwanted(self, root: Target) -> Iterator[str]:
         """Yield the files of outputs that are off; those of others stay."""
         for on, output in self._every:
-            for name in () if on else output.found(root):
-                if output.is_ours(root.read_own(name) or b""):
-                    yield name
+            if not on:
+                yield from self._ours(root, output, output.found(root))
 
     def faults(self, root: Target) -> Iterator[tuple[str, str]]:
         """Yield the name and `missing`, `differs` or `unwanted` of each file that is not right.
 
         Raises StoreError, PublishError.
         """
-        for name, content in self._contents():
-            found = root.read(name)
-            if found != content:
-                yield name, "missing" if found is None else "differs"
+        for output in self._on:
+            contents = output.contents()
+            for name, content in contents.items():
+                if fault := self._fault(root, output, name, content):
+                    yield name, fault
+            for name in self._ours(root, output, {*output.found(root)} - contents.keys()):
+                yield name, "unwanted"
         for name in self._unwanted(root):
             yield name, "unwanted"
 
     def names(self) -> list[str]:
-        """Return the names of the files that should be there. Raises StoreError."""
-        return [
-            name
-            for on, output in (self._every if self.on else ())
-            if on
-            for name in output.expected()
-        ]
+        """Return the names of the files that may be there. Raises StoreError."""
+        return [name for output in self._on for name in output.expected()]
 
     def fault(self, root: Target, name: str) -> str | None:
         """Return `missing` or `differs` for the file `name`, one of `names`; None if it is right.
 
         Raises StoreError, PublishError.
         """
-        for on, output in self._every:
-            expected = output.content(name) if on else None
+        for output in self._on:
+            expected = output.content(name)
             if expected is not None:
-                found = root.read(name)
-                return "missing" if found is None else "differs" if found != expected else None
+                return self._fault(root, output, name, expected) or None
         return None
 
     def remove(self, root: Target) -> list[str]:
@@ -137,6 +151,6 @@ class OutputFiles:
         return [
             name
             for _, output in self._every
-            for name in output.found(root)
-            if output.is_ours(root.read_own(name) or b"") and root.remove(name)
+            for name in [*self._ours(root, output, output.found(root))]
+            if root.remove(name)
         ]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shared.errors import Fault, InvalidError
 from shared.events.event import (
+    EXTENDED_SCHEMA,
     FIELDS,
     PLAIN_SCHEMA,
     SCHEMA,
@@ -121,7 +122,10 @@ def test_an_event_is_stored_in_the_oldest_form_that_can_hold_it() -> None:
     titled = parse(UPSERT | {"title": "About us"}, RULES)
 
     assert json.loads(plain.dump())["v"] == 1
-    assert json.loads(titled.dump())["v"] == SCHEMA == 2
+    assert json.loads(titled.dump())["v"] == EXTENDED_SCHEMA == 2
+    described = parse(UPSERT | {"description": "Who we are"}, RULES)
+    assert json.loads(described.dump())["v"] == SCHEMA == 3
+    assert Event.load(described.dump()).description == "Who we are"
 
 
 @pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
@@ -137,7 +141,8 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
         "lastmod": "21.11.2026", "changefreq": "often", "priority": 2, "noindex": "yes",
         "canonical": "/b", "prefix": "/c", "images": {}, "videos": [1], "news": 1,
             "alternates": [{}],
-        "group": "", "lang": "gr", "published": "2026", "title": " ", "mobile": [],
+        "group": "", "lang": "gr", "published": "2026", "title": " ",
+        "description": "", "mobile": [],
     }  # fmt: skip
     found = faults(item, 5)
 
@@ -436,6 +441,12 @@ def test_what_is_no_language_is_a_fault(value: object) -> None:
     """PROTOCOL H4."""
     place = "[1]" if value == ["en", 1] else ""
     assert only_fault(lang=value).field == f"lang{place}"
+
+
+def test_a_description_is_one_line_of_bounded_length() -> None:
+    assert parse({**UPSERT, "description": " A\npage "}, RULES).description == "A page"
+    assert parse({**UPSERT, "description": "t" * 1_000}, RULES).description == "t" * 1_000
+    assert only_fault(description="t" * 1_001).field == "description"
 
 
 def test_title_and_first_publication_are_kept_for_feeds() -> None:
