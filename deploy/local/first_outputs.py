@@ -15,4 +15,5 @@ OUTPUTS = Template("""\
 #                             with their description; one that others wrote stays
 # llms_entries = 500        # the newest of them
 # llms_summary = ""         # what the site is, in a sentence or two
+# html = false              # true: write sitemap-contents.html and pages of links, for visitors
 """)

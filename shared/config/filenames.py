@@ -42,6 +42,8 @@ KINDS = (
     FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
     FileKind("change list", "|".join(map(re.escape, shards.CHANGE_LIST_FILES))),
     FileKind("llms.txt", re.escape(shards.LLMS)),
+    FileKind("visitors' page", rf"{re.escape(shards.CONTENTS)}|{shards.VISITORS_PAGE}"),
+    FileKind("visitors' stylesheet", re.escape(shards.CONTENTS_STYLE)),
     FileKind("stylesheet", re.escape(STYLESHEET)),
     FileKind("page", re.escape(PAGE)),
     FileKind("robots", re.escape(ROBOTS)),
@@ -102,6 +104,9 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
         yield from map(re.escape, shards.CHANGE_LIST_FILES)
     if site.outputs.llms:
         yield re.escape(shards.LLMS)
+    if site.outputs.html:
+        yield from map(re.escape, (shards.CONTENTS, shards.CONTENTS_STYLE))
+        yield shards.VISITORS_PAGE
     if site.viewer:
         yield from map(re.escape, (STYLESHEET, PAGE))
     if site.keeps_robots:

@@ -50,6 +50,7 @@ def include(state: BatchState, changes: Changes) -> None:
     state.expired |= changes.expired
     state.coming.update(changes.coming)
     state.feed.update(changes.feed)
+    state.titles.update(changes.titles)
     state.notified |= changes.notified
     for key, fragment in changes.fragments.items():
         if fragment is None:
@@ -154,6 +155,8 @@ def _remove(
     changes.fragments[loc] = None
     if loc in state.feed:
         changes.feed[loc] = None
+    if state.titles.get(loc):
+        changes.titles[loc] = ""
     if NEWS + loc in state.pages:
         news_entries.drop(state, changes, loc, when)
     if page and page.live:
@@ -209,9 +212,24 @@ def _put(
     fed = loc in state.feed and feed_items.put(
         state, changes, event, entry, digest, page, links, updated=(when >> 16, arrival.ms)
     )
-    if put.changed or not (news_is or fed):
+    retitled = _retitle(state, changes, event, fragment, there)
+    if put.changed or not (news_is or fed or retitled):
         return put
-    return Outcome(changed=True, reason=news_is or "changed in the feeds")
+    only = "changed in the feeds" if fed else "changed in its title"
+    return Outcome(changed=True, reason=news_is or only)
+
+
+def _retitle(
+    state: BatchState, changes: Changes, event: Event, fragment: bytes, section: int
+) -> bool:
+    """Keep the title of a site with an HTML sitemap; True if it is another. Then the page is listed
+    anew, though its `fragment` may be the same: so its block is known to the publisher.
+    """
+    loc = event.loc or ""
+    if loc not in state.titles or not feed_items.put_title(state, changes, event):
+        return False
+    changes.fragments[loc], changes.placed[loc] = fragment, section
+    return True
 
 
 def _section(

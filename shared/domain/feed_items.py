@@ -1,4 +1,4 @@
-"""Feed items: which events put a page on top of the feeds of its site (PROTOCOL F11)."""
+"""Feed items and titles: which events put a page on top of the feeds of its site (PROTOCOL F11)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def put(
     `digest` is that of `entry`; `updated` is the event's version and arrival (ms since 1970).
     Changes caused by other pages of its group, or by the clock, do not count.
     """
-    listed, title = state.feed[entry.loc], event.title or (event.news or {}).get("title", "")
+    listed, title = state.feed[entry.loc], title_of(event)
     description = event.description or ""
     stated, own = replace(entry, videos=event.videos, alternates=event.alternates), digest
     if stated != entry:
@@ -46,6 +46,20 @@ def put(
     changes.feed[entry.loc] = feed_writer.FeedItem(
         feed_writer.updated_ms(entry.lastmod, *updated), own, title, description
     )
+    return True
+
+
+def title_of(event: Event) -> str:
+    """The title that `event` states of its page or of its news; empty: none."""
+    return event.title or (event.news or {}).get("title", "")
+
+
+def put_title(state: BatchState, changes: Changes, event: Event) -> bool:
+    """Make the title of `event` that of its page; return True if it was another one."""
+    loc, title = event.loc or "", title_of(event)
+    if state.titles[loc] == title:
+        return False
+    changes.titles[loc] = title
     return True
 
 

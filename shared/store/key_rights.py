@@ -67,6 +67,7 @@ coming              r   rw
 cluster:            -   rw
 feed                -   rw
 feed:items          r   rw
+titles:             -   rw
 changes             -   rw
 changes:since       -   rw
 resync              r   rw

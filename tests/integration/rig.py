@@ -19,6 +19,7 @@ from shared.config.sites.site import Site
 from shared.events.event import Event, parse
 from shared.sitemap import fragments, shards, w3c_dates
 from shared.sitemap.blocks import Block
+from shared.sitemap.html_writer import parse_name
 from shared.sitemap.shards import Limits, Shard
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import PERMANENT, Keys
@@ -39,7 +40,7 @@ SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
 OURS = {
     ".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml",
     "changelist.xml", "capabilitylist.xml", "resourcesync.xml",
-    "llms.txt",
+    "llms.txt", "sitemap-contents.css", "sitemap-contents.html",
 }  # fmt: skip
 
 
@@ -145,7 +146,7 @@ class Rig:
         for path in self.root.iterdir():
             # Quiet is said before the marker is written: a worker that runs may be at it.
             with contextlib.suppress(FileNotFoundError):
-                if path.name not in OURS:
+                if path.name not in OURS and not parse_name(path.name):
                     found[path.name] = File(path.read_bytes(), path.stat().st_mtime_ns)
         return found
 

@@ -87,8 +87,10 @@ class EventProcessor:
         self._name, self._consumer, self._trail = name, consumer, trail
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
         self._notifies = bool(site.notify.of_pages)
-        recent = site.recent_entries
-        self.pages = PageRepository(client, name, site.limits, recent, notifies=self._notifies)
+        self.pages = PageRepository(
+            client, name, site.limits, site.recent_entries, notifies=self._notifies,
+            titles=site.outputs.html,
+        )  # fmt: skip
         self._inbox = Inbox(client, name)
         self._clock, self._on_resync = clock, on_resync
         self.events = 0

@@ -37,7 +37,8 @@ MOST_NAMED = 100
 
 _OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml|txt)(?:\.gz)?")
 
-_OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards")
+_OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards", "html")
+_FORMERLY = {"html": "False"}  # of records that were written before there was the setting
 
 _log = logger("publisher")
 
@@ -55,6 +56,7 @@ def shape_of(site: Site) -> dict[str, str]:
         "pages": str(site.viewer),
         "index": "gz" if site.outputs.gzip_index else str(site.index),
         "index_shards": str(site.index_shards),
+        "html": str(site.outputs.html),
         "rest": blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
     }
 
@@ -100,7 +102,11 @@ class FileMigration:
         StoreError.
         """
         before = self._shapes.read()
-        changed = [name for name in self._shape if before and before.get(name) != self._shape[name]]
+        changed = [
+            name
+            for name in self._shape
+            if before and before.get(name, _FORMERLY.get(name)) != self._shape[name]
+        ]
         files = self._state.files(self._state.sections()) if changed else {}
         if files:
             self._retire(before)

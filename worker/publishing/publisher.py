@@ -157,7 +157,7 @@ class Publisher:
         if changes or again or not self._indexes.robots_checked:
             written += self._indexes.follow(root, changes)
         if self._outputs.on or again:
-            written += self._outputs.publish(root, done, merged, again=again)
+            written += self._outputs.publish(root, done, merged, self._extend_lease, again=again)
         # No index on disk names the files of empty shards any more.
         gone = [self._files.path(each.taken.shard) for each in done if each.file is None]
         if self._migration.hidden:

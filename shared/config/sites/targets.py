@@ -100,10 +100,14 @@ class OutputSettings(ConfigModel):
         "", max_length=2_000, description="what the site is, in llms.txt"
     )
 
+    html: bool = Field(
+        False, description="write sitemap-contents.html and pages of links, for visitors"
+    )
+
     @property
     def files(self) -> bool:
         """True if any further file is written."""
-        return self.change_list or self.llms
+        return self.change_list or self.llms or self.html
 
     def faults(self, form: str, *, index: bool) -> Iterator[str]:
         """Yield what does not fit the `form` of the site's files, or a site without an `index`."""

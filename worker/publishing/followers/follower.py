@@ -187,7 +187,8 @@ class Follower:
         done = self._write_shards(root, changes, progress)
         if done is None or not self._write_indexes(root, changes, done):
             return None
-        done.written.extend(self._feeds.write(root) + self._outputs.write(root, tidy=changes.whole))
+        done.written.extend(self._feeds.write(root))
+        done.written.extend(self._outputs.follow(root, changes, progress))
         empty = [IndexChange(page, {}) for page, lines in changes.lines.items() if not lines]
         if done.new or empty or changes.whole or changes.doubts:
             done.written.extend(self._indexes.follow(root, empty))

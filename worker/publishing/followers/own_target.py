@@ -26,6 +26,7 @@ class OwnTarget:
         settings: TargetSettings = own_settings(site)
         self._follower = Follower(client, name, site, settings, consumer)
         self.ownership = self._follower.ownership
+        self._outputs = site.outputs.files
         others = (each.ident for each in site.every_target if each.ident != settings.ident)
         self._name, self._others = settings.ident, " ".join(others)
 
@@ -59,7 +60,9 @@ class OwnTarget:
         """Return the files that this pass changed, the target that has them, and the others."""
         gone = (str(each.taken.shard) for each in done if each.file is None)
         pages = (f"{INDEX}{each.page}" for each in done if each.file is None)
-        return " ".join({*_names(now), *gone, *pages}), self._name, self._others
+        # What other outputs say of a page may change without its shard file.
+        also = (str(each.taken.shard) for each in done if self._outputs)
+        return " ".join({*_names(now), *gone, *pages, *also}), self._name, self._others
 
 
 def _names(now: PublishPass) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import redis
 
@@ -11,6 +11,7 @@ from shared.domain.page_record import PageRecord
 from shared.domain.routing import family_of
 from shared.sitemap import change_list
 from shared.sitemap.change_list import LoggedChange, ResourceSyncFiles
+from shared.sitemap.shards import Shard
 from shared.store.client import Scripts
 from shared.store.keys import keys_of
 from shared.store.pages.changes import read_records
@@ -57,17 +58,17 @@ class ChangeListFiles(Output):
         moved = {loc for loc, record in stored.items() if record and PageRecord.was_live(record)}
         return [change for loc, change in new.items() if loc not in moved]
 
-    def contents(self) -> Mapping[str, bytes]:
+    def contents(self, shards: Collection[Shard] | None = None) -> Iterable[tuple[str, bytes]]:  # noqa: ARG002
         """Return the three files; none before the first publish."""
         found, self._appended = self._appended or self._log.read(), None
         if found is None:
-            return {}
+            return ()
         urls = self._urls
-        return {
-            change_list.CHANGES: change_list.change_list(urls, *found),
-            change_list.CAPABILITIES: change_list.capability_list(urls),
-            change_list.SOURCE: change_list.source_description(urls),
-        }
+        return (
+            (change_list.CHANGES, change_list.change_list(urls, *found)),
+            (change_list.CAPABILITIES, change_list.capability_list(urls)),
+            (change_list.SOURCE, change_list.source_description(urls)),
+        )
 
     def is_ours(self, content: bytes) -> bool:
         """Return True if `content` is one of the three files, of any site."""

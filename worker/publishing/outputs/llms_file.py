@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import redis
 
 from shared.config.sites.site import Site
 from shared.domain.page_record import PageRecord
 from shared.domain.routing import family_of
-from shared.sitemap import feed_writer, llms_writer, shards
+from shared.sitemap import feed_writer, llms_writer
 from shared.sitemap.llms_writer import TitledPage
+from shared.sitemap.shards import LLMS, Shard
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.sections import Sections
@@ -21,7 +22,7 @@ from worker.publishing.shard_file import MergedShard
 class LlmsFile(Output):
     """The llms.txt of one site, made of the items that feeds are made of."""
 
-    names = (shards.LLMS,)
+    names = (LLMS,)
     careful = True
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
@@ -32,7 +33,7 @@ class LlmsFile(Output):
     def record(self, published: Sequence[MergedShard]) -> None:
         """Do nothing: items are stored when events are applied."""
 
-    def contents(self) -> Mapping[str, bytes]:
+    def contents(self, shards: Collection[Shard] | None = None) -> Iterable[tuple[str, bytes]]:  # noqa: ARG002
         """Return the file; none while no listed page has a title."""
         titled = {loc: item for loc, item in self._state.feed().items() if item.title}
         newest = feed_writer.newest(titled, self._site.outputs.llms_entries)
@@ -43,10 +44,10 @@ class LlmsFile(Output):
                 page = TitledPage(loc, item.title, item.description)
                 sections.setdefault(section, []).append(page)
         if not sections:
-            return {}
+            return ()
         ordered = {name: sections[name] for name in sorted(sections)}
         summary = self._site.outputs.llms_summary
-        return {shards.LLMS: llms_writer.render(self._site.feed_title, summary, ordered)}
+        return ((LLMS, llms_writer.render(self._site.feed_title, summary, ordered)),)
 
     def _section(self, record: bytes) -> str:
         """Return the configured section of a page; empty if it is not listed."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from shared.sitemap.shards import Shard
 from worker.publishing.shard_file import MergedShard
 from worker.publishing.targets.target import Target
 
@@ -23,8 +24,16 @@ class Output(ABC):
         """Record what the shards of a publish pass changed, once these are in their places."""
 
     @abstractmethod
-    def contents(self) -> Mapping[str, bytes]:
-        """Return the expected content of the output's files by name."""
+    def contents(self, shards: Collection[Shard] | None = None) -> Iterable[tuple[str, bytes]]:
+        """Return name and expected content of the output's files; of those that follow single
+        shards only those of `shards`, if these are given.
+        """
+
+    def gone(self, root: Target, shards: Collection[Shard] | None) -> Iterable[str]:  # noqa: ARG002
+        """Return the names of files in `root`, besides `names`, that `contents` of `shards`, which
+        were just read, have no more.
+        """
+        return ()
 
     @abstractmethod
     def is_ours(self, content: bytes) -> bool:
@@ -40,7 +49,7 @@ class Output(ABC):
 
     def content(self, name: str) -> bytes | None:
         """Return the expected content of the file `name`; None if this output has none."""
-        return self.contents().get(name) if name in self.names else None
+        return dict(self.contents()).get(name) if name in self.names else None
 
     def found(self, root: Target) -> Sequence[str]:
         """Return the names of files in `root` that may be of this output."""

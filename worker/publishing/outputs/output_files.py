@@ -6,7 +6,8 @@ A site without any loads none of their modules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,17 @@ import redis
 
 from shared.config.sites.site import Site
 from shared.errors import PublishError
+from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_work import PublishedShard
+from shared.store.targets.target_state import TargetChanges
 from shared.telemetry.logs import logger
 from worker.publishing.targets.target import Target
 
 if TYPE_CHECKING:
     from worker.publishing.outputs.output import Output
     from worker.publishing.shard_file import MergedShard
+
+MOST_NAMED, _STEP_S = 100, 1.0
 
 _log = logger("publisher")
 
@@ -36,20 +41,23 @@ class OutputFiles:
     def _every(self) -> list[tuple[bool, Output]]:
         """Each output, and whether it is on."""
         from worker.publishing.outputs.change_list import ChangeListFiles
+        from worker.publishing.outputs.html_pages import HtmlPages
         from worker.publishing.outputs.llms_file import LlmsFile
 
         of, outputs = (self._client, self._name, self._site), self._site.outputs
         return [
             (outputs.change_list, ChangeListFiles(*of)),
             (outputs.llms, LlmsFile(*of)),
+            (outputs.html, HtmlPages(*of)),
         ]
 
     def publish(
         self, root: Target, done: Sequence[PublishedShard], merged: Sequence[MergedShard],
-        *, again: bool,
+        progress: Callable[[], None], *, again: bool,
     ) -> list[str]:  # fmt: skip
         """Record what a publish pass changed, by the `merged` shards that are `done`, and write
-        what differs; with `again` also remove what is off. Returns the names written.
+        what differs; with `again` also remove what is off. Returns the names written. `progress`
+        is called every second.
 
         Raises StoreError, PublishError.
         """
@@ -60,31 +68,53 @@ class OutputFiles:
         for on, output in self._every if again else ():
             if not on:
                 output.forget()
-        return self.write(root, tidy=again)
+        return self.write(root, placed, progress, tidy=again)
 
-    def write(self, root: Target, *, tidy: bool = False) -> list[str]:
-        """Write the files that differ, remove those that list nothing any more, and with `tidy`
-        those of outputs that are off; return the names written. What the system refuses to write
-        is logged.
+    def write(
+        self, root: Target, shards: Collection[Shard] | None, progress: Callable[[], None],
+        *, tidy: bool = False,
+    ) -> list[str]:  # fmt: skip
+        """Write the files that follow `shards` (None: all) and differ, remove those that list
+        nothing any more, and with `tidy` those of outputs that are off; return the names written.
+        What the system refuses to write is logged.
 
         Raises StoreError, PublishError.
         """
-        written, unwanted = [], [*self._unwanted(root)] if tidy else []
+        written, unwanted = list[str](), [*self._unwanted(root)] if tidy else []
+        due = time.monotonic() + _STEP_S
         for output in self._on:
-            contents = output.contents()
-            for name, content in contents.items():
-                try:
-                    if self._fault(root, output, name, content):
-                        self._replace(root, name, content)
-                        written.append(name)
-                except PublishError as error:
-                    _log.error("file not replaced", site=self._name, file=name, reason=str(error))
-            unwanted += self._ours(root, output, {*output.names} - contents.keys())
+            names = {*output.names}
+            for name, content in output.contents(shards):
+                names.discard(name)
+                if self._written(root, output, name, content):
+                    written.append(name)
+                if time.monotonic() > due:
+                    progress()
+                    due = time.monotonic() + _STEP_S
+            unwanted += self._ours(root, output, [*names, *output.gone(root, shards)])
         removed = [name for name in unwanted if root.remove(name)]
         if removed:
             root.sync()
-            _log.info("files of outputs removed", site=self._name, files=removed)
+            _log.info("files of outputs removed", site=self._name, files=removed[:MOST_NAMED])
         return written
+
+    def follow(
+        self, root: Target, changes: TargetChanges, progress: Callable[[], None]
+    ) -> list[str]:
+        """Write what a target lacks; return the names written. Raises StoreError, PublishError."""
+        named = {*changes.changed, *changes.doubts}
+        shards = {shard for name in named if (shard := Shard.read(name.encode()))}
+        return self.write(root, None if changes.whole else shards, progress, tidy=changes.whole)
+
+    def _written(self, root: Target, output: Output, name: str, content: bytes) -> bool:
+        try:
+            if not self._fault(root, output, name, content):
+                return False
+            self._replace(root, name, content)
+        except PublishError as error:
+            _log.error("file not replaced", site=self._name, file=name, reason=str(error))
+            return False
+        return True
 
     @property
     def _on(self) -> Iterator[Output]:
@@ -122,11 +152,12 @@ class OutputFiles:
         Raises StoreError, PublishError.
         """
         for output in self._on:
-            contents = output.contents()
-            for name, content in contents.items():
+            known = set[str]()
+            for name, content in output.contents():
+                known.add(name)
                 if fault := self._fault(root, output, name, content):
                     yield name, fault
-            for name in self._ours(root, output, {*output.found(root)} - contents.keys()):
+            for name in self._ours(root, output, sorted({*output.found(root)} - known)):
                 yield name, "unwanted"
         for name in self._unwanted(root):
             yield name, "unwanted"
