@@ -11,9 +11,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
+import html5lib
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
 
 from tests.system.driver import NAMESPACE, System, wait_until
 
@@ -194,3 +198,73 @@ def test_llms_txt_names_what_events_say_of_their_pages(described: System) -> Non
     described.quiet()
     assert "About us" not in described.get("/llms.txt")[2].decode()
     assert described.run("verify").returncode == 0
+
+
+TITLES = ["About us", "Prices & plans", "\u65e5\u672c\u8a9e", "A rather long title of a page " * 4]
+
+
+@pytest.fixture
+def visited(tmp_path: Path) -> Iterator[System]:
+    system = System(tmp_path / "home")
+    config = CONFIG.format(outputs="html = true\n[sites.demo.sections]\nposts = {}\n")
+    system.configure(config)
+    try:
+        system.start()
+        yield system
+    finally:
+        system.end()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_visitor_finds_each_page_by_links_alone(
+    visited: System, chromium: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    pages = [page(f"p/{n}", title=TITLES[n % 4] + f" {n}") for n in range(1_100)]
+    for n in range(0, 1_100, 550):
+        visited.send(*pages[n : n + 550])
+    visited.send(page("posts/caf%C3%A9", section="posts"))
+    visited.quiet()
+    context = chromium.new_context(
+        java_script_enabled=False, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    reader = context.new_page()
+    found, seen, left = list[str](), set[str](), [f"{visited.address}/sitemap-contents.html"]
+    while left:
+        at = left.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        answer = reader.goto(at)
+        assert answer is not None
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert reader.evaluate("document.compatMode") == "CSS1Compat"
+        assert reader.evaluate("document.body.scrollWidth <= innerWidth"), "nothing runs off"
+        assert "noindex" not in reader.content()
+        for href in reader.eval_on_selector_all("a", "found => found.map(each => each.href)"):
+            (found if href.startswith("https://www.example.com/") else left).append(href)
+    context.close()
+
+    assert sorted(found) == sorted(
+        [f"https://www.example.com/p/{n}" for n in range(1_100)]
+        + ["https://www.example.com/posts/caf%C3%A9"]
+    )
+    assert len(seen) == 5, "the contents, three pages of 500, one of posts"
+    with chromium.new_context(
+        color_scheme=scheme, viewport={"width": width, "height": 800}
+    ) as scripted:
+        looking = scripted.new_page()
+        for name in ("sitemap-contents.html", "sitemap-pages-1-2.html"):
+            looking.goto(f"{visited.address}/{name}")
+            found_barriers = Axe().run(looking)
+            assert found_barriers.violations_count == 0, found_barriers.generate_report()
+
+
+def test_the_pages_for_visitors_are_valid_html(visited: System) -> None:
+    visited.send(page("a", title='<b>&"'), page("b?x=1&amp;y=2"), page("c", section="posts"))
+    visited.quiet()
+
+    for name in ("sitemap-contents.html", "sitemap-pages-1-1.html", "sitemap-posts-1-1.html"):
+        html5lib.HTMLParser(strict=True).parse(visited.get(f"/{name}")[2])
+    assert visited.get("/sitemap-contents.css")[1]["Content-Type"] == "text/css; charset=utf-8"
+    assert visited.run("verify").returncode == 0
