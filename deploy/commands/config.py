@@ -45,7 +45,9 @@ def _of_the_host(site: Site) -> dict[str, str]:
     """
     if site.base.path == "/":
         return {}
-    line = f"Sitemap: {site.base.url('sitemap.xml')}"
+    from shared.config.filenames import index_name
+
+    line = f"Sitemap: {site.base.url(index_name(site, 0))}"
     return {"to_do": f"add to {site.base.origin}/robots.txt the line: {line}"}
 
 

@@ -25,6 +25,7 @@ from deploy.cli.output import (
     show,
     table,
 )
+from shared.config.filenames import index_name
 from shared.crawls import crawlers, dns
 from shared.crawls.delays import BOUNDS_S, CrawlDelays, Period, spoken
 from shared.crawls.log_files import AccessLog
@@ -116,7 +117,7 @@ def read(
     listed = [
         place.site.base.url(shards.file_name(shard, place.site.form))
         for shard in state.files(state.sections())
-    ] + [place.site.base.url(shards.index_name(0))]
+    ] + [place.site.base.url(index_name(place.site, 0))]
     published = PublishTimes(client, place.name, place.site)
     crawls = CrawlDelays(place.site.base_url, published, listed, since_ms or 0)
     log, verdicts, cut_short = AccessLog(), Counter[tuple[str, str]](), []

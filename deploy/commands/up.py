@@ -89,7 +89,9 @@ def _say_nothing(_now: Ready) -> None:
 
 
 def _print_ready(now: Ready) -> None:
-    sites = {name: site.base.url("sitemap.xml") for name, site in now.settings.sites.items()}
+    from shared.config.filenames import index_name
+
+    sites = {name: site.base.url(index_name(site, 0)) for name, site in now.settings.sites.items()}
     print_json({"ready": now.address, "home": str(now.home), "sitemaps": sites})
 
 
@@ -109,10 +111,12 @@ def _files(now: Ready) -> Iterator[tuple[str, str]]:
     """Yield the sitemap and its readable page: of the sites that `up` serves at its own address,
     which is also where the first one is served whatever its base URL.
     """
+    from shared.config.filenames import index_name
+
     for number, site in enumerate(now.settings.sites.values()):
         if number and site.base.origin != now.address:
             continue
-        for name, file in (("sitemap", "sitemap.xml"), ("to read", "sitemap.html")):
+        for name, file in (("sitemap", index_name(site, 0)), ("to read", "sitemap.html")):
             if (site.web_root / file).exists():
                 yield name, f"{now.address}{site.base.path}{file}"
 

@@ -6,6 +6,7 @@ from contextlib import closing
 
 from deploy.doctor.root import index_names, listed, opened
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, skip, warn
+from shared.config.filenames import index_name
 from shared.errors import OutboundError
 from shared.sitemap import shards
 from worker.checks.served_files import FileName, fetch, served
@@ -62,7 +63,7 @@ def _file(case: Case) -> DoctorFinding:
 def _robots(case: Case) -> DoctorFinding:
     base = case.site.base
     if base.path != "/":
-        line = f"Sitemap: {base.url(shards.index_name(0))}"
+        line = f"Sitemap: {base.url(index_name(case.site, 0))}"
         return skip(f"crawlers read {base.origin}/robots.txt: add the line {line} there")
     with closing(opened(case)) as root:
         return _public(case, root, FileName("robots.txt", "robots.txt"))

@@ -9,6 +9,7 @@ from itertools import islice
 
 from deploy.doctor.root import index_names, listed, opened
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, skip, warn
+from shared.config.filenames import index_name
 from shared.errors import RobotsError
 from shared.sitemap import robots, shards
 from shared.store.publishing.publish_state import PublishState
@@ -26,7 +27,7 @@ FILES, PAGES = 10, 500
 def _robots(case: Case) -> DoctorFinding:
     site = case.site
     if site.base.path != "/":
-        line = f"Sitemap: {site.base.url(shards.index_name(0))}"
+        line = f"Sitemap: {site.base.url(index_name(site, 0))}"
         detail = f"crawlers read {site.base.origin}/robots.txt, which is not in this web root"
         if site.robots == "off":
             return skip(f"{detail}: add the line {line} there")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pwd
-import re
 import secrets
 import stat
 import time
+import zlib
 from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 from lxml import etree
 
 from deploy.doctor.runner import Case, DoctorCheck, DoctorFinding, fail, ok, warn
-from shared.config.filenames import MARKER, TEMP
+from shared.config.filenames import MARKER, TEMP, index_name, is_index
 from shared.domain.routing import family_of
 from shared.errors import ForeignStateError, PublishError, StoreError
 from shared.sitemap import blocks, fragments, shards
@@ -36,7 +37,6 @@ MOST_LOOKED_INTO = 20
 
 _TRIES = 2
 _AGAIN_S = 0.2
-_INDEX = re.compile(r"sitemap(?:-[0-9]+)?\.xml")
 _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 
@@ -159,9 +159,9 @@ def index_names(case: Case, root: Target) -> list[str]:
     """Return the index files that should exist; if Redis does not answer, those that exist."""
     try:
         pages = PublishState(case.client, case.name).pages(case.site.index_shards)
-        return [shards.index_name(page) for page in pages]
+        return [index_name(case.site, page) for page in pages]
     except StoreError:
-        return [name for name in sorted(root.names()) if _INDEX.fullmatch(name)]
+        return [name for name in sorted(root.names()) if is_index(name)]
 
 
 def listed(root: Target, index: str) -> list[str]:
@@ -171,6 +171,11 @@ def listed(root: Target, index: str) -> list[str]:
     content = root.read(index)
     if content is None:
         return []
+    if index.endswith(".gz"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise PublishError(f"{index} is no gzip file: {error}") from None
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
     try:
         return [loc.text or "" for loc in etree.fromstring(content, parser).iter(_LOC)]

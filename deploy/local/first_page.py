@@ -13,6 +13,7 @@ from http import HTTPStatus
 
 from deploy.local.listen_address import reachable
 from deploy.local.supervisor import Signals
+from shared.config.filenames import index_name
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.telemetry.logs import logger
@@ -37,7 +38,7 @@ def list_home_page(settings: Settings, name: str, where: tuple[str, int], signal
         logger("up").warning("the home page was not accepted", reason=str(error))
         return
     deadline = time.monotonic() + PUBLISHED_S
-    while not (site.web_root / "sitemap.xml").exists() and not signals.stopping:
+    while not (site.web_root / index_name(site, 0)).exists() and not signals.stopping:
         if time.monotonic() > deadline:
             logger("up").warning("the home page is not published yet")
             return

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from shared.config import filenames
 from shared.config.sites.site import Site
+from shared.sitemap import shards
 
 _LINES = """\
 # {base}: the files of {root}, and no other; from `sitemapd config nginx`.
@@ -27,6 +28,16 @@ location = "{directory}{page}" {{
     root "{root}";
     include snippets/sitemapd-files.conf;
     add_header Content-Security-Policy "frame-ancestors 'none'" always;{rewrite}
+}}
+"""
+
+_WELL_KNOWN = """\
+# Where clients of ResourceSync look for the way to changelist.xml.
+location = /{well_known} {{
+    alias "{root}/{source}";
+    include snippets/sitemapd-files.conf;
+    types {{ }}
+    default_type application/xml;
 }}
 """
 
@@ -61,4 +72,8 @@ def lines(name: str, site: Site, sections: Iterable[str] = ()) -> str:
     if site.viewer:
         further = {"page": filenames.PAGE, "lookup": filenames.LOOKUP}
         framed = _FRAMED.format(**values | {"directory": path} | further)
+    if site.outputs.change_list and path == "/":
+        framed += _WELL_KNOWN.format(
+            root=site.web_root, source=shards.CHANGE_LIST_FILES[-1], well_known=shards.WELL_KNOWN
+        )
     return framed + _LINES.format(**values) + _PACKED.format(**values)

@@ -21,8 +21,9 @@ from werkzeug.http import http_date
 from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import wrap_file
 
+from shared.config.filenames import index_name
 from shared.config.sites.site import Site
-from shared.sitemap import feed_writer
+from shared.sitemap import feed_writer, shards
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -38,6 +39,7 @@ FEED_TYPES = {feed_writer.ATOM: "application/atom+xml", feed_writer.RSS: "applic
 OTHER_TYPE = "application/octet-stream"
 
 _CHUNK = 65536
+_WELL_KNOWN = shards.WELL_KNOWN.encode()
 _CACHE = "max-age=0, must-revalidate"
 _UNFRAMED = "frame-ancestors 'none'"
 """Only a header can state this; `sitemap.html` states the rest of its policy itself (T28)."""
@@ -66,8 +68,10 @@ class StaticFiles:
         site = self._sites[owner]
         name = _path(request.environ).removeprefix(_directory(site))
         if not name:
-            url = site.base.url("sitemap.xml")
+            url = site.base.url(index_name(site, 0))
             return _text(200, f"The sitemap is {url} (from the first event on)")
+        if site.outputs.change_list and site.base.path == "/" and name == _WELL_KNOWN:
+            name = shards.CHANGE_LIST_FILES[-1].encode()
         return _send(request, site.web_root, name)
 
     def site_of(self, environ: WSGIEnvironment) -> str | None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from shared.config.notify.engines import KEY
 from shared.config.sites.site import Site
 from shared.domain.routing import family_of
-from shared.sitemap import feed_writer
+from shared.sitemap import feed_writer, shards
 
 MARKER = ".sitemapd"
 TEMP = ".sitemapd-"
@@ -23,7 +23,7 @@ ROBOTS = "robots.txt"
 LOOKUP = "sitemap-lookup"
 """No file: an address beside PAGE at which the web server asks the webhook for a listed page."""
 
-_INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml"
+_INDEX = r"sitemap(?:-[0-9]{1,9})?\.xml(?:\.gz)?"
 _FORMS = r"\.(?:xml|txt)(?:\.gz)?"
 
 
@@ -40,6 +40,10 @@ KINDS = (
     # The first file of a month has no shard number, but its month ends in a number (F16).
     FileKind("shard", rf"[a-z0-9-]{{1,100}}-[0-9]{{1,10}}{_FORMS}"),
     FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
+    FileKind("change list", "|".join(map(re.escape, shards.CHANGE_LIST_FILES))),
+    FileKind("llms.txt", re.escape(shards.LLMS)),
+    FileKind("visitors' page", rf"{re.escape(shards.CONTENTS)}|{shards.VISITORS_PAGE}"),
+    FileKind("visitors' stylesheet", re.escape(shards.CONTENTS_STYLE)),
     FileKind("stylesheet", re.escape(STYLESHEET)),
     FileKind("page", re.escape(PAGE)),
     FileKind("robots", re.escape(ROBOTS)),
@@ -57,6 +61,11 @@ _SHARD_NAME = re.compile(rf"([a-z0-9-]{{1,100}})-[0-9]{{1,10}}{_FORMS}", re.ASCI
 def possible(name: str) -> bool:
     """True if the publisher can write a file of this name."""
     return _EVERY.fullmatch(name) is not None
+
+
+def index_name(site: Site, page: int) -> str:
+    """The name of index file `page` of `site`, from 0: on disk and as robots.txt lists it."""
+    return shards.index_name(page, packed=site.outputs.gzip_index)
 
 
 def is_index(name: str) -> bool:
@@ -91,6 +100,13 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
         yield rf"{re.escape(section)}{'(?:-[a-z0-9-]+)?' if split else ''}-[0-9]+{_FORMS}"
     if site.feed:
         yield from map(re.escape, feed_writer.NAMES)
+    if site.outputs.change_list:
+        yield from map(re.escape, shards.CHANGE_LIST_FILES)
+    if site.outputs.llms:
+        yield re.escape(shards.LLMS)
+    if site.outputs.html:
+        yield from map(re.escape, (shards.CONTENTS, shards.CONTENTS_STYLE))
+        yield shards.VISITORS_PAGE
     if site.viewer:
         yield from map(re.escape, (STYLESHEET, PAGE))
     if site.keeps_robots:

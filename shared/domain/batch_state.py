@@ -60,6 +60,7 @@ class Changes:
     expired: set[str] = field(default_factory=set)
     coming: dict[str, bytes] = field(default_factory=dict)
     feed: dict[str, FeedItem | None] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
     notified: set[str] = field(default_factory=set)
 
 
@@ -76,7 +77,8 @@ class BatchState:
     `expiry` is the time of an entry's next examination (ms since 1970, 0: never), `expired` the
     pages that leave because their time is over, `coming` the news entries to be listed at that
     time (expiry.schedule), and the deferred events (shared.domain.deferral); empty: cancelled.
-    `feed` holds the feed item of each page (None: none), no page if the site has no feeds.
+    `feed` holds the feed item of each page (None: none), no page if the site has no feeds, `titles`
+    its title (empty: none), likewise for sites with an HTML sitemap.
     `notified` are the pages whose change search engines are to be notified of. `former_owners` if
     the claims of the site are stored under the owners of layout 2 (page_record.owner_of).
     """
@@ -94,6 +96,7 @@ class BatchState:
     expired: set[str] = field(default_factory=set)
     coming: dict[str, bytes] = field(default_factory=dict)
     feed: dict[str, FeedItem | None] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
     notified: set[str] = field(default_factory=set)
     former_owners: bool = False
 

@@ -56,6 +56,7 @@ def include(state: BatchState, changes: Changes) -> None:
     state.expired |= changes.expired
     state.coming.update(changes.coming)
     state.feed.update(changes.feed)
+    state.titles.update(changes.titles)
     state.notified |= changes.notified
     for key, fragment in changes.fragments.items():
         if fragment is None:
@@ -113,7 +114,10 @@ def _decide(
     if loc is None:
         return left if left.changed else Outcome(changed=False, reason="no page with this id")
     if event.publish_at or event.expires:
-        arrival = _timed(state, changes, event, (loc, owner), when, arrival, by_ms, policy)
+        page = state.pages.get(loc)
+        lost = page and is_older(when, page.stamp, by_ms) and not _vacated(page, owner)
+        if not lost and not _gone(event):
+            arrival = deferral.take(changes, event, when, arrival, policy.now_ms)
     if why:
         gone = _remove(state, changes, loc, owner, when, why, by_ms)
         return left if left.changed and not gone.changed else gone
@@ -123,30 +127,6 @@ def _decide(
     if left.changed:
         return Outcome(changed=True, reason=f"moved: {put.reason}")
     return put
-
-
-def _timed(
-    state: BatchState,
-    changes: Changes,
-    event: Event,
-    subject: tuple[str, bytes],
-    when: int,
-    arrival: Arrival,
-    by_ms: int,
-    policy: Policy,
-) -> Arrival:
-    """Let the page of `event` appear or leave later, if the event wins; return the arrival that
-    counts.
-    """
-    loc, owner = subject
-    page = state.pages.get(loc)
-    if page and is_older(when, page.stamp, by_ms) and not _vacated(page, owner):
-        return arrival
-    if not _gone(event):
-        deferral.defer(changes, event, when, policy.now_ms)
-    if deferral.absence(event, policy.now_ms) == deferral.EXPIRED:
-        changes.expired.add(loc)
-    return deferral.appearance(event, arrival)
 
 
 def _gone(event: Event) -> str:
@@ -189,6 +169,8 @@ def _remove(
     changes.fragments[loc] = None
     if loc in state.feed:
         changes.feed[loc] = None
+    if state.titles.get(loc):
+        changes.titles[loc] = ""
     if NEWS + loc in state.pages:
         news_entries.drop(state, changes, loc, when)
     if page and page.live:
@@ -244,9 +226,24 @@ def _put(
     fed = loc in state.feed and feed_items.put(
         state, changes, event, entry, digest, page, links, updated=(when >> 16, arrival.ms)
     )
-    if put.changed or not (news_is or fed):
+    retitled = _retitle(state, changes, event, fragment, there)
+    if put.changed or not (news_is or fed or retitled):
         return put
-    return Outcome(changed=True, reason=news_is or "changed in the feeds")
+    only = "changed in the feeds" if fed else "changed in its title"
+    return Outcome(changed=True, reason=news_is or only)
+
+
+def _retitle(
+    state: BatchState, changes: Changes, event: Event, fragment: bytes, section: int
+) -> bool:
+    """Keep the title of a site with an HTML sitemap; True if it is another. Then the page is listed
+    anew, though its `fragment` may be the same: so its block is known to the publisher.
+    """
+    loc = event.loc or ""
+    if loc not in state.titles or not feed_items.put_title(state, changes, event):
+        return False
+    changes.fragments[loc], changes.placed[loc] = fragment, section
+    return True
 
 
 def _section(

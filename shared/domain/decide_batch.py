@@ -41,7 +41,7 @@ def copied(state: BatchState) -> BatchState:
         state, pages={**state.pages}, claims={**state.claims}, fragments={**state.fragments},
         placed={**state.placed}, groups={**state.groups}, linked={**state.linked},
         expiry={**state.expiry}, expired={*state.expired}, coming={**state.coming},
-        feed={**state.feed}, notified={*state.notified},
+        feed={**state.feed}, titles={**state.titles}, notified={*state.notified},
     )  # fmt: skip
 
 
@@ -110,5 +110,7 @@ def decide_plain(
 
 def _is_plain(state: BatchState, event: Event, page: PageRecord | None) -> bool:
     if event.type != "upsert" or not _PLAIN.issuperset(vars(event)) or (page and page.group):
+        return False
+    if state.titles.get(event.loc or ""):
         return False
     return event.loc not in state.feed and f"{NEWS}{event.loc}" not in state.pages

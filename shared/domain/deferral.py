@@ -70,20 +70,22 @@ def leaves_ms(event: Event) -> int | None:
     return w3c_dates.epoch_ms(event.expires) + (_DAY_MS if len(event.expires) == _DATE else 0)
 
 
-def appearance(event: Event, arrival: Arrival) -> Arrival:
-    """The arrival of `event`, for what depends on it: not before its page appears."""
-    return arrival._replace(ms=max(arrival.ms, appears_ms(event)))
-
-
-def defer(changes: Changes, event: Event, stamp: int, now_ms: int) -> None:
+def take(changes: Changes, event: Event, stamp: int, arrival: Arrival, now_ms: int) -> Arrival:
     """Add to `changes` that `event`, which won with its `stamp` at `now_ms` (since 1970), is
     decided again once its publish_at, else its expires, has come.
+
+    Return the arrival that counts: not before the page appears.
     """
-    due_ms, leaves = appears_ms(event), leaves_ms(event)
-    if due_ms <= now_ms and leaves is not None:
-        due_ms = leaves
+    assert event.loc is not None
+    appears, leaves, due_ms = appears_ms(event), leaves_ms(event), 0
+    if appears > now_ms:
+        due_ms, later = appears, event
+    elif leaves is not None and leaves > now_ms:
         # What removes a page needs none of its content.
-        event = Event(**{name: getattr(event, name) for name in _SAME_PAGE})
-    if due_ms > now_ms and event.loc is not None:
-        changes.coming[AT + event.loc] = Deferral(stamp, due_ms, event).pack()
+        due_ms, later = leaves, Event(**{name: getattr(event, name) for name in _SAME_PAGE})
+    elif leaves is not None:
+        changes.expired.add(event.loc)
+    if due_ms:
+        changes.coming[AT + event.loc] = Deferral(stamp, due_ms, later).pack()
         changes.expiry[AT + event.loc] = due_ms
+    return arrival._replace(ms=max(arrival.ms, appears))

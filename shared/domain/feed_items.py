@@ -1,4 +1,4 @@
-"""Feed items: which events put a page on top of the feeds of its site (PROTOCOL F11)."""
+"""Feed items and titles: which events put a page on top of the feeds of its site (PROTOCOL F11)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def put(
     `digest` is that of `entry`; `updated` is the event's version and arrival (ms since 1970).
     Changes caused by other pages of its group, or by the clock, do not count.
     """
-    listed, title = state.feed[entry.loc], event.title or (event.news or {}).get("title", "")
+    listed, title = state.feed[entry.loc], title_of(event)
+    description = event.description or ""
     stated, own = replace(entry, videos=event.videos, alternates=event.alternates), digest
     if stated != entry:
         own = fragments.digest(fragments.render(stated))
     if before and before.live:
         if listed:
-            same = listed[1:] == (own, title)
+            same = listed[1:] == (own, title, description)
         elif links:
             same = not event.alternates and digest_with(entry, digest, links.had) == before.digest
         else:
@@ -46,7 +47,21 @@ def put(
     changed_ms = feed_writer.updated_ms(entry.lastmod, *updated)
     # What was saved long before it is published is new to readers.
     changed_ms = max(changed_ms, deferral.appears_ms(event))
-    changes.feed[entry.loc] = feed_writer.FeedItem(changed_ms, own, title)
+    changes.feed[entry.loc] = feed_writer.FeedItem(changed_ms, own, title, description)
+    return True
+
+
+def title_of(event: Event) -> str:
+    """The title that `event` states of its page or of its news; empty: none."""
+    return event.title or (event.news or {}).get("title", "")
+
+
+def put_title(state: BatchState, changes: Changes, event: Event) -> bool:
+    """Make the title of `event` that of its page; return True if it was another one."""
+    loc, title = event.loc or "", title_of(event)
+    if state.titles[loc] == title:
+        return False
+    changes.titles[loc] = title
     return True
 
 

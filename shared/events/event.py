@@ -21,11 +21,10 @@ NATIVE = "native"
 """The source of events sent to /events, in our own form."""
 
 SCHEMA = 3
-EXTENDED_SCHEMA = 2
-PLAIN_SCHEMA = 1
+PLAIN_SCHEMA, EXTENDED_SCHEMA = 1, 2
 """Versions of the stored form: a worker leaves an unknown version pending for a newer worker, so an
 event is written in the oldest one that can hold it. 2 has the members of
-shared.sitemap.extensions, and resync; 3 has those of deferred events.
+shared.sitemap.extensions, and resync; 3 has the members of _NEWEST.
 """
 
 FIELDS = (*event_fields.CHECKS, *extensions.CHECKS)
@@ -49,9 +48,10 @@ class Event:
     unique among senders. `images` to `alternates` are canonical values of
     shared.sitemap.extensions; `group` (of translations) goes with `lang`, the codes this page is
     the version for; `published` (first publication, in the form of `lastmod`) chooses the month of
-    a split section, `title` is for feeds. The page is listed from `publish_at` until `expires` (in
-    the form of `lastmod`; a date is its first and its last instant, UTC). A `resync` names no page:
-    its scope is a `section`, the URLs that begin with `prefix` (canonical), or the whole site.
+    a split section, `title` is for feeds, and for llms.txt with `description`. The page is listed
+    from `publish_at` until `expires` (in the form of `lastmod`; a date is its first and its last
+    instant, UTC). A `resync` names no page: its scope is a `section`, the URLs that begin with
+    `prefix` (canonical), or the whole site.
 
     Parsed and loaded events have only the members that were given, the others by the class: the
     constructor sets each of two dozen (1.3 against 0.5 us).
@@ -81,6 +81,7 @@ class Event:
     title: str | None = None
     publish_at: str | None = None
     expires: str | None = None
+    description: str | None = None
 
     def dump(self) -> bytes:
         """The stored form: JSON without the members that have their default."""
@@ -91,7 +92,7 @@ class Event:
         }
         plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
         schema = PLAIN_SCHEMA if plain else EXTENDED_SCHEMA
-        if not _TIMED.isdisjoint(members):
+        if not plain and not _NEWEST.isdisjoint(members):
             schema = SCHEMA
         return _encode({"v": schema, **members}).encode()
 
@@ -152,7 +153,7 @@ _MOSTLY = re.compile(
 )
 """The stored form of most events, read in a third of the time of any other."""
 _EXTENDED = frozenset(extensions.CHECKS)
-_TIMED = frozenset(extensions.TIMED_MEMBERS)
+_NEWEST = frozenset({*extensions.TIMED_MEMBERS, "description"})
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
 _parse = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -13,8 +13,9 @@ from shared.sitemap.extensions.languages import HREFLANG_PATTERN, X_DEFAULT, hre
 from shared.sitemap.extensions.report import ValueRefusedError, ValueReport
 from shared.sitemap.extensions.value_types import Date, Text, ValueType
 
-MAX_TITLE = 500
-TITLE, PUBLISHED, MOMENT = Text(MAX_TITLE), Date(), Date(counted=True)
+MAX_TITLE, MAX_DESCRIPTION = 500, 1_000
+TITLE, DESCRIPTION = Text(MAX_TITLE), Text(MAX_DESCRIPTION)
+PUBLISHED, MOMENT = Date(), Date(counted=True)
 
 _DATE = len("2026-11-23")
 
@@ -124,6 +125,7 @@ CHECKS: Mapping[str, Callable[[EventFields], object]] = {
     "published": _leaf("published", PUBLISHED, "PROTOCOL M1"),
     "title": _leaf("title", TITLE, "length"),
     **{name: _leaf(name, MOMENT, "PROTOCOL M1") for name in TIMED_MEMBERS},
+    "description": _leaf("description", DESCRIPTION, "length"),
 }  # fmt: skip
 
 
@@ -162,6 +164,7 @@ def restore(stored: dict[str, Any]) -> None:
         "published": lambda value: PUBLISHED.take(value, _unsound),
         "title": lambda value: TITLE.take(value, _unsound),
         **dict.fromkeys(TIMED_MEMBERS, lambda value: MOMENT.take(value, _unsound)),
+        "description": lambda value: DESCRIPTION.take(value, _unsound),
         "group": _encodable,
     }
     for name in taken.keys() & stored.keys():

@@ -40,7 +40,8 @@ _HEAD = struct.Struct(">q5s")
 
 
 class FeedItem(NamedTuple):
-    """Feed data of one page: the time of its change (ms since 1970) and its title (empty: none).
+    """Feed data of one page: the time of its change (ms since 1970), its title and, for llms.txt,
+    its description (empty: none).
 
     `digest` identifies the content that its event stated (fragments.digest).
     """
@@ -48,10 +49,12 @@ class FeedItem(NamedTuple):
     updated_ms: int
     digest: bytes
     title: str = ""
+    description: str = ""
 
     def pack(self) -> bytes:
         """The stored form of the item."""
-        return _HEAD.pack(self.updated_ms, self.digest) + self.title.encode()
+        text = f"{self.title}\0{self.description}" if self.description else self.title
+        return _HEAD.pack(self.updated_ms, self.digest) + text.encode()
 
     @classmethod
     def unpack(cls, stored: bytes) -> FeedItem | None:
@@ -61,11 +64,14 @@ class FeedItem(NamedTuple):
         """
         try:
             updated_ms, digest = _HEAD.unpack_from(stored)
-            item = cls(updated_ms, digest, stored[_HEAD.size :].decode())
+            title, parted, description = stored[_HEAD.size :].decode().partition("\0")
+            item = cls(updated_ms, digest, title, description)
             w3c_dates.from_epoch_s(item.updated_ms // 1000)
         except (struct.error, UnicodeDecodeError, DateError):
             return None
-        return item if item.title == legal(item.title) else None
+        if bool(parted) != bool(description) or legal(title + description) != title + description:
+            return None
+        return item
 
 
 class FeedChannel(NamedTuple):

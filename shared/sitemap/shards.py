@@ -26,6 +26,14 @@ SECTION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 NUMBERED = re.compile(r"-[0-9]+$", re.ASCII)
 _MONTHLY = re.compile(r"-[0-9]{4}-[0-9]{2}$", re.ASCII)
 RESERVED = frozenset({"sitemap", "robots", "atom", "rss"})
+CHANGE_LIST_FILES = ("changelist.xml", "capabilitylist.xml", "resourcesync.xml")
+"""Files of a change list (change_list.py): itself, what names it, and where clients begin."""
+WELL_KNOWN = ".well-known/resourcesync"
+"""Path below the host at which clients look for the last of them: web servers map it to that."""
+LLMS = "llms.txt"
+CONTENTS, CONTENTS_STYLE = "sitemap-contents.html", "sitemap-contents.css"
+VISITORS_PAGE = r"sitemap-[a-z0-9-]{1,100}-[0-9]{1,7}-[0-9]{1,6}\.html"
+"""Files of the HTML sitemap for visitors (html_writer.py); the last one is the pattern of names."""
 FORMS = ("xml", "xml.gz", "encoded", "txt", "txt.gz")
 TEXT_FORMS = frozenset({"txt", "txt.gz"})
 """Forms that list one URL on each line, and nothing else (PROTOCOL F10)."""
@@ -123,9 +131,14 @@ def file_name(shard: Shard, form: str) -> str:
 
 
 @lru_cache(1_000)
-def index_name(page: int) -> str:
-    """The name of index file `page`, from 0. Indexes are small and always plain XML."""
-    return "sitemap.xml" if page == 0 else f"sitemap-{page + 1}.xml"
+def index_name(page: int, *, packed: bool = False) -> str:
+    """The name of index file `page`, from 0; that of a gzip file if `packed`."""
+    return f"sitemap{f'-{page + 1}' if page else ''}.xml{'.gz' if packed else ''}"
+
+
+def packed_index(content: bytes) -> bytes:
+    """The gzip file of the index file `content`."""
+    return blocks.gzip_file([blocks.deflate(content)])
 
 
 def on_disk(name: str, form: str) -> str:

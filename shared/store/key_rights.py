@@ -67,6 +67,9 @@ coming              r   rw
 cluster:            -   rw
 feed                -   rw
 feed:items          r   rw
+titles:             -   rw
+changes             -   rw
+changes:since       -   rw
 resync              r   rw
 resync-alarm        -   rw
 reconcile           -   rw

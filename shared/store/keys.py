@@ -34,8 +34,8 @@ PERMANENT = (
     "id:",  # hash per bucket: owner -> Claim; apply.lua, purge_tombstones.lua
     "tombs",  # zset: digest or `i` + owner -> when the tombstone may be purged (ms); apply.lua,
     # purge_tombstones.lua
-    "counters",  # hash: `shards`, `urls`, `clusters`; apply.lua. `publishes`, `publisher` (token of
-    # the last commit); commit_publish.lua.
+    "counters",  # hash: `shards`, `urls`, `clusters`, `titles` (1: there are any); apply.lua.
+    # `publishes`, `publisher` (token of the last commit); commit_publish.lua.
     # `run`, `form`, `sections`, `numbering`; store/sections.py. `form`, `back`, `owners`;
     # store/layouts/version.py, begin_migration.lua, end_migration.lua. `shared` (partners);
     # worker/ingest/shared_groups.py, store/pages/amendments.py. `reconciled` (ms);
@@ -76,8 +76,10 @@ PERMANENT = (
     "cluster:",  # hash per translation group: loc -> GroupMember, `` -> number of its last change,
     # from `counters` `clusters`; apply.lua
     "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua
-    "feed:items",  # hash: loc -> FeedItem; apply.lua. worker/publishing/feeds.py deletes this and
-    # `feed` when feeds are off
+    "feed:items",  # hash: loc -> FeedItem; apply.lua. outputs/feeds.py deletes both with feeds off
+    "titles:",  # hash per bucket, of a site with an HTML sitemap: digest -> title; apply.lua
+    "changes",  # list: published changes, the newest (sitemap/change_list.py); change_log.lua
+    "changes:since",  # string: time from which `changes` has all (s); change_log.lua
     "resync",  # zset: scope -> time of its last resync request (ms); apply.lua, close_resyncs.lua
     "dead",  # stream: events that failed five times; dead_letter.lua, requeue_dead.lua
     "recent",  # stream: event log (store/operations/event_log.py); apply.lua, commit_publish.lua
@@ -167,6 +169,8 @@ class Keys:
     allowed = _Name("allowed")
     feed = _Name("feed")
     feed_items = _Name("feed:items")
+    changes = _Name("changes")
+    changes_since = _Name("changes:since")
     dead = _Name("dead")
     recent = _Name("recent")
     refused = _Name("refused")
@@ -248,6 +252,10 @@ class Keys:
         """Bucket that holds the claim of `owner`."""
         return f"{self.prefix}id:{bucket_of(owner):x}"
 
+    def titles(self, digest: bytes) -> str:
+        """Bucket that holds the title of the page of `digest`."""
+        return f"{self.prefix}titles:{bucket_of(digest):x}"
+
     def cluster(self, group: bytes) -> str:
         """Members of a translation group."""
         return f"{self.prefix}cluster:{group.hex()}"
@@ -265,7 +273,7 @@ class Keys:
         return f"{self.prefix}section:{section}:files"
 
     def pending(self, shard: Shard) -> str:
-        """Patches to `shard` that no publisher has taken."""
+        """Pending patches to `shard`, which no publisher has taken."""
         return f"{self.prefix}section:{shard.section}:pending:{shard.number}"
 
     def taking(self, shard: Shard) -> str:

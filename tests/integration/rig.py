@@ -19,6 +19,7 @@ from shared.config.sites.site import Site
 from shared.events.event import Event, parse
 from shared.sitemap import fragments, shards, w3c_dates
 from shared.sitemap.blocks import Block
+from shared.sitemap.html_writer import parse_name
 from shared.sitemap.shards import Limits, Shard
 from shared.store.inbox.inbox import Inbox
 from shared.store.keys import PERMANENT, Keys
@@ -36,7 +37,11 @@ from worker.ingest.inbox_consumer import InboxConsumer
 BASE = "https://www.example.com/"
 NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
-OURS = {".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml"}
+OURS = {
+    ".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml",
+    "changelist.xml", "capabilitylist.xml", "resourcesync.xml",
+    "llms.txt", "sitemap-contents.css", "sitemap-contents.html",
+}  # fmt: skip
 
 
 def as_written(path: Path) -> tuple[int, int, int, int]:
@@ -141,7 +146,7 @@ class Rig:
         for path in self.root.iterdir():
             # Quiet is said before the marker is written: a worker that runs may be at it.
             with contextlib.suppress(FileNotFoundError):
-                if path.name not in OURS:
+                if path.name not in OURS and not parse_name(path.name):
                     found[path.name] = File(path.read_bytes(), path.stat().st_mtime_ns)
         return found
 
@@ -165,12 +170,19 @@ class Rig:
                 found[loc] = url.findtext(f"{NS}lastmod")
         return found
 
+    def index_files(self) -> dict[str, bytes]:
+        """The raw bytes of every index file."""
+        return {
+            name: gzip.decompress(file.content) if name.endswith(".gz") else file.content
+            for name, file in self.files().items()
+            if name.startswith("sitemap")
+        }
+
     def index(self) -> dict[str, dict[str, str]]:
         """Index file -> URL of each file it lists -> lastmod, in order."""
         return {
-            name: {e.findtext(f"{NS}loc"): e.findtext(f"{NS}lastmod") for e in _tree(file.content)}
-            for name, file in self.files().items()
-            if name.startswith("sitemap")
+            name: {e.findtext(f"{NS}loc"): e.findtext(f"{NS}lastmod") for e in _tree(content)}
+            for name, content in self.index_files().items()
         }
 
     def decided(self, after: str = "-") -> list[tuple[str, list[Any]]]:
@@ -213,7 +225,7 @@ class Rig:
     def _check_index(self) -> None:
         names, listed = set(self.files()), []
         for name, lines in self.index().items():
-            root = _tree(self.files()[name].content)
+            root = _tree(self.index_files()[name])
             assert SCHEMA["sitemapindex"].validate(root), SCHEMA["sitemapindex"].error_log
             assert len(lines) == len(root) <= self.site.index_shards
             listed += [(url.removeprefix(BASE), lastmod) for url, lastmod in lines.items()]

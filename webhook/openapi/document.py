@@ -139,6 +139,12 @@ EVENT: Schema = {
             "pattern": W3C,
             "description": "the page is listed until this time; a date is its last day, UTC",
         },
+        "description": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "description": "of the page in a sentence or two, for llms.txt; at most"
+            f" {extension_fields.MAX_DESCRIPTION} characters",
+        },
     },
     "anyOf": [
         {

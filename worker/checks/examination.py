@@ -8,9 +8,9 @@ from collections.abc import Callable
 import redis
 
 from shared.clock import now_ms
+from shared.config.filenames import index_name
 from shared.config.sites.site import Site
 from shared.errors import PublishError
-from shared.sitemap import shards
 from shared.sitemap.shards import Shard
 from shared.store.operations.checks import CheckReport, CheckRun, CheckStore
 from shared.store.pages.page_scan import PageScan
@@ -74,7 +74,7 @@ class Examination:
         going.at("robots.txt")
         barriers = self._barriers(serving if served else None, going)
         going.at("pages")
-        indexes = map(shards.index_name, self._index_pages())
+        indexes = (index_name(self._site, page) for page in self._index_pages())
         PageChecks(self._site, tally, barriers).look(files, indexes, self._listing, going.step)
         going.at("state")
         for flaw in Consistency(self._client, self._name, self._site).flaws(going.step):

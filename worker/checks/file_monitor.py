@@ -12,18 +12,19 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from shared.config.filenames import index_name
 from shared.config.sites.site import Site
 from shared.domain.shrink_guard import Peak
 from shared.errors import ShardError
-from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
 from shared.store.targets.target_state import INDEX
 from shared.telemetry.logs import logger
-from worker.publishing import feeds
 from worker.publishing.followers.follower import Follower
-from worker.publishing.indexes import named, robots_fault
+from worker.publishing.indexes import index_content, named, robots_fault
+from worker.publishing.outputs import feeds
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.shard_file import ShardFiles, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.targets.ownership import check_marker, failed_over, read_marker
@@ -73,6 +74,7 @@ class FileMonitor:
         self._follower = follower
         self._state, self._name, self._site = state, name, site
         self._round_bytes, self._files = round_bytes, ShardFiles(site)
+        self._outputs = OutputFiles(state.client, name, site)
         self._right: dict[str, tuple[FileState, PublishedFile | None]] = {}
         self._doubts: dict[str, tuple[FileState | None, PublishedFile | None]] = {}
         self._cursor = ""
@@ -136,8 +138,9 @@ class FileMonitor:
         form = self._site.form
         targets = {path_of(shard, form): _Target(shard, file=file) for shard, file in files.items()}
         for page in self._state.pages(self._site.index_shards) if self._site.index else ():
-            targets[shards.index_name(page)] = _Target(page=page)
-        return targets | dict.fromkeys((*static_pages.NAMES, *feeds.NAMES, "robots.txt"), _Target())
+            targets[index_name(self._site, page)] = _Target(page=page)
+        further = (*static_pages.NAMES, *feeds.NAMES, *self._outputs.names(), "robots.txt")
+        return targets | dict.fromkeys(further, _Target())
 
     def _compare(self, root: Target, targets: Mapping[str, _Target]) -> FileMonitorResult:
         looks = root.look_at(targets)
@@ -196,6 +199,8 @@ class FileMonitor:
             return static_pages.fault(root, self._site, name)
         if name in feeds.NAMES:
             return feeds.fault(root, self._state, self._site, name)
+        if target == _Target():
+            return None if self._state.dirty(1) else self._outputs.fault(root, name)
         if root.look(name) is None:
             return "missing"
         try:
@@ -218,9 +223,7 @@ class FileMonitor:
             content = self._state.content(target.shard)
             return self._files.content(target.shard, content)
         assert target.page is not None
-        lines = self._state.lines(target.page)
-        listed = (lines[ordinal] for ordinal in sorted(lines))
-        return [fragments.render_index(listed, styled=self._site.viewer)]
+        return [index_content(self._site, self._state.lines(target.page))]
 
     def _have_put_right(
         self, wrong: Mapping[str, str], files: Mapping[Shard, PublishedFile]
@@ -229,7 +232,7 @@ class FileMonitor:
         by_path = {path_of(shard, self._site.form): shard for shard in files}
         states = self._state.shards({shard.section for shard in files})
         of_index = {
-            shards.index_name(states[shard].ordinal // self._site.index_shards): shard
+            index_name(self._site, states[shard].ordinal // self._site.index_shards): shard
             for shard in files
             if shard in states
         }
@@ -240,7 +243,7 @@ class FileMonitor:
             _log.warning("further files changed by hand restored", site=self._name, files=more)
         if self._follower is not None:
             paths = {path: str(shard) for path, shard in by_path.items()}
-            pages = {shards.index_name(page): page for page in range(len(states) + 1)}
+            pages = {index_name(self._site, page): page for page in range(len(states) + 1)}
             self._follower.target.mistrust(
                 {paths.get(name) or f"{INDEX}{pages.get(name, 0)}" for name in wrong}
             )

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from shared.config.filenames import index_name
 from shared.config.sites.site import Site
 from shared.errors import OutboundError
 from shared.sitemap import shards
@@ -161,7 +162,7 @@ class ServedFilesCheck:
         self, root: Target, pages: Sequence[int], files: Mapping[Shard, PublishedFile]
     ) -> Iterator[FileName]:
         for page in pages[:NEWEST]:
-            name = shards.index_name(page)
+            name = index_name(self._site, page)
             yield FileName(name, name)
         if self._site.base.path == "/" and root.read_own("robots.txt") is not None:
             yield FileName("robots.txt", "robots.txt")

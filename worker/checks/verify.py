@@ -9,18 +9,19 @@ from typing import NamedTuple, TypeVar
 
 import redis
 
+from shared.config import filenames
 from shared.config.sites.site import Site
 from shared.errors import PublishError
-from shared.sitemap import fragments, shards
 from shared.sitemap.shards import Shard
 from shared.store.publishing.publish_batch import PASS_SHARDS, PublishLease
 from shared.store.publishing.publish_state import PublishState
 from shared.telemetry.logs import logger
 from worker.checks.consistency.repair import Repair, Repaired
-from worker.publishing import feeds
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.followers.follow_service import followers_of
-from worker.publishing.indexes import named, robots_fault
+from worker.publishing.indexes import index_content, named, robots_fault
+from worker.publishing.outputs import feeds
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.publish_pass import PublishResult
 from worker.publishing.publisher import Publisher
 from worker.publishing.shard_file import ShardFiles
@@ -48,6 +49,7 @@ class Verification:
         self._state, self._lease = PublishState(client, name), PublishLease(client, name)
         self._migration = FileMigration(client, name, site)
         self._name, self._site, self._files = name, site, ShardFiles(site)
+        self._outputs = OutputFiles(client, name, site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._followers = followers_of(client, name, site, consumer)
         self._repair = Repair(client, name, site, self._token, self._exclusively)
@@ -77,7 +79,7 @@ class Verification:
                     yield Difference(name, "differs")
                 seen(1)
             yield from self._robots(root)
-            yield from self._feeds(root)
+            yield from self._further(root)
             for name in self._migration.stray(root, expected):
                 yield Difference(name, "unexpected")
         finally:
@@ -166,20 +168,18 @@ class Verification:
             yield self._files.path(shard), b"".join(content)
         # Under the current settings: the recorded ones may differ.
         for page, lines in self._migration.lines().items() if self._site.index else ():
-            listed = (lines[n] for n in sorted(lines))
-            yield (
-                shards.index_name(page),
-                fragments.render_index(listed, styled=self._site.viewer),
-            )
+            yield filenames.index_name(self._site, page), index_content(self._site, lines)
 
     def _robots(self, root: Target) -> Iterator[Difference]:
         if what := robots_fault(root, self._site, named(self._state, self._site)):
             yield Difference("robots.txt", what)
 
-    def _feeds(self, root: Target) -> Iterator[Difference]:
+    def _further(self, root: Target) -> Iterator[Difference]:
         for name in feeds.NAMES:
             if what := feeds.fault(root, self._state, self._site, name):
                 yield Difference(name, "unexpected" if what == "unwanted" else what)
+        for name, what in self._outputs.faults(root):
+            yield Difference(name, "unexpected" if what == "unwanted" else what)
 
     def _publish(self, chunk: list[Shard]) -> PublishResult:
         deadline = time.monotonic() + BUSY_S

@@ -122,8 +122,10 @@ class EventProcessor:
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
         self._notifies = bool(site.notify.of_pages)
         self._shares_groups = bool(site.translations)
-        feed = site.feed_entries if site.feed else 0
-        self.pages = PageRepository(client, name, site.limits, feed, notifies=self._notifies)
+        self.pages = PageRepository(
+            client, name, site.limits, site.recent_entries, notifies=self._notifies,
+            titles=site.outputs.html,
+        )  # fmt: skip
         self._inbox = Inbox(client, name)
         self._clock, self._on_resync = clock, on_resync
         self.events = 0

@@ -56,7 +56,8 @@ class SharedGroups:
         self.touched = set[str]()
         """Partners whose pages have changed, until the caller has seen to them."""
         self._partners = {
-            name: PageRepository(client, name, site.limits) for name, site in partners.items()
+            name: PageRepository(client, name, site.limits, notifies=bool(site.notify.of_pages))
+            for name, site in partners.items()
         }
 
     @property

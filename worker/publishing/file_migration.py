@@ -7,14 +7,18 @@ crawlers that have read the old index.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import time
+import zlib
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 
 import redis
 
+from shared.config import filenames
 from shared.config.sites.site import Site
 from shared.errors import PublishError
 from shared.sitemap import shards
@@ -33,7 +37,8 @@ MOST_NAMED = 100
 
 _OURS = re.compile(r"([a-z0-9-]{1,64}?)(?:-(\d+))?\.(?:xml|txt)(?:\.gz)?")
 
-_OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards")
+_OF_EVERY_FILE = ("base", "form", "pages", "index", "index_shards", "html")
+_FORMERLY = {"html": "False"}  # of records that were written before there was the setting
 
 _log = logger("publisher")
 
@@ -43,13 +48,15 @@ def shape_of(site: Site) -> dict[str, str]:
     rest = [
         site.robots, site.feed, site.feed_entries, site.feed_title, site.hub,
         sorted(name for name, section in site.sections.items() if section.keep_empty),
+        *([site.outputs.model_dump(exclude={"gzip_index"})] if site.outputs.files else ()),
     ]  # fmt: skip
     return {
         "base": site.base.prefix,
         "form": site.form,
         "pages": str(site.viewer),
-        "index": str(site.index),
+        "index": "gz" if site.outputs.gzip_index else str(site.index),
         "index_shards": str(site.index_shards),
+        "html": str(site.outputs.html),
         "rest": blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
     }
 
@@ -95,7 +102,11 @@ class FileMigration:
         StoreError.
         """
         before = self._shapes.read()
-        changed = [name for name in self._shape if before and before.get(name) != self._shape[name]]
+        changed = [
+            name
+            for name in self._shape
+            if before and before.get(name, _FORMERLY.get(name)) != self._shape[name]
+        ]
         files = self._state.files(self._state.sections()) if changed else {}
         if files:
             self._retire(before)
@@ -148,8 +159,9 @@ class FileMigration:
         states, form = self._state.shards(sections), shape["form"]
         for shard in self._state.files(sections):
             yield path_of(shard, form if form in shards.FORMS else self._site.form)
-            if shape["index"] == "True" and shape["index_shards"].isdigit():
-                yield shards.index_name(states[shard].ordinal // int(shape["index_shards"]))
+            if shape["index"] in {"True", "gz"} and shape["index_shards"].isdigit():
+                page = states[shard].ordinal // int(shape["index_shards"])
+                yield shards.index_name(page, packed=shape["index"] == "gz")
 
     def waiting(self) -> dict[str, float]:
         """Return the files to be removed, with the time of removal (s since 1970)."""
@@ -197,7 +209,8 @@ class FileMigration:
         site, sections = self._site, self.sections
         expected = {path_of(shard, site.form) for shard in self._state.files(sections)}
         if site.index:
-            expected |= set(map(shards.index_name, self._state.pages(site.index_shards)))
+            pages = self._state.pages(site.index_shards)
+            expected |= {filenames.index_name(site, page) for page in pages}
         stray = self.stray(root, {*expected, *self.waiting()})
         removed = [name for name in stray if root.remove(name)]
         root.sync()
@@ -220,9 +233,11 @@ class FileMigration:
         found = _OURS.fullmatch(name)
         if found is None:
             return False
-        if name == shards.index_name(0):
+        if name in {shards.index_name(0), shards.index_name(0, packed=True)}:
             # It may predate sitemapd.
             content = root.read_own(name) or b""
+            with suppress(OSError, EOFError, zlib.error):
+                content = gzip.decompress(content) if name.endswith(".gz") else content
             return any(content.startswith(index_start(styled=styled)) for styled in (True, False))
         ours = {"sitemap", *sections}
         whole = f"{found[1]}-{found[2]}"  # posts-2025-11: the month, or the eleventh file
@@ -243,4 +258,4 @@ class FileMigration:
             yield path_of(shard, form)
         for page in self._state.pages(self._site.index_shards):
             if self._site.index:
-                yield shards.index_name(page)
+                yield filenames.index_name(self._site, page)

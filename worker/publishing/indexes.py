@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from shared.config import filenames
 from shared.config.sites.site import Site
 from shared.errors import PublishError, RobotsError, UnwritableError
 from shared.sitemap import fragments, robots, shards
@@ -42,12 +43,19 @@ def named(
     pages = {*state.pages(site.index_shards), *(page for page, after in lines.items() if after)}
     listed = sorted(page for page in pages if lines.get(page, True))
     if site.index:
-        return [site.base.url(shards.index_name(page)) for page in listed]
+        return [site.base.url(filenames.index_name(site, page)) for page in listed]
     found = []
     for page in listed:
         after = lines[page] if page in lines else state.lines(page)
         found += [fragments.listed_url(after[ordinal]) for ordinal in sorted(after)]
     return found
+
+
+def index_content(site: Site, lines: Mapping[int, bytes]) -> bytes:
+    """Return the bytes of an index file with these `lines`, by the ordinals of their shards."""
+    listed = (lines[ordinal] for ordinal in sorted(lines))
+    content = fragments.render_index(listed, styled=site.viewer)
+    return shards.packed_index(content) if site.outputs.gzip_index else content
 
 
 def robots_fault(root: Target, site: Site, urls: Sequence[str]) -> str | None:
@@ -71,7 +79,7 @@ class Indexes:
 
     def __init__(self, state: PublishState, name: str, site: Site) -> None:
         self._state, self._name, self._site = state, name, site
-        self._written, self._styled = site.index, site.viewer
+        self._written = site.index
         self.robots_checked = False
 
     def stage(
@@ -115,8 +123,8 @@ class Indexes:
         *,
         again: bool,
     ) -> None:
-        name = shards.index_name(page)
-        content = fragments.render_index([lines[n] for n in sorted(lines)], styled=self._styled)
+        name = shards.index_name(page, packed=self._site.outputs.gzip_index)
+        content = index_content(self._site, lines)
         try:
             if not again or root.read_own(name) != content:
                 staged.append(root.stage(name, [content]))
@@ -137,7 +145,7 @@ class Indexes:
         for page, lines in changes:
             try:
                 if not lines:
-                    root.remove(shards.index_name(page))
+                    root.remove(filenames.index_name(self._site, page))
             except PublishError as error:
                 _log.error("file not removed", site=self._name, reason=str(error))
         return written

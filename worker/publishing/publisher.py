@@ -26,11 +26,12 @@ from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.publish_work import PublishBatch, PublishedShard
 from shared.telemetry.logs import logger
 from shared.telemetry.tracing import traced
-from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
 from worker.publishing.followers.own_target import OwnTarget
 from worker.publishing.indexes import IndexChange, Indexes, UnwritableIndexError
 from worker.publishing.lease_takeover import LeaseTakeover
+from worker.publishing.outputs.feeds import FeedFiles
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.publish_pass import PublishPass, PublishResult
 from worker.publishing.quarantine import DamagedShards
 from worker.publishing.shard_file import MergedShard, ShardFiles, check, file_urls
@@ -54,6 +55,7 @@ class Publisher:
         self._files = ShardFiles(site, self._state.content)
         self._indexes = Indexes(self._state, name, site)
         self._feeds = FeedFiles(self._state, name, site)
+        self._outputs = OutputFiles(client, name, site)
         self._token = f"{consumer}:{secrets.token_hex(8)}"
         self._takeover = LeaseTakeover(self._lease, name, consumer, self._tally)
         self._own = OwnTarget(client, name, site, consumer) if site.several_targets else None
@@ -154,6 +156,8 @@ class Publisher:
             written += self._feeds.place(root, now.feeds)
         if changes or again or not self._indexes.robots_checked:
             written += self._indexes.follow(root, changes)
+        if self._outputs.on or again:
+            written += self._outputs.publish(root, done, merged, self._extend_lease, again=again)
         # No index on disk names the files of empty shards any more.
         gone = [self._files.path(each.taken.shard) for each in done if each.file is None]
         if self._migration.hidden:

@@ -7,11 +7,12 @@ from contextlib import closing
 
 import redis
 
-from shared.config.filenames import MARKER, PAGE, STYLESHEET
+from shared.config.filenames import MARKER, PAGE, STYLESHEET, index_name
 from shared.config.sites.site import Site
 from shared.sitemap import feed_writer, shards
 from shared.store.publishing.file_shape import FileShapes
 from shared.store.publishing.publish_state import PublishState
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.shard_file import path_of
 from worker.publishing.targets.ownership import belongs
 from worker.publishing.targets.registry import open_own, stands
@@ -29,15 +30,16 @@ def remove_files(client: redis.Redis, name: str, site: Site) -> list[str]:
     state = PublishState(client, name)
     with closing(open_own(site)) as root:
         belongs(root, state, name, site)
-        removed = [each for each in _names(client, name, site, state) if root.remove(each)]
+        removed = OutputFiles(client, name, site).remove(root)
+        removed += [each for each in _names(client, name, site, state) if root.remove(each)]
         root.sync()
     return removed
 
 
 def _names(client: redis.Redis, name: str, site: Site, state: PublishState) -> Iterator[str]:
-    yield shards.index_name(0)
+    yield index_name(site, 0)
     for page in state.pages(site.index_shards):
-        yield shards.index_name(page)
+        yield index_name(site, page)
     for shard in state.shards({*site.limits, *state.sections()}):
         for form in shards.FORMS:
             yield path_of(shard, form)

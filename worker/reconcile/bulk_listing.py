@@ -47,7 +47,7 @@ class BulkListing:
         self._queues = Queues(client, name)
         self._hints, self._began_ms = site.hints, began_ms
         self._told = int(notifies and not quiet)
-        self._possible = bool(site.routing.unruled) and not site.feed
+        self._possible = bool(site.routing.unruled) and not site.recent_entries
         self._some_known = False
         self._after_ms, self._sequence = began_ms, FIRST_SEQUENCE
 

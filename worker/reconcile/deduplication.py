@@ -21,7 +21,8 @@ from shared.sitemap.extensions import alternates, images, videos
 from shared.sitemap.extensions.languages import X_DEFAULT
 
 _SINGLE = (
-    "section", "changefreq", "priority", "title", "id", "group", "publish_at", "expires",
+    "section", "changefreq", "priority", "title", "description", "id", "group", "publish_at",
+    "expires",
 )  # fmt: skip
 _UNITED = {"images": images, "videos": videos}
 _RULES = {"changefreq": "M8", "priority": "M8", "group": "H2", "images": "I1", "videos": "V11"}

@@ -21,7 +21,7 @@ from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
 from shared.config.sites.section import MAX_NEWS, Section, section_name
-from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
+from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, OutputSettings, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
 from shared.domain.shrink_guard import ShrinkRule
 from shared.events.event_fields import EventRules
@@ -148,6 +148,9 @@ class Site(ConfigModel):
         description="translation groups are shared with the sites that name the same here",
     )  # fmt: skip
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
+    outputs: OutputSettings = Field(
+        OutputSettings.model_construct(), description="further forms and files of what is published"
+    )
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"
     )
@@ -182,6 +185,7 @@ class Site(ConfigModel):
             )
         yield from targets.faults(self.every_target)
         yield from self._of_archives()
+        yield from self.outputs.faults(self.form, index=self.index)
         if self.form in shards.TEXT_FORMS and any(each.news for each in self.sections.values()):
             yield "form: txt files list URLs only and cannot contain news"
 
@@ -222,6 +226,14 @@ class Site(ConfigModel):
         """`every_target` of a site with more than one, each of which has a state of its own."""
         every = self.every_target if self.targets else ()
         return every if len(every) > 1 else ()
+
+    @property
+    def recent_entries(self) -> int:
+        """The number of pages whose last change, title and description are kept, for feeds and
+        llms.txt.
+        """
+        listed = self.outputs.llms_entries if self.outputs.llms else 0
+        return max(self.feed_entries if self.feed else 0, listed)
 
     @property
     def keeps_robots(self) -> bool:

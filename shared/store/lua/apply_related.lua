@@ -1,11 +1,20 @@
--- Changes besides the page records: groups, expiry, feeds, resync requests. A part of apply.lua.
+-- Changes besides the page records: groups, expiry, feeds, titles, resync requests. A part of apply.lua.
 --
--- Keys of the site: cluster:<group>, counters, coming, expiry, feed, feed:items, resync.
+-- Keys of the site: cluster:<group>, counters, coming, expiry, feed, feed:items, titles:<bucket>, resync.
 -- Returns nothing: defines beside(a), whose `a` apply.lua describes, and sound_beside(a), an error
 -- if beside(a) could not write all of it.
 local SCOPES = 1000
 
+-- The bucket and the field of the title of a page, by its digest.
+local function title_of(a, digest)
+  local high, low = string.byte(digest, 1, 2)
+  return a.prefix .. 'titles:' .. string.format('%x', high * 256 + low), string.sub(digest, 3)
+end
+
 local function sound_beside(a)
+  for _, entry in ipairs(a.titles or {}) do
+    must_be('hash', (title_of(a, entry[1])))
+  end
   if #a.expiry > 0 then
     must_be('zset', a.prefix .. 'expiry')
   end
@@ -66,6 +75,16 @@ local function beside(a)
     for _, loc in ipairs(over > 0 and redis.call('ZRANGE', a.prefix .. 'feed', 0, over - 1) or {}) do
       redis.call('ZREM', a.prefix .. 'feed', loc)
       redis.call('HDEL', a.prefix .. 'feed:items', loc)
+    end
+  end
+
+  for _, entry in ipairs(a.titles or {}) do
+    local key, field = title_of(a, entry[1])
+    if entry[2] == '' then
+      redis.call('HDEL', key, field)
+    else
+      redis.call('HSET', key, field, entry[2])
+      redis.call('HSET', a.prefix .. 'counters', 'titles', 1)
     end
   end
 

@@ -25,7 +25,7 @@
 --        claims = {{before, after, owner}..}, settled = {event id..}
 --        groups = {{name, number, {loc, member, ..}, {loc that left..}}..}
 --        coming = {{name, news entry (empty: none)}..}, expiry = {{name, when (ms; 0: never)}..}
---        feed = {{loc, when (ms), item (empty: none)}..}, feed_most
+--        feed = {{loc, when (ms), item (empty: none)}..}, feed_most, titles = {{digest, title}..} or nil
 --        resyncs = {{scope, requested when (ms)}..}}
 --      `after` of a page lacks its first six bytes, the place, which only this script assigns
 -- Returns the number of records that had changed; 0: applied.

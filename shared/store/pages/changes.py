@@ -46,6 +46,7 @@ class ReadBatch(NamedTuple):
     groups: dict[bytes, tuple[bytes, dict[str, GroupMember]]]
     feed: Mapping[str, FeedItem | None] = {}
     divisible: bool = False
+    titles: Mapping[str, str] = {}
 
     def bound(self, patches: Sequence[tuple[bytes, int]]) -> None:
         """Raise BatchTooLargeError if these patches, each a translation group (empty: none) and a
@@ -94,6 +95,7 @@ class BatchChanges(NamedTuple):
     feed: Sequence[tuple[str, int, bytes]] = ()
     coming: Sequence[tuple[str, bytes]] = ()
     resyncs: Sequence[tuple[str, int]] = ()
+    titles: Sequence[tuple[bytes, bytes]] = ()
 
     def columns(self) -> list[tuple[Any, ...]]:
         """Return the values of `pages` by column, as apply.lua takes them."""
@@ -132,11 +134,13 @@ def changes_of(read: ReadBatch, after: BatchState) -> BatchChanges:
         if claim is not None and (packed := claim.pack()) != read.claims[owner]
     ]
     fed = {loc: item for loc, item in after.feed.items() if item != read.feed[loc]}
-    net = net_changes(after, read.pages)
+    titled = {loc: of for loc, of in after.titles.items() if of != read.titles[loc]}
+    net = net_changes(after, read.pages, titled)
     read.bound([(_group_of(after, each.key), len(each.fragment or b"")) for each in net])
-    pages = [_page(each, fed, told=loc_of(each.key) in after.notified) for each in net]
-    if fed:
-        pages += _fed_alone(read, fed, net)
+    touched = fed.keys() | titled.keys()
+    pages = [_page(each, touched, told=loc_of(each.key) in after.notified) for each in net]
+    if touched:
+        pages += _fed_alone(read, touched, net)
     if after.expiry or after.coming:
         pages += _compared(read, after)
     return BatchChanges(
@@ -146,12 +150,15 @@ def changes_of(read: ReadBatch, after: BatchState) -> BatchChanges:
         [*after.expiry.items()],
         [(loc, i.updated_ms, i.pack()) if i else (loc, 0, b"") for loc, i in fed.items()],
         [*after.coming.items()],
+        titles=[(digest_of(loc), title.encode()) for loc, title in titled.items()],
     )
 
 
-def net_changes(after: BatchState, before: Mapping[str, bytes]) -> list[NetChange]:
+def net_changes(
+    after: BatchState, before: Mapping[str, bytes], titled: Collection[str] = ()
+) -> list[NetChange]:
     """Return the net changes of a batch: the state `after` it against the stored records
-    `before`.
+    `before`. The fragment of a page that changes in its title, too, is written again.
     """
     found = []
     for key, page in after.pages.items():
@@ -160,7 +167,13 @@ def net_changes(after: BatchState, before: Mapping[str, bytes]) -> list[NetChang
         if page is None or (tail := page.tail()) == stored[PLACE_BYTES:]:
             continue
         fragment, section = after.fragments.get(key), after.placed.get(key, 0)
-        if fragment is not None and stored and PageRecord.lists(stored, page.digest, section):
+        again = key not in titled
+        if (
+            again
+            and fragment is not None
+            and stored
+            and PageRecord.lists(stored, page.digest, section)
+        ):
             fragment = None  # changed and changed back within the batch
         expired = key in after.expired
         found.append(NetChange(key, digest_of(key), stored, tail, fragment, section, expired))
@@ -196,7 +209,7 @@ def _page(change: NetChange, fed: Collection[str], *, told: bool) -> list[Any]:
 def _fed_alone(
     read: ReadBatch, fed: Collection[str], net: Sequence[NetChange]
 ) -> Iterator[list[Any]]:
-    """Yield pages that change only in the feeds: by an event with an equal stamp."""
+    """Yield pages that change only in feeds or titles: by an event with an equal stamp."""
     placed = {each.key for each in net}
     for loc in fed:
         if loc not in placed and PageRecord.was_live(stored := read.pages[loc]):

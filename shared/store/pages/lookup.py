@@ -10,12 +10,13 @@ import redis
 from shared.batches import batches
 from shared.domain.batch_state import NEWS
 from shared.domain.deferral import AT
-from shared.domain.page_record import PageRecord, Place, digest_of
+from shared.domain.page_record import PageRecord, Place, digest_of, field_of
 from shared.domain.translation_groups import GroupMember
 from shared.sitemap import fragments
 from shared.sitemap.blocks import Block
 from shared.sitemap.feed_writer import FeedItem
 from shared.sitemap.shards import Shard
+from shared.sitemap.xml_text import legal
 from shared.store.client import Scripts, answering
 from shared.store.keys import keys_of
 from shared.store.pages.changes import BatchTooLargeError, loc_of, read_records, unpacked
@@ -96,6 +97,24 @@ class PageLookup:
         with answering():
             found: Any = self._client.hmget(self._keys.feed_items, locs)
         return dict(zip(locs, (FeedItem.unpack(stored or b"") for stored in found), strict=True))
+
+    def titles(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the title of each page among `keys`, empty where it has none; news entries are
+        left out.
+        """
+        locs = [key for key in keys if not key.startswith(NEWS)]
+        if not locs:
+            return {}
+        with answering():
+            pipe = self._client.pipeline(transaction=False)
+            for loc in locs:
+                digest = digest_of(loc)
+                pipe.hget(self._keys.titles(digest), field_of(digest))
+            found = pipe.execute()
+        return {
+            loc: legal((stored or b"").decode(errors="replace"))
+            for loc, stored in zip(locs, found, strict=True)
+        }
 
     def groups(
         self, wanted: Iterable[bytes], most: int = MOST_MEMBERS

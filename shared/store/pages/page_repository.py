@@ -56,12 +56,14 @@ class PageRepository:
         *,
         draft: bool = False,
         notifies: bool = False,
+        titles: bool = False,
     ) -> None:
         """Create a repository with the `limits` of each configured section.
 
         News entries are read if one of the sections reuses its files. `feed_entries` is the number
         of pages the site's feeds list, 0 if it has none. A `draft` is for deciding only and must
-        not be applied: nothing is written. `notifies` if engines are notified of changes.
+        not be applied: nothing is written. `notifies` if engines are notified of changes,
+        `titles` if the titles of pages are kept.
         """
         self._client = client
         self._keys = keys_of(site)
@@ -71,6 +73,7 @@ class PageRepository:
         self.sections = (Draft if draft else Sections)(client, site, limits)
         self.lookup = PageLookup(client, site, self.sections)
         self._feed_most, self._notifies = feed_entries * RESERVE, notifies
+        self._titles = titles
         self._lists_news = any(each.reuse for each in limits.values())
 
     def limits_of(self, section: str) -> Limits:
@@ -108,7 +111,9 @@ class PageRepository:
             state.sets[group] = translation_groups.alternates(members)
         feed = self.lookup.feed(pages) if self._feed_most else {}
         state.feed.update(feed)
-        return ReadBatch(state, stored, claims, groups, feed, len(events) > 1)
+        titles = self.lookup.titles(pages) if self._titles else {}
+        state.titles.update(titles)
+        return ReadBatch(state, stored, claims, groups, feed, len(events) > 1, titles)
 
     def read_group(self, group: bytes) -> ReadBatch:
         """Read the state of a translation group alone. Raises StoreDownError, StoreError."""
@@ -258,6 +263,8 @@ class PageRepository:
             "coming": changes.coming, "feed": changes.feed, "feed_most": self._feed_most,
             "settled": settled,
         }  # fmt: skip
+        if changes.titles:
+            message["titles"] = changes.titles
         names = [keys.inbox, keys.dirty, keys.tombs, keys.counters, keys.tails, keys.recent]
         return names, msgpack.packb(message, use_bin_type=False)
 

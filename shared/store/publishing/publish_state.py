@@ -34,6 +34,11 @@ class PublishState:
         self._client, self._site, self._keys = client, site, keys_of(site)
         self.shrink, self.quarantine = ShrinkHolds(client, site), Quarantine(client, site)
 
+    @property
+    def client(self) -> redis.Redis:
+        """The client of the store."""
+        return self._client
+
     def dirty(self, most: int = -1) -> list[Shard]:
         """Return the shards with unpublished patches, oldest first."""
         with answering():

@@ -20,8 +20,8 @@ from tests import feeds as reader
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, Rig, as_written, check_keys
 from worker.checks.file_monitor import FileMonitor
-from worker.publishing.feeds import NAMES
-from worker.publishing.feeds import contents as rendered
+from worker.publishing.outputs.feeds import NAMES
+from worker.publishing.outputs.feeds import contents as rendered
 
 DAY = 86_400_000
 START = 1_700_000_000_000

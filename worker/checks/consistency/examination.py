@@ -54,4 +54,4 @@ class Consistency:
             for name in self.snapshots.sections().values()
             if (family := family_of(name, limits)) in limits and limits[family].reuse
         }
-        return Totals(self.snapshots, self._site.form, reusing)
+        return Totals(self.snapshots, self._site, reusing)

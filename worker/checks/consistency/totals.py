@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from shared.config.filenames import index_name
+from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS
 from shared.errors import ShardError
 from shared.sitemap import shards
@@ -43,8 +45,8 @@ class Totals:
     tail.
     """
 
-    def __init__(self, snapshots: Summaries, form: str, reusing: Collection[str]) -> None:
-        self._snapshots, self._form, self._reusing = snapshots, form, reusing
+    def __init__(self, snapshots: Summaries, site: Site, reusing: Collection[str]) -> None:
+        self._snapshots, self._site, self._reusing = snapshots, site, reusing
 
     def flaws(self, mixed: Collection[Shard]) -> Iterator[Flaw]:
         """Yield all flaws; `mixed` are shards that list news. Raises StoreError."""
@@ -63,7 +65,7 @@ class Totals:
                 yield Flaw(WRONG_COUNT, where, "new pages would go to the wrong place")
 
     def _file(self, shard: Shard) -> str:
-        return shards.file_name(shard, self._form)
+        return shards.file_name(shard, self._site.form)
 
     def uncounted(self, sections: Sequence[str], mixed: Collection[Shard]) -> int:
         """Return the number of listed pages, by shard states, beyond the counter of pages.
@@ -101,7 +103,7 @@ class Totals:
         for page, of in found.lines.items():
             for ordinal in sorted(of.keys() - filed):
                 detail = f"the index has a line at {ordinal} for no file"
-                yield Flaw(WRONG_COUNT, shards.index_name(page), detail)
+                yield Flaw(WRONG_COUNT, index_name(self._site, page), detail)
 
     def tail(self, number: int, section: str) -> tuple[bytes, Tail] | None:
         """Return the stored tail of a section and the required one; None if it is right.

@@ -16,16 +16,17 @@ import redis
 from shared.config.sites.site import Site
 from shared.config.sites.targets import TargetSettings
 from shared.errors import PublishError, ShardError, UnwritableError
-from shared.sitemap import fragments, shards
+from shared.sitemap import shards
 from shared.sitemap.shards import Shard
 from shared.store.notify.notification_queue import NotificationQueue
 from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.publish_work import PublishRun
 from shared.store.targets.target_state import INDEX, TargetChanges, TargetState
 from shared.telemetry.logs import logger
-from worker.publishing.feeds import FeedFiles
 from worker.publishing.file_migration import FileMigration
-from worker.publishing.indexes import IndexChange, Indexes
+from worker.publishing.indexes import IndexChange, Indexes, index_content
+from worker.publishing.outputs.feeds import FeedFiles
+from worker.publishing.outputs.output_files import OutputFiles
 from worker.publishing.shard_file import ShardFiles, file_urls, path_of
 from worker.publishing.static import static_pages
 from worker.publishing.targets.ownership import Ownership
@@ -68,6 +69,7 @@ class Follower:
         self._indexes = Indexes(self._state, name, site)
         self._notices = NotificationQueue(client, name)
         self._feeds = FeedFiles(self._state, name, site)
+        self._outputs = OutputFiles(client, name, site)
 
     def tick(self, progress: Callable[[], None] = lambda: None) -> bool:
         """Bring the target up to date if it is behind or lost; return True if more may be left.
@@ -185,7 +187,8 @@ class Follower:
         done = self._write_shards(root, changes, progress)
         if done is None or not self._write_indexes(root, changes, done):
             return None
-        self._write_feeds(root, done)
+        done.written.extend(self._feeds.write(root))
+        done.written.extend(self._outputs.follow(root, changes, progress))
         empty = [IndexChange(page, {}) for page, lines in changes.lines.items() if not lines]
         if done.new or empty or changes.whole or changes.doubts:
             done.written.extend(self._indexes.follow(root, empty))
@@ -274,7 +277,7 @@ class Follower:
         staged = []
         try:
             for page, content in self._index_files(changes.lines):
-                name = shards.index_name(page)
+                name = shards.index_name(page, packed=self._site.outputs.gzip_index)
                 if root.read_own(name) != content:
                     staged.append(root.stage(name, [content]))
             if not self._place(root, staged, done):
@@ -287,14 +290,4 @@ class Follower:
     def _index_files(self, lines: Mapping[int, Mapping[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for page, of in lines.items() if self._site.index else ():
             if of:
-                listed = [of[number] for number in sorted(of)]
-                yield page, fragments.render_index(listed, styled=self._site.viewer)
-
-    def _write_feeds(self, root: Target, done: _Outcome) -> None:
-        staged = list[StagedFile]()
-        try:
-            self._feeds.stage(root, staged)
-            done.written.extend(self._feeds.place(root, staged))
-        finally:
-            root.discard(staged)
-        self._feeds.tidy(root, again=False)
+                yield page, index_content(self._site, of)

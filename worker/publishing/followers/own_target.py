@@ -26,6 +26,7 @@ class OwnTarget:
         settings: TargetSettings = own_settings(site)
         self._follower = Follower(client, name, site, settings, consumer)
         self.ownership = self._follower.ownership
+        self._outputs = site.outputs.files
         others = (each.ident for each in site.every_target if each.ident != settings.ident)
         self._name, self._others = settings.ident, " ".join(others)
 
@@ -59,10 +60,15 @@ class OwnTarget:
         """Return the files that this pass changed, the target that has them, and the others."""
         gone = (str(each.taken.shard) for each in done if each.file is None)
         pages = (f"{INDEX}{each.page}" for each in done if each.file is None)
-        return " ".join({*_names(now), *gone, *pages}), self._name, self._others
+        # What other outputs say of a page may change without its shard file.
+        also = (str(each.taken.shard) for each in done if self._outputs)
+        return " ".join({*_names(now), *gone, *pages, *also}), self._name, self._others
 
 
 def _names(now: PublishPass) -> list[str]:
-    pages = {shards.index_name(page): page for page in now.lines}
+    pages = {
+        shards.index_name(page, packed=packed): page
+        for page in now.lines for packed in (False, True)
+    }  # fmt: skip
     staged: Iterable[str] = (file.name for file in now.indexes)
     return [*map(str, now.shards), *(f"{INDEX}{pages[name]}" for name in staged)]

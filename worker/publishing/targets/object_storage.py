@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from shared.config import filenames
 from shared.config.filenames import MARKER
 from shared.errors import OvertakenError, PublishError, UnwritableError
-from shared.sitemap import feed_writer
+from shared.sitemap import feed_writer, shards
 from shared.store.publishing.publish_work import PublishRun
 from worker.publishing.targets.target import FileState, Piece, StagedFile, Target
 from worker.publishing.targets.web_root import marker_of
@@ -34,7 +34,7 @@ _TYPES = {
     "xml": "application/xml", "gz": "application/gzip", "txt": "text/plain; charset=utf-8",
     "css": "text/css; charset=utf-8", "html": "text/html; charset=utf-8",
 }  # fmt: skip
-_PLAIN = {*feed_writer.NAMES}
+_PLAIN = {*feed_writer.NAMES, *shards.CHANGE_LIST_FILES}
 _DATED = "lastmod"
 
 

@@ -16,6 +16,7 @@ from shared.config.settings import FILE, Settings, load
 from shared.config.sites.cms_connections import Connection
 from shared.config.sites.section import Section
 from shared.config.sites.site import Site
+from shared.config.sites.targets import OutputSettings
 
 ADDRESS = "http://127.0.0.1:8080"
 
@@ -71,7 +72,7 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
         for name, field in fields.items():
             if name in {
                 "sites", "sections", "sources", "notify", "console", "users", "api", "alerts",
-                "targets",
+                "targets", "outputs",
             }:  # fmt: skip
                 continue
             assert name in shown
@@ -80,6 +81,8 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
                 plain = list(default) if isinstance(default, tuple) else default
                 assert tomllib.loads(f"x = {shown[name]}")["x"] == plain
     assert {name for name in OperatorApi.model_fields if f"\n# {name} = " not in text} == set()
+    for name, field in OutputSettings.model_fields.items():
+        assert tomllib.loads(f"x = {shown[name]}")["x"] == field.default
     assert int(shown["shard_urls"]) == Site.model_fields["shard_urls"].default
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shared.errors import Fault, InvalidError
 from shared.events.event import (
+    EXTENDED_SCHEMA,
     FIELDS,
     PLAIN_SCHEMA,
     SCHEMA,
@@ -121,9 +122,11 @@ def test_an_event_is_stored_in_the_oldest_form_that_can_hold_it() -> None:
     titled = parse(UPSERT | {"title": "About us"}, RULES)
 
     assert json.loads(plain.dump())["v"] == 1
-    timed = parse(UPSERT | {"expires": "2027-01-01"}, RULES)
-    assert json.loads(titled.dump())["v"] == 2
-    assert json.loads(timed.dump())["v"] == SCHEMA == 3
+    assert json.loads(titled.dump())["v"] == EXTENDED_SCHEMA == 2
+    for newest in ({"description": "Who we are"}, {"expires": "2027-01-01"}):
+        event = parse(UPSERT | newest, RULES)
+        assert json.loads(event.dump())["v"] == SCHEMA == 3
+        assert Event.load(event.dump()) == event
 
 
 @pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
@@ -140,7 +143,7 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
         "canonical": "/b", "prefix": "/c", "images": {}, "videos": [1], "news": 1,
             "alternates": [{}],
         "group": "", "lang": "gr", "published": "2026", "title": " ",
-        "publish_at": "tomorrow", "expires": 7, "mobile": [],
+        "publish_at": "tomorrow", "expires": 7, "description": "", "mobile": [],
     }  # fmt: skip
     found = faults(item, 5)
 
@@ -439,6 +442,12 @@ def test_what_is_no_language_is_a_fault(value: object) -> None:
     """PROTOCOL H4."""
     place = "[1]" if value == ["en", 1] else ""
     assert only_fault(lang=value).field == f"lang{place}"
+
+
+def test_a_description_is_one_line_of_bounded_length() -> None:
+    assert parse({**UPSERT, "description": " A\npage "}, RULES).description == "A page"
+    assert parse({**UPSERT, "description": "t" * 1_000}, RULES).description == "t" * 1_000
+    assert only_fault(description="t" * 1_001).field == "description"
 
 
 def test_title_and_first_publication_are_kept_for_feeds() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +68,28 @@ def test_the_first_index_is_sitemap_xml_and_the_others_are_numbered_from_2() -> 
         "sitemap-2.xml",
         "sitemap-3.xml",
     ]
+
+
+def test_a_packed_index_has_the_same_names_with_gz() -> None:
+    assert [shards.index_name(page, packed=True) for page in range(2)] == [
+        "sitemap.xml.gz",
+        "sitemap-2.xml.gz",
+    ]
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=40), st.booleans())
+def test_a_packed_index_is_the_plain_one_and_equal_lines_are_equal_bytes(
+    times: list[int], styled: bool
+) -> None:
+    lines = [
+        fragments.index_line(f"https://www.example.com/p-{n}.xml", at) for n, at in enumerate(times)
+    ]
+
+    content = fragments.render_index(lines, styled=styled)
+    packed = shards.packed_index(content)
+
+    assert gzip.decompress(packed) == content
+    assert packed == shards.packed_index(content)
 
 
 @given(any_shard, any_shard, st.sampled_from(shards.FORMS))

@@ -96,6 +96,19 @@ class FeedFiles:
                 _log.error("feed not replaced", site=self._name, reason=str(error))
         return written
 
+    def write(self, root: Target) -> list[str]:
+        """Write and tidy the feeds apart from a publish pass; return the names written. Raises
+        StoreError, PublishError.
+        """
+        staged = list[StagedFile]()
+        try:
+            self.stage(root, staged)
+            written = self.place(root, staged)
+        finally:
+            root.discard(staged)
+        self.tidy(root, again=False)
+        return written
+
     def tidy(self, root: Target, *, again: bool) -> list[str]:
         """Remove feed files that list nothing or are switched off, and the stored feed of the
         latter.
@@ -106,7 +119,7 @@ class FeedFiles:
         if self._wanted or (self.tidied and not again and not self._site.feed):
             return []
         self.tidied = True
-        if not self._site.feed:
+        if not self._site.recent_entries:
             self._state.forget_feed()
         removed = [
             name
