@@ -249,10 +249,6 @@ class Keys:
         """Bucket that holds the claim of `owner`."""
         return f"{self.prefix}id:{bucket_of(owner):x}"
 
-    def titles(self, digest: bytes) -> str:
-        """Bucket that holds the title of the page of `digest`."""
-        return f"{self.prefix}titles:{bucket_of(digest):x}"
-
     def cluster(self, group: bytes) -> str:
         """Members of a translation group."""
         return f"{self.prefix}cluster:{group.hex()}"

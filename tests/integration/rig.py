@@ -33,6 +33,7 @@ from tests.integration.logs import silence
 from worker.checks.consistency.examination import Consistency
 from worker.checks.verify import Verification
 from worker.ingest.inbox_consumer import InboxConsumer
+from worker.publishing.targets.web_root_watch import WebRootWatch
 
 BASE = "https://www.example.com/"
 NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -265,6 +266,14 @@ class Rig:
                 assert (urls, len(content)) == published.pop(shard)[2:4]
         assert not contents
         assert not published
+
+
+def restarted(rig: Rig, **options: Any) -> Rig:
+    """The site of `rig` after a restart of its worker with other settings, settled."""
+    other = Rig(rig.client, rig.root, name=rig.name, **options)
+    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
+    other.settle()
+    return other
 
 
 StoredKeys = dict[bytes, tuple[bytes | None, int]]

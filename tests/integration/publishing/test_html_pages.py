@@ -11,10 +11,9 @@ from lxml import html
 
 from shared.sitemap import html_writer
 from shared.sitemap.shards import Shard
-from tests.integration.rig import BASE, Rig, as_written
+from tests.integration.rig import BASE, Rig, as_written, restarted
 from worker.checks.file_monitor import FileMonitor
 from worker.publishing.removal import remove_files
-from worker.publishing.targets.web_root_watch import WebRootWatch
 
 ON: dict[str, Any] = {"html": True}
 OPTIONS: dict[str, Any] = {"shard_urls": 6, "block_urls": 2, "shrink_least": 1_000}
@@ -32,10 +31,8 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 
 def again(rig: Rig, **options: Any) -> Rig:
-    other = Rig(rig.client, rig.root, **(OPTIONS | options))
-    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
-    other.settle()
-    return other
+    """The same site after a restart with other settings."""
+    return restarted(rig, **(OPTIONS | options))
 
 
 def names(rig: Rig) -> list[str]:
