@@ -178,6 +178,14 @@ def test_the_log_survives_a_pass_that_is_repeated(rig: Rig) -> None:
     assert listed(rig) == [Listed("created", "a")]
 
 
+def test_an_adopted_state_begins_a_new_list(rig: Rig) -> None:
+    rig.do(upsert("a"))
+    rig.audit().adopt()
+    rig.do(upsert("b"))
+
+    assert listed(rig) == [Listed("created", "b")]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_changed_or_removed_by_hand_is_restored(rig: Rig, name: str) -> None:
     rig.do(upsert("a"))

@@ -172,6 +172,19 @@ def test_a_page_changed_by_hand_is_restored(rig: Rig, name: str, change: str) ->
     assert (rig.root / name).read_bytes() == before
 
 
+def test_a_page_of_any_file_is_restored(rig: Rig) -> None:
+    rig.do(*(page(n) for n in range(14)))
+    for name in ("sitemap-pages-2-3.html", "sitemap-pages-3-1.html"):
+        (rig.root / name).unlink()
+    monitor = FileMonitor(rig.state, rig.name, rig.site)
+    while monitor.round().more:
+        pass
+
+    rig.settle()
+
+    assert len(visited(rig)) == 14
+
+
 def test_rebuild_restores_every_page(rig: Rig) -> None:
     rig.do(*(page(n, f"T{n}") for n in range(14)))
     before = {name: (rig.root / name).read_bytes() for name in names(rig)}
