@@ -34,10 +34,9 @@ location = "{directory}{page}" {{
 _WELL_KNOWN = """\
 # Where clients of ResourceSync look for the way to changelist.xml.
 location = /{well_known} {{
-    alias "{root}/{source}";
+    root "{root}";
     include snippets/sitemapd-files.conf;
-    types {{ }}
-    default_type application/xml;
+    try_files /{source} =404;
 }}
 """
 

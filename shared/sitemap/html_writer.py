@@ -17,6 +17,7 @@ from shared.sitemap.xml_text import legal
 
 PAGE_NAME = re.compile(r"sitemap-([a-z0-9-]{1,100})-([1-9][0-9]{0,6})-([1-9][0-9]{0,5})\.html")
 
+_HYPHENS = re.compile(r"(?<![0-9])-|-(?![0-9])")  # not those of a month
 _START = "<!doctype html>\n<!-- sitemapd: for visitors -->\n"
 
 
@@ -42,15 +43,14 @@ def contents(site: str, sections: Mapping[str, Sequence[Shard]]) -> bytes:
     parts = []
     for section, shards in sections.items():
         links = [
-            f'<li><a href="{name_of(shard, 1)}">{escape(_part(shard, len(shards)))}</a></li>\n'
-            for shard in shards
+            f'<li><a href="{name_of(shard, 1)}">{_heading(shard)}</a></li>\n' for shard in shards
         ]
         ident = escape(section)
         parts.append(
             f'<section aria-labelledby="s-{ident}">\n<h2 id="s-{ident}">{_words(section)}</h2>\n'
             f"<ul>\n{''.join(links)}</ul>\n</section>\n"
         )
-    return _document(f"Sitemap of {site}", f"<h1>Sitemap of {escape(site)}</h1>\n", parts)
+    return _document(f"Sitemap of {escape(site)}", f"<h1>Sitemap of {escape(site)}</h1>\n", parts)
 
 
 def page(
@@ -63,15 +63,14 @@ def page(
         f'<li><a href="{escape(loc)}">{escape(legal(title) or readable(loc))}</a></li>\n'
         for loc, title in links
     )
+    heading = _heading(shard) + (f", page {number} of {pages}" if pages > 1 else "")
     head = (
         f'<nav aria-label="Breadcrumb"><a href="{CONTENTS}">Sitemap of {escape(site)}</a></nav>\n'
-        f"<h1>{_words(shard.section)}, part {shard.number}</h1>\n"
+        f"<h1>{heading}</h1>\n"
     )
     turning = _turning(shard, number, pages) if pages > 1 else ""
     body = f'<ul class="pages">\n{listed}</ul>\n{turning}'
-    at = f", page {number} of {pages}" if pages > 1 else ""
-    title = f"{shard.section}, part {shard.number}{at} - Sitemap of {site}"
-    return _document(title, head, [body])
+    return _document(f"{heading} - Sitemap of {escape(site)}", head, [body])
 
 
 def readable(loc: str) -> str:
@@ -101,19 +100,19 @@ def _turning(shard: Shard, number: int, pages: int) -> str:
     return f'<nav aria-label="Pages"><ul>\n{before}{"".join(items)}{after}</ul></nav>\n'
 
 
-def _part(shard: Shard, of: int) -> str:
-    return f"{shard.section}, part {shard.number}" if of > 1 else f"All of {shard.section}"
+def _heading(shard: Shard) -> str:
+    return _words(shard.section) + (f", part {shard.number}" if shard.number > 1 else "")
 
 
 def _words(section: str) -> str:
-    return escape(section.replace("-", " ").capitalize())
+    return escape(_HYPHENS.sub(" ", section).capitalize())
 
 
 def _document(title: str, head: str, parts: Iterable[str]) -> bytes:
     start = (
         f'{_START}<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(title)}</title>\n<link rel="stylesheet" href="{STYLE}">\n</head>\n<body>\n'
+        f'<title>{title}</title>\n<link rel="stylesheet" href="{STYLE}">\n</head>\n<body>\n'
         f"<header>\n{head}</header>\n<main>\n"
     )
     return "".join((start, *parts, "</main>\n</body>\n</html>\n")).encode()

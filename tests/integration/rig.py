@@ -22,7 +22,8 @@ from shared.sitemap.blocks import Block
 from shared.sitemap.html_writer import parse_name
 from shared.sitemap.shards import Limits, Shard
 from shared.store.inbox.inbox import Inbox
-from shared.store.keys import PERMANENT, Keys
+from shared.store.key_table import PERMANENT
+from shared.store.keys import Keys
 from shared.store.operations import event_log
 from shared.store.operations.resync_requests import ResyncRequests
 from shared.store.pages.page_repository import PageRepository
@@ -33,6 +34,7 @@ from tests.integration.logs import silence
 from worker.checks.consistency.examination import Consistency
 from worker.checks.verify import Verification
 from worker.ingest.inbox_consumer import InboxConsumer
+from worker.publishing.targets.web_root_watch import WebRootWatch
 
 BASE = "https://www.example.com/"
 NS = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -267,6 +269,14 @@ class Rig:
         assert not published
 
 
+def restarted(rig: Rig, **options: Any) -> Rig:
+    """The site of `rig` after a restart of its worker with other settings, settled."""
+    other = Rig(rig.client, rig.root, name=rig.name, **options)
+    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
+    other.settle()
+    return other
+
+
 StoredKeys = dict[bytes, tuple[bytes | None, int]]
 """Keys with their values and their remaining ms, 0 for ever."""
 
@@ -285,7 +295,7 @@ def restore_keys(client: redis.Redis, stored: StoredKeys) -> None:
 
 
 def check_keys(client: redis.Redis) -> None:
-    """Every key of a site is permanent by keys.py, or has a time to live."""
+    """Every key of a site is permanent by key_table.py, or has a time to live."""
     whole = {part for part in PERMANENT if not part.endswith(":")}
     begun = tuple(part for part in PERMANENT if part.endswith(":"))
     for key in client.scan_iter("{*"):  # and not those of Celery

@@ -107,6 +107,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
             for name, (path, form) in forms.items()
         )
         + CONSOLE
+        + "[sites.demo.outputs]\nchange_list = true\nhtml = true\n"
     )  # fmt: skip
     system = System(home)
     system.start()
@@ -130,6 +131,10 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         ("/gz/pages-1.xml.gz", "application/gzip", None),
         ("/packed/pages-1.xml", "application/xml", "gzip"),
         ("/robots.txt", "text/plain; charset=utf-8", None),
+        ("/changelist.xml", "application/xml", None),
+        ("/.well-known/resourcesync", "application/xml", None),
+        ("/sitemap-contents.html", "text/html; charset=utf-8", None),
+        ("/sitemap-contents.css", "text/css; charset=utf-8", None),
         ("/sitemap.css", "text/css; charset=utf-8", None),
         ("/sitemap.html", "text/html; charset=utf-8", None),
         ("/packed/sitemap.html", "text/html; charset=utf-8", None),

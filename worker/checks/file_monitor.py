@@ -243,6 +243,7 @@ class FileMonitor:
             _log.warning("further files changed by hand restored", site=self._name, files=more)
         if self._follower is not None:
             paths = {path: str(shard) for path, shard in by_path.items()}
+            paths |= {name: str(of) for name in wrong if (of := self._outputs.shard_of(name))}
             pages = {index_name(self._site, page): page for page in range(len(states) + 1)}
             self._follower.target.mistrust(
                 {paths.get(name) or f"{INDEX}{pages.get(name, 0)}" for name in wrong}
@@ -250,5 +251,8 @@ class FileMonitor:
             return
         anyone = next(iter(files))
         self._state.mark_dirty(
-            {by_path.get(name) or of_index.get(name) or anyone for name in wrong}
+            {
+                by_path.get(name) or of_index.get(name) or self._outputs.shard_of(name) or anyone
+                for name in wrong
+            }
         )

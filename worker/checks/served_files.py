@@ -40,6 +40,7 @@ _TYPES = {
     ".xml": _XML,
     ".gz": frozenset({"application/gzip", "application/x-gzip", "application/octet-stream"}),
     ".txt": frozenset({"text/plain"}),
+    ".html": frozenset({"text/html"}),
 }
 
 
@@ -166,6 +167,15 @@ class ServedFilesCheck:
             yield FileName(name, name)
         if self._site.base.path == "/" and root.read_own("robots.txt") is not None:
             yield FileName("robots.txt", "robots.txt")
+        outputs = self._site.outputs
+        further = {
+            shards.CHANGE_LIST_FILES[0]: outputs.change_list,
+            shards.LLMS: outputs.llms,
+            shards.CONTENTS: outputs.html,
+        }
+        for name, on in further.items():
+            if on and root.look(name) is not None:
+                yield FileName(name, name)
         for shard in sorted(files, key=lambda each: -files[each].lastmod)[:NEWEST]:
             name = shards.file_name(shard, self._site.form)
             yield FileName(name, path_of(shard, self._site.form))

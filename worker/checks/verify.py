@@ -124,6 +124,7 @@ class Verification:
     def adopt(self) -> None:
         """Take over the targets that another state wrote. Raises StoreError, PublishError."""
         self.publisher.adopt()
+        self._outputs.adopted()
         for each in self._followers:
             each.adopt()
 

@@ -10,7 +10,7 @@ import redis
 from shared.batches import batches
 from shared.domain.batch_state import NEWS
 from shared.domain.deferral import AT
-from shared.domain.page_record import PageRecord, Place, digest_of, field_of
+from shared.domain.page_record import PageRecord, Place, digest_of
 from shared.domain.translation_groups import GroupMember
 from shared.sitemap import fragments
 from shared.sitemap.blocks import Block
@@ -105,14 +105,10 @@ class PageLookup:
         locs = [key for key in keys if not key.startswith(NEWS)]
         if not locs:
             return {}
-        with answering():
-            pipe = self._client.pipeline(transaction=False)
-            for loc in locs:
-                digest = digest_of(loc)
-                pipe.hget(self._keys.titles(digest), field_of(digest))
-            found = pipe.execute()
+        digests = b"".join(map(digest_of, locs))
+        found = self._scripts("pages/read_titles", [self._keys.inbox], self._keys.prefix, digests)
         return {
-            loc: legal((stored or b"").decode(errors="replace"))
+            loc: legal(stored.decode(errors="replace"))
             for loc, stored in zip(locs, found, strict=True)
         }
 

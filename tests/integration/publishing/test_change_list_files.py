@@ -12,11 +12,10 @@ from resync.change_list import ChangeList
 
 from shared.sitemap.change_list import NAMES, LoggedChange
 from shared.store.publishing.change_log import ChangeLog
-from tests.integration.rig import BASE, Rig
+from tests.integration.rig import BASE, Rig, restarted
 from worker.checks.file_monitor import FileMonitor
 from worker.publishing.outputs.change_list import ChangeListFiles
 from worker.publishing.removal import remove_files
-from worker.publishing.targets.web_root_watch import WebRootWatch
 
 ON: dict[str, Any] = {"change_list": True}
 OPTIONS: dict[str, Any] = {"shard_urls": 4, "shrink_least": 1_000}
@@ -42,10 +41,7 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 def again(rig: Rig, **options: Any) -> Rig:
     """The same site after a restart with other settings."""
-    other = Rig(rig.client, rig.root, **(OPTIONS | options))
-    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
-    other.settle()
-    return other
+    return restarted(rig, **(OPTIONS | options))
 
 
 def read(rig: Rig) -> ChangeList:
@@ -180,6 +176,14 @@ def test_the_log_survives_a_pass_that_is_repeated(rig: Rig) -> None:
     rig.audit().rebuild()
 
     assert listed(rig) == [Listed("created", "a")]
+
+
+def test_an_adopted_state_begins_a_new_list(rig: Rig) -> None:
+    rig.do(upsert("a"))
+    rig.audit().adopt()
+    rig.do(upsert("b"))
+
+    assert listed(rig) == [Listed("created", "b")]
 
 
 @pytest.mark.parametrize("name", NAMES)

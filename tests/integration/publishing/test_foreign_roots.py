@@ -22,7 +22,7 @@ from shared.admin.site_status import Inspector
 from shared.config.filenames import MARKER
 from shared.config.settings import Settings
 from shared.errors import ForeignStateError
-from shared.store.keys import PERMANENT
+from shared.store.key_table import PERMANENT
 from tests.integration.conftest import TOKEN, RedisServer
 from tests.integration.rig import BASE, Rig, restore_keys, stored_keys
 from webhook.app import create_app

@@ -12,10 +12,9 @@ from pydantic import ValidationError
 
 from deploy.doctor import root as root_checks
 from deploy.doctor.runner import Case
-from tests.integration.rig import Rig
+from tests.integration.rig import Rig, restarted
 from worker.checks.file_monitor import FileMonitor
 from worker.publishing.removal import remove_files
-from worker.publishing.targets.web_root_watch import WebRootWatch
 
 PACKED: dict[str, Any] = {"outputs": {"gzip_index": True}}
 OPTIONS: dict[str, Any] = {"shard_urls": 2, "index_shards": 3, "robots": "create"}
@@ -34,10 +33,8 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 
 def again(rig: Rig, **options: Any) -> Rig:
-    other = Rig(rig.client, rig.root, **OPTIONS, **options)
-    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
-    other.settle()
-    return other
+    """The same site after a restart with other settings."""
+    return restarted(rig, **(OPTIONS | options))
 
 
 def let_time_pass(rig: Rig) -> None:

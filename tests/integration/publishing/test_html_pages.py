@@ -11,10 +11,9 @@ from lxml import html
 
 from shared.sitemap import html_writer
 from shared.sitemap.shards import Shard
-from tests.integration.rig import BASE, Rig, as_written
+from tests.integration.rig import BASE, Rig, as_written, restarted
 from worker.checks.file_monitor import FileMonitor
 from worker.publishing.removal import remove_files
-from worker.publishing.targets.web_root_watch import WebRootWatch
 
 ON: dict[str, Any] = {"html": True}
 OPTIONS: dict[str, Any] = {"shard_urls": 6, "block_urls": 2, "shrink_least": 1_000}
@@ -32,10 +31,8 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 
 def again(rig: Rig, **options: Any) -> Rig:
-    other = Rig(rig.client, rig.root, **(OPTIONS | options))
-    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
-    other.settle()
-    return other
+    """The same site after a restart with other settings."""
+    return restarted(rig, **(OPTIONS | options))
 
 
 def names(rig: Rig) -> list[str]:
@@ -173,6 +170,19 @@ def test_a_page_changed_by_hand_is_restored(rig: Rig, name: str, change: str) ->
     rig.settle()
 
     assert (rig.root / name).read_bytes() == before
+
+
+def test_a_page_of_any_file_is_restored(rig: Rig) -> None:
+    rig.do(*(page(n) for n in range(14)))
+    for name in ("sitemap-pages-2-3.html", "sitemap-pages-3-1.html"):
+        (rig.root / name).unlink()
+    monitor = FileMonitor(rig.state, rig.name, rig.site)
+    while monitor.round().more:
+        pass
+
+    rig.settle()
+
+    assert len(visited(rig)) == 14
 
 
 def test_rebuild_restores_every_page(rig: Rig) -> None:

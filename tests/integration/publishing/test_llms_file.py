@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import redis
 
-from tests.integration.rig import BASE, Rig
+from tests.integration.rig import BASE, Rig, restarted
 from worker.publishing.removal import remove_files
-from worker.publishing.targets.web_root_watch import WebRootWatch
 
 ON: dict[str, Any] = {"llms": True, "llms_entries": 10, "llms_summary": "A site of tests."}
 OPTIONS: dict[str, Any] = {
@@ -29,10 +28,8 @@ def rig(store: redis.Redis, tmp_path: Path) -> Rig:
 
 
 def again(rig: Rig, **options: Any) -> Rig:
-    other = Rig(rig.client, rig.root, **(OPTIONS | options))
-    WebRootWatch(rig.client, rig.name, other.site, "w1").look()
-    other.settle()
-    return other
+    """The same site after a restart with other settings."""
+    return restarted(rig, **(OPTIONS | options))
 
 
 def lines(rig: Rig) -> list[str]:

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
+from shared.domain.page_record import bucket_of, digest_of, field_of
 from shared.domain.translation_groups import GROUP
 from shared.events.resync_scope import Scope
+from shared.sitemap.change_list import LoggedChange
 from shared.sitemap.shards import Shard
 from shared.store.client import Scripts
 from shared.store.keys import Keys
@@ -21,6 +23,7 @@ from shared.store.operations.queues import Queues
 from shared.store.pages import buckets
 from shared.store.pages.amendments import Amendment, Amendments
 from shared.store.pages.snapshots import Snapshots
+from shared.store.publishing.change_log import ChangeLog
 from shared.store.targets.target_state import TargetState
 from tests.integration.rig import BASE
 from worker.ingest.shared_groups import SharedGroups
@@ -287,6 +290,14 @@ def _know(rig: Any) -> None:
         rig.pages.read([rig.parse({"type": "delete", "loc": f"{BASE}p/1", "id": "i1"})])
 
 
+def _titles(rig: Any) -> None:
+    _site(rig)
+    digest = digest_of(f"{BASE}p/1")
+    rig.client.hset(f"{rig.keys.prefix}titles:{bucket_of(digest):x}", field_of(digest), "One")
+    with _caught("pages/read_titles") as rig.found:
+        rig.pages.lookup.titles([f"{BASE}p/1"])
+
+
 def _swap(rig: Any) -> None:
     _site(rig)
     found = image(rig.client)
@@ -319,6 +330,14 @@ def _buckets(rig: Any) -> None:
     with _caught("pages/read_buckets") as rig.found, pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "FEW_KEYS", 0)
         next(Snapshots(rig.client, rig.name).pages())
+
+
+def _change_log(rig: Any) -> None:
+    _site(rig)
+    log = ChangeLog(rig.client, rig.name, 2)
+    log.append([LoggedChange("created", f"{BASE}p/{n}") for n in range(2)])
+    with _caught("publishing/change_log") as rig.found:
+        log.append([LoggedChange("updated", f"{BASE}p/1")])
 
 
 def _settle_group(rig: Any) -> None:
@@ -397,8 +416,8 @@ SCENES: dict[str, tuple[Callable[[Any], None], ...]] = {
     "pages/amend": (_amend,), "pages/apply": (_apply, _apply_expiry, _apply_move),
     "pages/settle_group": (_settle_group,), "pages/purge_tombstones": (_forget,),
     "pages/read_buckets": (_buckets,),
-    "pages/read_records": (_know,),
-    "publishing/begin_publish": (_begin,),
+    "pages/read_records": (_know,), "pages/read_titles": (_titles,),
+    "publishing/begin_publish": (_begin,), "publishing/change_log": (_change_log,),
     "publishing/commit_publish": (_commit, _commit_lost, _commit_held),
     "publishing/extend_lease": (_hold,), "publishing/release_lease": (_release, _release_own),
     "operations/close_resyncs": (_answered,), "operations/dead_letter": (_bury,),

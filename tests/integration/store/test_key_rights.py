@@ -17,7 +17,8 @@ from deploy.host_files import redis_users
 from shared.sitemap.shards import Shard
 from shared.store.connection import connect
 from shared.store.key_rights import OF_NO_SITE, OF_SITES, ROLES, Role
-from shared.store.keys import PERMANENT, Keys
+from shared.store.key_table import PERMANENT
+from shared.store.keys import Keys
 from tests.integration.conftest import RedisServer
 
 SHIPPED = Path(__file__).resolve().parents[3] / "deploy" / "redis" / "roles.acl"

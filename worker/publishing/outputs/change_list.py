@@ -74,6 +74,10 @@ class ChangeListFiles(Output):
         """Return True if `content` is one of the three files, of any site."""
         return change_list.is_ours(content)
 
+    def adopted(self) -> None:
+        """Begin a new log: what this state published is not what clients have followed."""
+        self._log.forget()
+
     def forget(self) -> None:
         """Delete the log."""
         self._log.forget()

@@ -96,6 +96,11 @@ class HtmlPages(Output):
             return None
         return self._page(shard, number, len(ordered), ordered[number - 1].raw())
 
+    def shard_of(self, name: str) -> Shard | None:
+        """Return the shard whose page `name` is."""
+        found = html_writer.parse_name(name)
+        return found[0] if found else None
+
     def gone(self, root: Target, shards: Collection[Shard] | None) -> Iterable[str]:
         """Return the pages in `root` behind the last one of each of `shards` (None: of all)."""
         if shards is None:

@@ -43,6 +43,13 @@ class Output(ABC):
     def forget(self) -> None:
         """Delete what the store keeps for this output."""
 
+    def shard_of(self, name: str) -> Shard | None:  # noqa: ARG002
+        """Return the shard with which the file `name` is written; None if it goes with any."""
+        return None
+
+    def adopted(self) -> None:  # noqa: B027
+        """Take note that the state is another than readers of the files have known."""
+
     def expected(self) -> Sequence[str]:
         """Return the names of `contents`."""
         return self.names

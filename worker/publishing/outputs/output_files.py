@@ -177,6 +177,17 @@ class OutputFiles:
                 return self._fault(root, output, name, expected) or None
         return None
 
+    def shard_of(self, name: str) -> Shard | None:
+        """Return the shard with which the file `name` is written; None if it goes with any."""
+        return next((shard for output in self._on if (shard := output.shard_of(name))), None)
+
+    def adopted(self) -> None:
+        """Take note that the state is another than readers of the files have known. Raises
+        StoreError.
+        """
+        for output in self._on:
+            output.adopted()
+
     def remove(self, root: Target) -> list[str]:
         """Remove the files of all outputs; return their names. Raises PublishError."""
         return [

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from shared.domain.page_record import bucket_of, owner_of
 from shared.sitemap.shards import SECTION, Shard
-from shared.store.keys import EVERYWHERE, PERMANENT, Keys
+from shared.store.key_table import PERMANENT
+from shared.store.keys import EVERYWHERE, Keys
 from webhook.auth import DELIVERY
 
 WORDS = sorted(
