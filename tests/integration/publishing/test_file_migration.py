@@ -96,6 +96,18 @@ def test_another_form_is_written_at_the_start_and_old_files_go_after_their_time(
     assert (rig.root / "pages-99.xml").read_bytes() == b"theirs"
 
 
+def test_a_record_from_before_a_setting_existed_rewrites_nothing(rig: Rig) -> None:
+    before = rig.files()
+    rig.client.hdel(rig.keys.shape, "html")
+
+    other = changed(rig)
+    look(other)
+    other.settle()
+
+    assert other.files() == before
+    assert rig.client.hget(rig.keys.shape, "html") == b"False"
+
+
 def test_going_back_within_the_time_keeps_the_files_that_are_named_again(rig: Rig) -> None:
     other = changed(rig, form="xml.gz")
     look(other)
@@ -170,7 +182,7 @@ def test_another_address_reaches_every_line_of_the_index_at_once(rig: Rig, by_ev
 @pytest.mark.parametrize(
     ("options", "written"),
     [
-        ({"pages": False}, shard_names),
+        ({"viewer": False}, shard_names),
         ({"index_shards": 30}, lambda _end: {"sitemap-2.xml"}),
         ({"robots": "edit", "feed": True}, lambda _end: set()),
     ],
