@@ -129,7 +129,8 @@ class ReconcileScheduler:
         """Run once for all open requests: any scope requires reading the whole source."""
         source = site.source.get_secret_value()
         reconciler = Reconciler(self._client, name, site, self._owner)
-        items = read(source, SourceOptions(site.source_key.get_secret_value(), site.source_query))
+        key, query = site.source_key.get_secret_value(), site.source_query
+        items = read(source, SourceOptions.of(site, key, query, lambda s: self._rest(name, s)))
         _log.info("reconcile", site=name, scope=str(scope), source=public(source))
         try:
             done = reconciler.run(
@@ -151,6 +152,13 @@ class ReconcileScheduler:
         self._go_on(name)
         self._wake(name)
         self._stopping.wait(BUSY_S)
+
+    def _rest(self, name: str, seconds: float) -> None:
+        """Wait because the source asks for it."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._go_on(name)
+            self._stopping.wait(min(left, 1.0))
 
     def _go_on(self, name: str) -> None:
         if self._stopping.is_set() or name not in self._sites:

@@ -5,12 +5,13 @@ their pages belongs to worker/reconcile.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shared.config.sites.import_source import CMSES
 from shared.errors import SourceError
 from worker.sources.csv_pages import read_csv
-from worker.sources.ghost import read_ghost
 from worker.sources.ndjson import read_ndjson
 from worker.sources.records import Item, Note, RecordRefusal, SourceRecord
 from worker.sources.sitemaps import is_url, listed_files, read_sitemap
@@ -18,10 +19,11 @@ from worker.sources.source_fetch import name_without_query
 from worker.sources.source_options import NO_ACCESS, SourceOptions
 from worker.sources.source_streams import SourceBody, open_file
 from worker.sources.sql import public_database, read_sql
-from worker.sources.wordpress import read_wordpress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    _Reader = Callable[[str, SourceOptions], Iterator[Item]]
 
 __all__ = [
     "NO_ACCESS", "Item", "Note", "RecordRefusal", "SourceOptions", "SourceRecord", "estimate",
@@ -30,12 +32,12 @@ __all__ = [
 
 _PAGE = re.compile(rb"<(?:\w+:)?(?:url|item|entry)[\s>]")
 _TABLES = {"csv": read_csv, "ndjson": read_ndjson}
-_SERVICES = {"wordpress": read_wordpress, "ghost": read_ghost, "sql": read_sql}
+_SERVICES = frozenset({"sql", *CMSES})
 
 
 def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
-    """Yield every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `wordpress:URL`,
-    `ghost:URL` or `sql:URL`; without a prefix the source is a sitemap.
+    """Yield every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `sql:URL` or
+    the URL of a CMS, `wordpress:URL`; without a prefix the source is a sitemap.
 
     Guarantees: pages come as the source states them, in a stable order (a consumer may count items,
     stop, and skip that many later), in memory that does not grow with the source; everything that
@@ -50,7 +52,7 @@ def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
         yield from read_sitemap(address)
         return
     if kind in _SERVICES:
-        yield from _SERVICES[kind](address, access)
+        yield from _service(kind)(address, access)
         return
     with open_file(Path(address)) as document:
         yield from _TABLES[kind](document)
@@ -78,6 +80,14 @@ def public(source: str) -> str:
     if kind == "sql":
         return f"sql:{public_database(address)}"
     return f"{kind}:{name_without_query(address) if is_url(address) else address}"
+
+
+def _service(kind: str) -> _Reader:
+    """Return the reader of a service, loaded only here: few sites have one."""
+    if kind == "sql":
+        return read_sql
+    reader: _Reader = import_module(f"worker.sources.cms.{kind}").read
+    return reader
 
 
 def _marks(path: Path) -> int:

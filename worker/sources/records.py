@@ -23,7 +23,8 @@ class SourceRecord:
     states them, further event fields of NDJSON, else None. `images` to `alternates` are event
     fields as a sitemap states them. `silent` names the STATED fields that the source format cannot
     express, so that their absence means nothing; with `section` in it, the one in `extra` applies
-    to new pages only.
+    to new pages only. `owner` is the source, kind and locale within which the id in `extra` is
+    unique, as in an event of that sender; None: the id is of the native interface.
     """
 
     loc: str
@@ -36,6 +37,7 @@ class SourceRecord:
     videos: Sequence[Mapping[str, Any]] = ()
     news: Mapping[str, Any] | None = None
     alternates: Sequence[Mapping[str, str]] = ()
+    owner: tuple[str, str, str] | None = None
     # Not in the repr, which identifies what an import has sent: the order of a set varies.
     silent: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
