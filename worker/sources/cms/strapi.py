@@ -14,7 +14,7 @@ from shared.cms.fields import Fields, text
 from shared.errors import SourceError
 from worker.sources.cms.cms_pages import CmsPages, split
 from worker.sources.cms.collection_parts import Part, entries, number, objects
-from worker.sources.cms.json_api import JsonApi
+from worker.sources.json_api import JsonApi
 from worker.sources.records import Item, RecordRefusal
 from worker.sources.source_fetch import ServerAnswerError
 from worker.sources.source_options import SourceOptions

@@ -13,7 +13,7 @@ from shared.cms.fields import Fields, ident, text
 from shared.errors import SourceError
 from worker.sources.cms.cms_pages import split
 from worker.sources.cms.collection_parts import by_offset, number, objects
-from worker.sources.cms.json_api import JsonApi
+from worker.sources.json_api import JsonApi
 from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
 from worker.sources.source_fetch import ServerAnswerError
 from worker.sources.source_options import SourceOptions

@@ -14,7 +14,7 @@ from urllib.parse import urldefrag, urljoin
 from shared.cms.fields import Fields
 from shared.errors import SourceError
 from worker.sources.cms.collection_parts import by_offset
-from worker.sources.cms.json_api import JsonApi, text
+from worker.sources.json_api import JsonApi, text
 from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
 from worker.sources.source_options import SourceOptions
 from worker.sources.xml.entry_records import check_loc

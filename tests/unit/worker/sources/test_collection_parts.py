@@ -10,7 +10,7 @@ import pytest
 from shared.errors import SourceError
 from tests.unit.worker.sources.cms import Asked, Reply, served
 from worker.sources.cms.collection_parts import EMPTY_PARTS, Part, entries
-from worker.sources.cms.json_api import LONGEST_PAUSE_S, TRIES, JsonApi
+from worker.sources.json_api import LONGEST_PAUSE_S, TRIES, JsonApi
 from worker.sources.records import RecordRefusal
 
 SECRET = "canary-3c9e-key"
