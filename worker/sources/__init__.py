@@ -32,7 +32,7 @@ __all__ = [
 
 _PAGE = re.compile(rb"<(?:\w+:)?(?:url|item|entry)[\s>]")
 _TABLES = {"csv": read_csv, "ndjson": read_ndjson}
-_SERVICES = frozenset({"sql", *CMSES})
+_SERVICES = frozenset({"sql", "crawl", *CMSES})
 
 
 def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
@@ -86,7 +86,8 @@ def _service(kind: str) -> _Reader:
     """Return the reader of a service, loaded only here: few sites have one."""
     if kind == "sql":
         return read_sql
-    reader: _Reader = import_module(f"worker.sources.cms.{kind}").read
+    module = "worker.sources.crawl.reader" if kind == "crawl" else f"worker.sources.cms.{kind}"
+    reader: _Reader = import_module(module).read
     return reader
 
 

@@ -12,16 +12,17 @@ CMSES = (
 )  # fmt: skip
 """Every CMS whose interface can be read; worker/sources/cms has a module of that name."""
 
-KINDS = ("sitemap", "csv", "ndjson", *CMSES, "sql")
+KINDS = ("sitemap", "csv", "ndjson", *CMSES, "sql", "crawl")
 
 SHOWN = (
-    "sitemap:URL-or-path (feeds, too), csv:FILE, ndjson:FILE, sql:URL, or the URL of a CMS,"
-    f" {CMSES[0]}:URL; a CMS is one of {', '.join(CMSES)}"
+    "sitemap:URL-or-path (feeds, too), csv:FILE, ndjson:FILE, sql:URL, crawl:URL or CMS:URL, where"
+    f" CMS is one of {', '.join(CMSES)}"
 )
 """The kinds of sources, for the help of commands."""
 
 _NAMED = re.compile(r"([a-z]+):(.*)", re.DOTALL)
 _DATABASE = re.compile(r"[a-z][a-z0-9]*(?:\+[a-z0-9_]+)?://")
+_WEB = frozenset({*CMSES, "crawl"})
 _FILES = frozenset({"csv", "ndjson"})
 _KEYS = {
     "ghost": "a key of the Content API", "contentful": "an access token of the Delivery API",
@@ -29,7 +30,7 @@ _KEYS = {
     "shopify": "an access token of the Admin API that may read products and content",
 }  # fmt: skip
 _PAIRS = {
-    "wordpress": "user:application password", "drupal": "user:password",
+    "wordpress": "user:application password", "drupal": "user:password", "crawl": "user:password",
     "payload": "the collection of its users:API key",
 }  # fmt: skip
 _KEYLESS = frozenset({"wagtail"})
@@ -62,7 +63,7 @@ def _of_address(kind: str, address: str) -> list[str]:
     remote, is_web = "://" in address, locations.http_address(address)
     rules = {
         f"source: must be {kind}: followed by its address": not address,
-        f"source: must be an address, e.g. {kind}:https://www.example.com/": kind in CMSES
+        f"source: must be an address, e.g. {kind}:https://www.example.com/": kind in _WEB
         and not is_web,
         "source: must be sitemap: followed by an address or a path, e.g. "
         "sitemap:https://www.example.com/sitemap.xml": (
@@ -80,7 +81,7 @@ def _of_key(kind: str, key: str) -> list[str]:
         return [f"source_key: {kind} needs {_KEYS[kind]}"]
     if kind in _PAIRS and key and ":" not in key:
         return [f"source_key: for {kind} it must be {_PAIRS[kind]}"]
-    if key and kind not in {*CMSES, "sql"} - _KEYLESS:
+    if key and kind not in {*_WEB, "sql"} - _KEYLESS:
         return ["source_key: only for a database or a CMS that asks for one"]
     return []
 
