@@ -13,11 +13,12 @@ from shared.config.sites.import_source import CMSES
 from shared.errors import SourceError
 from worker.sources.csv_pages import read_csv
 from worker.sources.ndjson import read_ndjson
-from worker.sources.records import Item, Note, RecordRefusal, SourceRecord
+from worker.sources.records import PARTIAL, Item, Note, RecordRefusal, SourceRecord
 from worker.sources.sitemaps import is_url, listed_files, read_sitemap
 from worker.sources.source_fetch import name_without_query
 from worker.sources.source_options import NO_ACCESS, SourceOptions
 from worker.sources.source_streams import SourceBody, open_file
+from worker.sources.source_validators import SourceValidators
 from worker.sources.sql import public_database, read_sql
 
 if TYPE_CHECKING:
@@ -26,8 +27,17 @@ if TYPE_CHECKING:
     _Reader = Callable[[str, SourceOptions], Iterator[Item]]
 
 __all__ = [
-    "NO_ACCESS", "Item", "Note", "RecordRefusal", "SourceOptions", "SourceRecord", "estimate",
-    "public", "read",
+    "NO_ACCESS",
+    "PARTIAL",
+    "Item",
+    "Note",
+    "RecordRefusal",
+    "SourceOptions",
+    "SourceRecord",
+    "SourceValidators",
+    "estimate",
+    "public",
+    "read",
 ]  # fmt: skip
 
 _PAGE = re.compile(rb"<(?:\w+:)?(?:url|item|entry)[\s>]")
@@ -49,7 +59,7 @@ def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
     """
     kind, address = _split(source)
     if kind == "sitemap":
-        yield from read_sitemap(address)
+        yield from read_sitemap(address, access)
         return
     if kind in _SERVICES:
         yield from _service(kind)(address, access)

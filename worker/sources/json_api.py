@@ -97,10 +97,21 @@ class JsonApi(AbstractContextManager["JsonApi"]):
             if body.fault:
                 raise SourceError(f"{name}: {body.fault[1]}")
             try:
-                return JsonAnswer(json.loads(data), document.headers)
+                return JsonAnswer(_parsed(data), document.headers)
             except (ValueError, RecursionError):
                 # The content is not logged: an error page may hold anything.
                 raise SourceError(f"{name} answers no JSON, or not all of it") from None
+
+
+def _parsed(data: bytes) -> Any:
+    """Return JSON; half of a surrogate pair, which is no text, becomes U+FFFD. Raises ValueError
+    and RecursionError.
+    """
+    value = json.loads(data)
+    if b"\\ud" not in data.lower():
+        return value
+    spelt = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+    return json.loads(spelt.decode("utf-16-le", "replace"))
 
 
 def _pause_s(error: ServerAnswerError) -> float:

@@ -13,6 +13,10 @@ EXTENDED = frozenset({"images", "videos", "news", "alternates"})
 STATED = frozenset({"lastmod"}) | HINTS | EXTENDED
 """Fields of a page that a source may state besides its address and section."""
 
+PARTIAL = "partial"
+"""Rule of a note: the source never names all pages (a feed, a crawl). That it does not name a page
+proves nothing."""
+
 
 @dataclass(slots=True)  # not frozen: to set each field of a frozen one takes most of reading it
 class SourceRecord:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from worker.sources.source_validators import SourceValidators
+
 if TYPE_CHECKING:
     from shared.config.sites.cms_connections import Connection
     from shared.config.sites.site import Site
@@ -17,7 +19,8 @@ class SourceOptions:
     """A secret `key`, and the `query` that returns a database's pages; empty: none.
 
     `connections` are the CMSes of the site, whose permalinks make the addresses below `origin`.
-    `wait` sleeps that many seconds where a server asks for it.
+    `wait` sleeps that many seconds where a server asks for it. A sitemap or feed adds the
+    `validators` of its documents.
     """
 
     key: str = field(default="", repr=False)
@@ -25,6 +28,9 @@ class SourceOptions:
     connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
     origin: str = ""
     wait: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
+    validators: SourceValidators = field(
+        default_factory=SourceValidators, repr=False, compare=False
+    )
 
     @classmethod
     def of(

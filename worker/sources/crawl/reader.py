@@ -23,7 +23,7 @@ from typing import Any
 
 from shared.errors import SourceError
 from worker.sources.crawl.crawl_options import CrawlOptions
-from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
+from worker.sources.records import PARTIAL, STATED, Item, Note, RecordRefusal, SourceRecord
 from worker.sources.source_options import SourceOptions
 from worker.sources.xml.entry_records import check_loc
 
@@ -36,7 +36,6 @@ ENDS_S = 60.0
 
 _MISSING = "a crawl needs the extra crawl: pip install 'sitemapd[crawl]'"
 _PAGES, _ENDED = "pages.ndjson", "ended.json"  # those of spider.py, which needs Scrapy
-_PARTLY = "a crawl finds what is linked, within its bounds: pages it did not find may be there"
 
 
 def read(address: str, access: SourceOptions) -> Iterator[Item]:
@@ -63,7 +62,7 @@ def read(address: str, access: SourceOptions) -> Iterator[Item]:
             f"the crawl of {options.start} found no page: is it the address itself, without a"
             " redirect, and does robots.txt allow it?"
         )
-    yield RecordRefusal(options.start, "crawl", _PARTLY, options.start, whole=True)
+    yield Note(options.start, PARTIAL, "a crawl finds what is linked, within its bounds")
 
 
 def _folder(name: str) -> Path:

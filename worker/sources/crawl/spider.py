@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -139,9 +140,10 @@ def _canonical(response: TextResponse) -> str:
 def _last_modified(response: Response) -> str | None:
     given = response.headers.get("Last-Modified")
     try:
-        return None if given is None else parsedate_to_datetime(given.decode("latin-1")).isoformat()
+        found = None if given is None else parsedate_to_datetime(given.decode("latin-1"))
     except ValueError:
         return None
+    return found.replace(tzinfo=found.tzinfo or UTC).isoformat() if found else None
 
 
 def settings(options: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -9,7 +9,16 @@ import pytest
 
 from shared.errors import SourceError
 from tests.unit.worker.sources.cms import Asked, Reply, served
-from worker.sources import Item, RecordRefusal, SourceOptions, SourceRecord, public, read
+from worker.sources import (
+    PARTIAL,
+    Item,
+    Note,
+    RecordRefusal,
+    SourceOptions,
+    SourceRecord,
+    public,
+    read,
+)
 
 FAST = "#rate=50"
 pytestmark = pytest.mark.timeout(300)
@@ -75,8 +84,8 @@ def test_linked_pages_are_found_once_with_their_dates() -> None:
     assert dates["/a"] == "2026-11-20T10:00:00+00:00"
     assert dates["/b"] is None
     assert sorted(site.paths()) == ["/", "/a", "/a", "/b", "/gone", "/robots.txt"]
-    assert isinstance(items[-1], RecordRefusal)
-    assert items[-1].whole  # nothing may be deleted by it
+    assert isinstance(items[-1], Note)
+    assert items[-1].rule == PARTIAL  # nothing may be deleted by it
 
 
 def test_what_is_to_be_left_out_is_left_out() -> None:
