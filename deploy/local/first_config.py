@@ -131,12 +131,14 @@ robots = "create"
 # shrink_minutes = 10.0
 # shrink_least = 50         # fewer pages than this may always be removed
 # Where the truth about the pages is, for `sitemapd verify --against` and `sitemapd reconcile`, and
-# for the event resync: "wordpress:https://...", "ghost:https://...", "sql:postgresql+psycopg://...",
-# "sitemap:URL or path", "csv:FILE", "ndjson:FILE" (paths: absolute).
+# for the event resync: a CMS, "wordpress:https://...", ghost, strapi, ... (worker/README.md lists
+# them), "sitemap:URL or path" (or a feed), "crawl:https://...", "sql:postgresql+psycopg://...",
+# "csv:FILE", "ndjson:FILE" (paths: absolute).
 # source = ""
 # source_key = ""           # ghost: Content API key; wordpress: user:application password;
-#                             sql: the password
-# source_query = ""         # sql: a SELECT; columns are named like an event's members: loc, ...
+#                             sql: the password; others: a token of their interface
+# source_query = ""         # sql: a SELECT; columns are named like an event's members: loc, ...;
+#                             sanity: the projection of its webhook
 # reconcile_hours = 0.0     # hours between two reconciles; 0: only when a resync asks for one
 
 # Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists. A page
