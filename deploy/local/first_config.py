@@ -135,10 +135,8 @@ robots = "create"
 # them), "sitemap:URL or path" (or a feed), "crawl:https://...", "sql:postgresql+psycopg://...",
 # "csv:FILE", "ndjson:FILE" (paths: absolute).
 # source = ""
-# source_key = ""           # ghost: Content API key; wordpress: user:application password;
-#                             sql: the password; others: a token of their interface
-# source_query = ""         # sql: a SELECT; columns are named like an event's members: loc, ...;
-#                             sanity: the projection of its webhook
+# source_key = ""           # a key or token; user:password; of sql the password (worker/README.md)
+# source_query = ""         # sql: a SELECT; columns are named like an event's members: loc, ...
 # reconcile_hours = 0.0     # hours between two reconciles; 0: only when a resync asks for one
 
 # Families of pages, each with files of its own: posts-1.xml, ... `pages` always exists. A page
