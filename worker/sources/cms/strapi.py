@@ -61,13 +61,16 @@ class _Type:
             yield pages.item(page)
 
     def _part(self, after: Any) -> Part:
-        """Return the entries from the document `after` on, without those of it that were read."""
+        """Return the entries from a document on, without those of it that were read.
+
+        `after` is the document, and how many entries of it were read.
+        """
         read: dict[str, str | int] = {
             "locale": "*", "status": "published", "sort": "documentId",
             "pagination[pageSize]": PER_PART, "pagination[withCount]": "false",
         }  # fmt: skip
         if after is not None:
-            read["filters[documentId][$gte]"] = after
+            read["filters[documentId][$gte]"] = after[0]
         answer = self._asked(read)
         rows = objects(answer, "data", self._url)
         new = [row for row in rows if _key(row) not in self._last]
@@ -77,7 +80,7 @@ class _Type:
             return Part(new, None)
         document = text(rows[-1], "documentId")
         self._last = [_key(row) for row in rows if row.get("documentId") == document]
-        return Part(new, document)
+        return Part(new, (document, len(self._last)))
 
     def _asked(self, read: dict[str, str | int]) -> Any:
         try:
