@@ -8,6 +8,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urldefrag
 
 from shared.config.sites.import_source import CMSES
 from shared.errors import SourceError
@@ -89,7 +90,10 @@ def public(source: str) -> str:
     kind, address = _split(source)
     if kind == "sql":
         return f"sql:{public_database(address)}"
-    return f"{kind}:{name_without_query(address) if is_url(address) else address}"
+    name = name_without_query(address) if is_url(address) else address
+    # What is chosen behind the address of a service is no secret, and part of how to go on.
+    chosen = urldefrag(address).fragment if kind in _SERVICES else ""
+    return f"{kind}:{name}#{chosen}" if chosen else f"{kind}:{name}"
 
 
 def _service(kind: str) -> _Reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from urllib.parse import urldefrag, urlsplit
 
 from shared.errors import SourceError
@@ -46,9 +46,8 @@ class CrawlOptions:
 
     @property
     def name(self) -> str:
-        """The name under which its state is kept; it tells nothing of the key."""
-        told = {name: value for name, value in asdict(self).items() if name != "key"}
-        return hashlib.blake2b(repr(sorted(told.items())).encode(), digest_size=12).hexdigest()
+        """The name under which its state is kept; with other bounds it goes on all the same."""
+        return hashlib.blake2b(self.start.encode(), digest_size=12).hexdigest()
 
 
 def _bound(text: str) -> tuple[str, float]:

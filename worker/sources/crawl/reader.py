@@ -1,7 +1,7 @@
 """Reader of a crawl: starts its process, and reads its pages while it writes them.
 
 The state of a crawl that was cut off is kept for a day in a directory of this user alone, where the
-next one with the same options goes on. A crawl sees what is linked: that a page is not found proves
+next one from the same address goes on. A crawl sees what is linked: that a page is not found proves
 nothing, so its pages are never taken for all, and nothing is deleted.
 """
 

@@ -218,3 +218,10 @@ def test_a_directory_of_somebody_else_is_not_used(cache: Path, tmp_path: Path) -
     cache.symlink_to(tmp_path)
     with pytest.raises(SourceError, match="belongs to somebody else"):
         list(read("crawl:https://www.example.com/", SourceOptions()))
+
+
+def test_what_was_chosen_is_shown_with_the_address() -> None:
+    """A command that was cut off says how to go on."""
+    source = "crawl:https://www.example.com/#rate=1"
+    assert public(source) == source
+    assert public("strapi:https://a.example/?key=canary#post") == "strapi:https://a.example/#post"
