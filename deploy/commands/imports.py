@@ -24,6 +24,7 @@ from deploy.cli.output import (
 from deploy.commands.admin import recorded
 from deploy.commands.reconcile import KeyOption, QueryOption
 from deploy.local.inline_worker import InlineWorker
+from shared.config.sites.import_source import SHOWN as SHOWN_KINDS
 from shared.errors import ConfigError, Fault
 from worker.reconcile.event_mapping import Remark
 from worker.reconcile.importer import Importer, ImportProgress
@@ -41,7 +42,7 @@ def import_(
         str,
         typer.Option(
             "--from",
-            help="sitemap:URL-or-path, csv:FILE, ndjson:FILE, wordpress:URL, ghost:URL or sql:URL",
+            help=SHOWN_KINDS,
         ),
     ],
     section: Annotated[str | None, typer.Option(help="section for the pages")] = None,
@@ -91,7 +92,7 @@ def import_(
             now = done
 
         done = importer.run(
-            source, read(source, SourceOptions(key, query)), on_remark=on_remark,
+            source, read(source, SourceOptions.of(place.site, key, query)), on_remark=on_remark,
             report=advance, drain=workers.drain,
         )  # fmt: skip
         record(", ".join(f"{name} {number:,}" for name, number in done._asdict().items()))

@@ -27,6 +27,7 @@ from deploy.cli.output import (
 )
 from deploy.commands.admin import recorded
 from deploy.local.inline_worker import InlineWorker
+from shared.config.sites.import_source import SHOWN as SHOWN_KINDS
 from shared.errors import ConfigError, Fault, UrlError
 from shared.events.resync_scope import WHOLE, Scope
 from shared.sitemap import urls
@@ -47,11 +48,13 @@ AgainstOption = Annotated[
     str | None,
     typer.Option(
         "--against",
-        help="source: wordpress:URL, ghost:URL, sql:URL, sitemap:URL-or-path, csv:FILE,"
-        f" ndjson:FILE, or `{CONFIGURED}`",
+        help=f"`{CONFIGURED}`, or {SHOWN_KINDS}",
     ),
 ]
-QueryOption = Annotated[str, typer.Option("--query", help="sql: the SELECT that returns the pages")]
+QueryOption = Annotated[
+    str,
+    typer.Option("--query", help="sql: the SELECT that returns the pages; sanity: the projection"),
+]
 KeyOption = Annotated[
     str,
     typer.Option(
@@ -85,14 +88,15 @@ def source_of(place: CommandTarget, against: str | None, key: str, query: str) -
     site = place.site
     if against not in {None, CONFIGURED}:
         assert against is not None
-        return SourceArgument(against, SourceOptions(key, query), public(against))
+        return SourceArgument(against, SourceOptions.of(site, key, query), public(against))
     address = site.source.get_secret_value()
     if not address:
         where = f"sites.{place.name}.source"
         raise ConfigError(
             Fault(where, "config", "no source is configured: set `source`, or use --against")
         )
-    access = SourceOptions(key or site.source_key.get_secret_value(), query or site.source_query)
+    key, query = key or site.source_key.get_secret_value(), query or site.source_query
+    access = SourceOptions.of(site, key, query)
     return SourceArgument(address, access, public(address))
 
 

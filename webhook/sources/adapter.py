@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from shared.cms.pages import CmsSite, NoPageError, PageChange, SentPage
 from shared.config.sites.cms_connections import Connection
 from shared.events.event_fields import EventRules
-from shared.events.permalinks import PermalinkError, render
+from shared.events.permalinks import PermalinkError
 from webhook import request_body
 from webhook.auth import Credentials
 from webhook.sources.guides import Guide
@@ -47,19 +48,6 @@ class Proof(NamedTuple):
     """
 
     delivery: str | None = None
-    moment: int | None = None
-
-
-class PageChange(NamedTuple):
-    """One event in the form of the native interface; `kind` and `locale` make its id unique.
-
-    `moment` is when it happened by the vendor's clock (ms since 1970), None for the time of
-    signing.
-    """
-
-    item: Mapping[str, object]
-    kind: str = ""
-    locale: str = ""
     moment: int | None = None
 
 
@@ -110,27 +98,6 @@ class Adapter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SentPage:
-    """The fields that an adapter read of a page that is public.
-
-    `kind` is its type as permalinks and sections name it, `fields` the values for permalinks, `loc`
-    its address if the vendor sends one, `default` its permalink where none is configured. `members`
-    are further members of the event. `owner` is the kind and locale within which its id is unique,
-    where these differ from `kind` and `locale`. `moment` is as in PageChange.
-    """
-
-    kind: str
-    ident: str | int
-    fields: Mapping[str, object]
-    locale: str = ""
-    loc: str | None = None
-    default: str | None = None
-    members: Mapping[str, object] | None = None
-    owner: tuple[str, str] | None = None
-    moment: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class AdapterContext:
     """The configuration of a sender at one site."""
 
@@ -144,30 +111,13 @@ class AdapterContext:
 
         A page whose permalink cannot be filled in is deleted.
         """
-        if page.kind in self.connection.ignore:
-            yield IgnoredDelivery(f"{page.kind} is in ignore")
-            return
-        owner = page.owner or (page.kind, page.locale)
-        template = self.connection.template(page.kind, page.locale)
-        if template is None and page.loc is None:
-            template = page.default
-        if template is None and page.loc is None:
-            yield IgnoredDelivery(
-                f'no permalink for the type {page.kind}: add "{page.kind}" = "/{{slug}}" to'
-                f" the permalinks of sources.{self.name}"
-            )
-            return
         try:
-            loc = page.loc if template is None else self.url(template, page.fields)
+            yield self._cms.upsert(page)
+        except NoPageError as error:
+            yield IgnoredDelivery(str(error))
         except PermalinkError as error:
-            yield self.gone(page.kind, page.ident, owner, page.moment)
+            yield self.gone(page.kind, page.ident, page.owned, page.moment)
             yield IgnoredDelivery(f"{page.kind}: {error}")
-            return
-        item = {"type": "upsert", "loc": loc, "id": page.ident, **(page.members or {})}
-        if page.kind in self.connection.sections:
-            item["section"] = self.connection.sections[page.kind]
-        stated = {name: value for name, value in item.items() if value not in (None, "", [], ())}
-        yield PageChange(stated, *owner, page.moment)
 
     def gone(
         self,
@@ -194,5 +144,8 @@ class AdapterContext:
 
     def url(self, template: str, fields: Mapping[str, object]) -> str:
         """Return the address for a permalink. Raises PermalinkError if a field is missing."""
-        made = render(template, {"locale": "", **fields})
-        return self.rules.base.origin + made if made.startswith("/") else made
+        return self._cms.url(template, fields)
+
+    @property
+    def _cms(self) -> CmsSite:
+        return CmsSite(self.name, self.connection, self.rules.base.origin)

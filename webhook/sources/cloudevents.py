@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from shared.cms.pages import PageChange
 from shared.errors import DateError, Fault, InvalidError
 from shared.events.event import Event, parse_all
 from shared.events.event_fields import MAX_ID, TYPES, EventRules
@@ -25,7 +26,6 @@ from webhook.sources.adapter import (
     Delivery,
     IgnoredDelivery,
     Outcome,
-    PageChange,
     Proof,
     SenderSecrets,
 )

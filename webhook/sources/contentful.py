@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.events.permalinks import check, lookup
+from shared.cms import contentful
+from shared.cms.fields import ident
 from webhook import auth
 from webhook.problems import UnauthorizedError
 from webhook.sources import signatures
@@ -16,10 +17,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.payload_fields import Fields, date, document, ident, mapping, text
+from webhook.sources.payload_fields import document
 
 NAME = "contentful"
 MEDIA_TYPES = JSON | {"application/vnd.contentful.management.v1+json"}
@@ -79,32 +79,11 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
         return
     said = document(hook.body)
     number = ident(said, "sys.id")
-    kind = text(said, "sys.contentType.sys.id")
     if number is None:
         yield IgnoredDelivery("an entry without an id")
         return
-    fields = mapping(said.get("fields"))
-    for locale in config.connection.locales:
-        # Ids are unique in a space, and a tombstone may lack the type.
-        owner = ("entry", locale)
-        gone = config.gone(kind, number, owner)
-        found = {n: value[locale] for n, value in fields.items() if locale in mapping(value)}
-        if action in _GONE or not found or _has_no_page(found, fields, kind, locale, config):
-            yield gone
+    for version in contentful.versions(said, number, config.connection):
+        if action in _GONE or version.page is None:
+            yield config.gone(version.kind, number, version.owner)
         else:
-            members = {"lastmod": date(said, "sys.updatedAt")}
-            found |= {"locale": locale, "sys": mapping(said.get("sys"))}
-            yield from config.page(
-                SentPage(kind, number, found, locale, members=members, owner=owner)
-            )
-
-
-def _has_no_page(
-    found: Fields, fields: Fields, kind: str, locale: str, config: AdapterContext
-) -> bool:
-    """Return True if this language lacks a permalink field, such as the slug, that others have."""
-    template = config.connection.template(kind, locale)
-    needed = [part.path for part in check(template or "/") if not isinstance(part, str)]
-    return any(
-        path.partition(".")[0] in fields and lookup(found, path) in (None, "") for path in needed
-    )
+            yield from config.page(version.page)

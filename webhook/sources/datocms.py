@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms.fields import Fields, date, ident, items, mapping, moment, text
+from shared.cms.pages import SentPage
 from webhook.sources import signatures
 from webhook.sources.adapter import (
     JSON,
@@ -13,19 +15,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.payload_fields import (
-    Fields,
-    date,
-    document,
-    ident,
-    items,
-    mapping,
-    moment,
-    text,
-)
+from webhook.sources.payload_fields import document
 
 NAME = "datocms"
 MEDIA_TYPES = JSON

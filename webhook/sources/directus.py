@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms import directus
+from shared.cms.fields import EMPTY, Fields, ident, items, mapping, text
 from webhook.sources import signatures
 from webhook.sources.adapter import (
     JSON,
@@ -13,19 +15,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import RUN, Guide, documented, literal
-from webhook.sources.payload_fields import (
-    EMPTY,
-    Fields,
-    date,
-    document,
-    ident,
-    items,
-    mapping,
-    text,
-)
+from webhook.sources.payload_fields import document
 
 NAME = "directus"
 MEDIA_TYPES = JSON
@@ -110,21 +102,19 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
         row = rows.get(key, mapping(said.get("payload")))
         if action == "delete":
             yield config.gone(kind, key)
-        elif refused and row.get("status", "published") == "published":
+        elif refused and directus.is_public(row):
             yield IgnoredDelivery(f"the step Read Data was refused, {refused[:64]}: {_AS_PRINTED}")
         elif row is EMPTY or not row:
             yield IgnoredDelivery(
                 "the item itself was not sent: add the step Read Data to the flow"
             )
-        elif "status" in row and row["status"] != "published":
+        elif not directus.is_public(row):
             yield config.gone(kind, key)
         elif key not in rows and ("status" not in row or not _suffices(row, kind, config)):
             # A delta: absent fields are unknown, and the status may be one of them.
             yield IgnoredDelivery("only what changed was sent: add the step Read Data to the flow")
         else:
-            lastmod = date(row, "date_updated") or date(row, "date_created")
-            members = {"lastmod": lastmod, "published": date(row, "date_published")}
-            yield from config.page(SentPage(kind, key, {"id": key, **row}, members=members))
+            yield from config.page(directus.page(kind, key, row))
 
 
 def _keys(said: Fields) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms import drupal
+from shared.cms.fields import mapping, text
 from webhook.sources import signatures
 from webhook.sources.adapter import (
     JSON,
@@ -13,10 +15,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, documented
-from webhook.sources.payload_fields import Fields, date, document, mapping, text
+from webhook.sources.payload_fields import document
 
 NAME = "drupal"
 MEDIA_TYPES = JSON | {"application/vnd.api+json", "application/hal+json"}
@@ -44,7 +45,6 @@ GUIDE = Guide(
     chosen=True,
 )
 
-_PLAIN = {"node": "node", "taxonomy_term": "taxonomy/term"}
 _ACTIONS = frozenset({"create", "insert", "update", "delete"})
 
 
@@ -65,11 +65,11 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     said = document(hook.body)
     event = _header(hook, "event") or text(said, "event")
     kind, _, action = event.removeprefix("entity:").partition(":")
-    if kind not in _PLAIN or action not in _ACTIONS:
+    if kind not in drupal.PLAIN or action not in _ACTIONS:
         yield IgnoredDelivery(f"{event[:64] or 'no event'}: not about a page")
         return
     entity = mapping(said.get("entity")) or mapping(said.get("data")) or said
-    fields = _flat(entity)
+    fields = drupal.flat(entity)
     bundle = text(entity, "type").partition("--")[2] or _first(entity.get("type"), "target_id")
     number = fields.get("uuid") or text(entity, "id")
     locale = str(fields.get("langcode") or "")
@@ -79,11 +79,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     elif action == "delete" or fields.get("status") is not True:
         yield config.gone(bundle, number, owner)
     else:
-        members = {"lastmod": date(fields, "changed"), "published": date(fields, "created")}
-        default = "/{path.alias}" if text(fields, "path.alias") else f"/{_PLAIN[kind]}/{{nid}}"
-        yield from config.page(SentPage(
-            bundle, number, fields, locale, default=default, members=members, owner=owner,
-        ))  # fmt: skip
+        yield from config.page(drupal.page(kind, bundle, number, fields))
 
 
 def _header(hook: Delivery, name: str) -> str:
@@ -95,16 +91,3 @@ def _header(hook: Delivery, name: str) -> str:
 def _first(value: object, name: str) -> str:
     rows = value if isinstance(value, list) else []
     return text(mapping(rows[0]), name) if rows else ""
-
-
-def _flat(entity: Fields) -> Fields:
-    """Return the first value of each field: core writes `[{"value": true}]`, JSON:API `true`."""
-    found = dict(mapping(entity.get("attributes")) or entity)
-    for name, value in found.items():
-        row = mapping(value[0]) if isinstance(value, list) and value else None
-        if row is not None:
-            found[name] = row.get("value", row)
-    if isinstance(entity.get("id"), str):
-        found.setdefault("uuid", entity["id"])
-    found.setdefault("nid", found.get("drupal_internal__nid") or found.get("drupal_internal__tid"))
-    return found

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from shared.cms.pages import PageChange, encodable
 from shared.errors import InvalidError
 from shared.events.event import Event, parse
 from shared.events.event_fields import RESYNC, EventRules
 from webhook.request_body import MAX_ITEMS
-from webhook.sources.adapter import IgnoredDelivery, Outcome, PageChange, ResyncAsked
+from webhook.sources.adapter import IgnoredDelivery, Outcome, ResyncAsked
 
 _NAMED = frozenset({"type", "id"})
 MAX_REASONS = 20
-_LONGEST = 512
 
 
 class BuiltEvents(NamedTuple):
@@ -51,9 +51,9 @@ def take(
             version = None if when is None else min(max(when, 0), now_ms)
             event = _event(outcome, rules, version, taken.ignored)
             if event is not None:
-                kind, locale = _plain(outcome.kind), _plain(outcome.locale)
+                kind, locale = encodable(outcome.kind), encodable(outcome.locale)
                 taken.events.append(replace(event, source=name, kind=kind, locale=locale))
-    return taken._replace(ignored=[_plain(reason) for reason in taken.ignored[:MAX_REASONS]])
+    return taken._replace(ignored=[encodable(reason) for reason in taken.ignored[:MAX_REASONS]])
 
 
 def _resync(name: str, scope: str, reason: str, rules: EventRules, taken: BuiltEvents) -> None:
@@ -65,13 +65,6 @@ def _resync(name: str, scope: str, reason: str, rules: EventRules, taken: BuiltE
         event = parse({"type": RESYNC}, rules)
     taken.events.append(replace(event, source=name))
     taken.resyncs.append(reason)
-
-
-def _plain(text: str) -> str:
-    """Return a text cut to _LONGEST characters that any encoding takes: half surrogates are
-    escaped.
-    """
-    return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 def _event(

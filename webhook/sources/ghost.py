@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from shared.cms.fields import Fields, date, ident, images, mapping, text
+from shared.cms.pages import SentPage
 from webhook import auth
 from webhook.problems import UnauthorizedError
 from webhook.sources import signatures
@@ -20,10 +22,9 @@ from webhook.sources.adapter import (
     Proof,
     ResyncAsked,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import RUN, Guide, documented
-from webhook.sources.payload_fields import Fields, date, document, ident, images, mapping, text
+from webhook.sources.payload_fields import document
 
 NAME = "ghost"
 MEDIA_TYPES = JSON

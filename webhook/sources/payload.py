@@ -7,19 +7,14 @@ the document again after the transaction, in all languages, as a visitor would s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
+from shared.cms import payload
+from shared.cms.fields import ident, mapping, text
 from webhook.sources import standard
-from webhook.sources.adapter import (
-    JSON,
-    AdapterContext,
-    Delivery,
-    IgnoredDelivery,
-    Outcome,
-    SentPage,
-)
+from webhook.sources.adapter import JSON, AdapterContext, Delivery, IgnoredDelivery, Outcome
 from webhook.sources.guides import RUN, Guide, documented, literal
-from webhook.sources.payload_fields import Fields, date, document, ident, mapping, text
+from webhook.sources.payload_fields import document
 from webhook.sources.standard import verify
 
 __all__ = ["CLIENT", "GUIDE", "MEDIA_TYPES", "NAME", "translate", "verify"]
@@ -112,26 +107,8 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
             f'{kind}: its slug differs by language: add locales = ["en", ...] to sources.{NAME}'
         )
         return
-    for code in known or ("",):
-        # With at most one language configured, a document is one page.
-        locale = code if len(known) > 1 else ""
-        here = _in(doc, code, known)
-        if operation == "delete" or text(here, "_status") not in {"", "published"}:
+    for locale, page in payload.versions(kind, number, doc, known):
+        if operation == "delete" or page is None:
             yield config.gone(kind, number, (kind, locale))
-            continue
-        members = {
-            "lastmod": date(here, "updatedAt"),
-            "published": date(here, "publishedAt"),
-            "title": text(here, "title"),
-        }
-        yield from config.page(
-            SentPage(kind, number, {**here, "locale": code}, locale, members=members)
-        )
-
-
-def _in(doc: Fields, locale: str, known: Sequence[str]) -> Fields:
-    """Return `doc` in one language: a localized field holds all its languages by their codes."""
-    return {
-        name: value.get(locale) if isinstance(value, Mapping) and {*value} <= {*known} else value
-        for name, value in doc.items()
-    }
+        else:
+            yield from config.page(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms.fields import text
 from webhook.auth import any_equal
 from webhook.problems import RefusedError, UnauthorizedError
 from webhook.sources.adapter import (
@@ -17,7 +18,7 @@ from webhook.sources.adapter import (
     SenderSecrets,
 )
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.payload_fields import document, text
+from webhook.sources.payload_fields import document
 
 NAME = "prismic"
 MEDIA_TYPES = JSON

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+from shared.cms import sanity
+from shared.cms.fields import ident, text
 from shared.errors import DateError
 from shared.sitemap import w3c_dates
 from webhook import auth
@@ -17,10 +19,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
-from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.payload_fields import date, document, ident, text
+from webhook.sources.guides import Guide, checked, documented, literal
+from webhook.sources.payload_fields import document
 
 NAME = "sanity"
 MEDIA_TYPES = JSON
@@ -29,15 +30,14 @@ GUIDE = Guide(
     title="Sanity",
     credential="you choose it: 16 characters or more",
     place="the Secret of the webhook",
-    steps="""\
+    steps=f"""\
 1. sanity.io/manage > project > API > Webhooks > Create webhook.
-   URL         {address}
+   URL         {{address}}
    Trigger on  Create, Update, Delete; Drafts and Versions off
    Filter      _type in ["post", "page"]
-   Projection  {{_id, _type, _updatedAt, publishedAt, title, "slug": slug.current,
-               "locale": language, "noindex": seo.noindex, "canonical": seo.canonical}}
-   HTTP method POST; Secret  {secret}
-2. In sitemapd.toml:  permalinks = {{ post = "/blog/{{slug}}", page = "/{{slug}}" }}""",
+   Projection  {literal(sanity.PROJECTION)}
+   HTTP method POST; Secret  {{secret}}
+2. In sitemapd.toml:  permalinks = {{{{ post = "/blog/{{{{slug}}}}", page = "/{{{{slug}}}}" }}}}""",
     sends="what the projection says; with a `url` in it no permalink is needed",
     caveats="more than what is above is read by permalinks only; two retries within a minute,"
     " then the event is lost",
@@ -72,26 +72,13 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     said = document(hook.body)
     operation = hook.headers.get("sanity-operation") or text(said, "operation")
     number = ident(said, "_id") or hook.headers.get("sanity-document-id")
-    kind, locale = text(said, "_type"), text(said, "locale")
     if operation not in {"create", "update", "delete"} or not number:
         yield IgnoredDelivery(
             "no operation or no _id: is the projection the one of `sitemapd connect`?"
         )
-    elif str(number).startswith(("drafts.", "versions.")):
+    elif sanity.is_draft(number):
         yield IgnoredDelivery("a draft")
     elif operation == "delete":
-        # Ids are unique in a data set, and a deleted document may lack its language.
-        yield config.gone(kind, number, owner=("document", ""))
+        yield config.gone(text(said, "_type"), number, owner=sanity.OWNER)
     else:
-        members = {
-            "lastmod": date(said, "_updatedAt"),
-            "published": date(said, "publishedAt"),
-            "title": text(said, "title"),
-            "canonical": text(said, "canonical"),
-            "noindex": said.get("noindex") is True,
-        }
-        fields = {**said, "locale": locale}
-        loc = text(said, "url") or None
-        yield from config.page(
-            SentPage(kind, number, fields, locale, loc, members=members, owner=("document", ""))
-        )
+        yield from config.page(sanity.page(number, said))

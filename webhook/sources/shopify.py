@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms import shopify
+from shared.cms.fields import ident, text
 from shared.errors import DateError
 from shared.sitemap import w3c_dates
 from webhook.sources import signatures
@@ -15,10 +17,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.payload_fields import date, document, ident, images, items, text
+from webhook.sources.payload_fields import document
 
 NAME = "shopify"
 MEDIA_TYPES = JSON
@@ -46,8 +47,6 @@ GUIDE = Guide(
     },
 )
 
-_KINDS = {"products": "product", "collections": "collection"}
-
 
 def verify(hook: Delivery, keys: SenderSecrets, _now: float) -> Proof:
     """Verify `X-Shopify-Hmac-Sha256`: base64 of HMAC-SHA256 over the body. Raises
@@ -69,7 +68,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """Yield a product or collection that is in the online shop, or its delete."""
     topic = hook.headers.get("x-shopify-topic", "")
     family, _, action = topic.partition("/")
-    kind = _KINDS.get(family)
+    kind = shopify.KINDS.get(family)
     if kind is None or action not in {"create", "update", "delete"}:
         # Orders and customers are not read.
         yield IgnoredDelivery(f"{topic[:64] or 'no topic'}: not about a product or a collection")
@@ -81,15 +80,7 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     elif action == "delete" or not _is_public(kind, text(said, "status"), said.get("published_at")):
         yield config.gone(kind, number)
     else:
-        shown = [text(image, "src") for image in items(said.get("images"))]
-        members = {
-            "lastmod": date(said, "updated_at"),
-            "published": date(said, "published_at"),
-            "title": text(said, "title"),
-            "images": images([*shown, text(said, "image.src")]),
-        }
-        default = f"/{family}/{{handle}}"
-        yield from config.page(SentPage(kind, number, said, default=default, members=members))
+        yield from config.page(shopify.page(family, number, said))
 
 
 def _is_public(kind: str, status: str, published: object) -> bool:

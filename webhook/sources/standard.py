@@ -9,17 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from shared.cms.pages import PageChange
 from shared.config.standard_secret import standard_key
 from webhook import auth, request_body
 from webhook.auth import Credentials, SigningKey
-from webhook.sources.adapter import (
-    Delivery,
-    IgnoredDelivery,
-    Outcome,
-    PageChange,
-    Proof,
-    SenderSecrets,
-)
+from webhook.sources.adapter import Delivery, IgnoredDelivery, Outcome, Proof, SenderSecrets
 
 MEDIA_TYPES = request_body.NATIVE
 

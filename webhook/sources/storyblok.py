@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms import storyblok
+from shared.cms.fields import ident, text
 from webhook.sources import signatures
 from webhook.sources.adapter import (
     JSON,
@@ -14,10 +16,9 @@ from webhook.sources.adapter import (
     Proof,
     ResyncAsked,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, documented
-from webhook.sources.payload_fields import document, ident, text
+from webhook.sources.payload_fields import document
 
 NAME = "storyblok"
 MEDIA_TYPES = JSON
@@ -57,14 +58,9 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     if number is None:
         yield IgnoredDelivery(f"{action[:64] or 'no action'}: not about a story")
     elif action == "published":
-        slug = text(said, "full_slug").strip("/")
-        fields = {"full_slug": slug, "slug": slug.rpartition("/")[2]}
-        # A story has one slug; its first folder is a language where folders are languages.
-        yield from config.page(
-            SentPage("story", number, fields, slug, default="/{full_slug}", owner=("story", ""))
-        )
+        yield from config.page(storyblok.page(number, text(said, "full_slug")))
     elif action in {"unpublished", "deleted"}:
-        yield config.gone("story", number)
+        yield config.gone(storyblok.STORY, number)
     elif action == "moved":
         yield ResyncAsked("", "a story moved: what of it is public is not said")
     else:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms import strapi
+from shared.cms.fields import mapping, moment, text
 from webhook import auth
 from webhook.sources import signatures
 from webhook.sources.adapter import (
@@ -18,10 +20,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import RUN, Guide, documented
-from webhook.sources.payload_fields import date, document, ident, mapping, moment, text
+from webhook.sources.payload_fields import document
 
 NAME = "strapi"
 MEDIA_TYPES = JSON
@@ -70,22 +71,17 @@ def translate(hook: Delivery, config: AdapterContext) -> Iterable[Outcome]:
     """Yield `publish`, `unpublish` and `delete`; of types without drafts `create` and `update`."""
     said = document(hook.body)
     event, entry = text(said, "event"), mapping(said.get("entry"))
-    kind, locale = text(said, "model"), text(entry, "locale")
-    number = ident(entry, "documentId")
-    if not event.startswith("entry.") or not kind or number is None:
+    kind = text(said, "model")
+    page = strapi.page(kind, entry)
+    if not event.startswith("entry.") or not kind or page is None:
         yield IgnoredDelivery(f"{event[:64] or 'no event'}: not about an entry")
         return
     public = text(entry, "publishedAt") != ""
     if event == "entry.publish" or (event in {"entry.create", "entry.update"} and public):
-        members = {
-            "lastmod": date(entry, "updatedAt"),
-            "published": date(entry, "publishedAt"),
-            "canonical": text(entry, "canonicalUrl") or text(entry, "seo.canonicalURL"),
-        }
-        yield from config.page(SentPage(kind, number, entry, locale, members=members))
+        yield from config.page(page)
     elif event in {"entry.unpublish", "entry.delete"}:
         # A draft's row names an address at which the page never was.
         fields = entry if public else None
-        yield config.gone(kind, number, (kind, locale), fields=fields)
+        yield config.gone(kind, page.ident, page.owned, fields=fields)
     else:
         yield IgnoredDelivery(f"{event[:64]}: a draft")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms.fields import Fields, date, ident, items, mapping, text
+from shared.cms.pages import SentPage
 from webhook import auth
 from webhook.sources import signatures
 from webhook.sources.adapter import (
@@ -15,10 +17,9 @@ from webhook.sources.adapter import (
     Proof,
     ResyncAsked,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, checked, documented
-from webhook.sources.payload_fields import Fields, date, document, ident, items, mapping, text
+from webhook.sources.payload_fields import document
 
 NAME = "webflow"
 MEDIA_TYPES = JSON

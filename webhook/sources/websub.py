@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.cms.pages import PageChange
 from shared.config.notify import hubs
 from shared.errors import DateError, UnusableSourceError, UrlError
 from shared.sitemap import feed_parser, urls, w3c_dates
@@ -19,7 +20,6 @@ from webhook.sources.adapter import (
     Delivery,
     IgnoredDelivery,
     Outcome,
-    PageChange,
     Proof,
     ResyncAsked,
     SenderSecrets,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from shared.cms.fields import date, ident, images, items, text
+from shared.cms.pages import SentPage
 from webhook.sources import signatures
 from webhook.sources.adapter import (
     JSON,
@@ -14,10 +16,9 @@ from webhook.sources.adapter import (
     Outcome,
     Proof,
     SenderSecrets,
-    SentPage,
 )
 from webhook.sources.guides import Guide, documented
-from webhook.sources.payload_fields import date, document, ident, images, items, text
+from webhook.sources.payload_fields import document
 
 NAME = "woocommerce"
 _FORM = "application/x-www-form-urlencoded"

@@ -29,7 +29,7 @@ from worker.http.exchange import (
     excerpt,
 )
 from worker.http.network import GuardedNetwork, Resolve, TimeLimit, resolve
-from worker.http.targets import BasicCredentials, authorization, host_field, target
+from worker.http.targets import BasicCredentials, SecretField, credential, host_field, target
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_S = 5.0
@@ -54,7 +54,7 @@ class HttpClient(AbstractContextManager["HttpClient"]):
         agent: str,
         *,
         keep: bool = False,
-        credentials: BasicCredentials | None = None,
+        credentials: BasicCredentials | SecretField | None = None,
         go_on: Callable[[], None] = lambda: None,
         resolve: Resolve = resolve,
         tls: ssl.SSLContext | None = None,
@@ -121,8 +121,8 @@ class HttpClient(AbstractContextManager["HttpClient"]):
     ) -> AbstractContextManager[httpcore.Response]:
         url = target(parts)
         headers = {"Host": host_field(url), **self._headers, **request.headers}
-        if credentials := authorization(parts, self._credentials):
-            headers.setdefault("Authorization", credentials)
+        if proof := credential(parts, self._credentials):
+            headers.setdefault(*proof)
         return self._pool(parts.scheme).stream(
             request.method, url, headers=[*headers.items()], content=request.body or None
         )

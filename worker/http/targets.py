@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 import httpcore
 import idna
 
+_AUTHORIZATION = "Authorization"
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SENT = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"#<>`{}')
 """Characters of a path or query that are sent as they are; others are escaped."""
@@ -21,6 +22,14 @@ class BasicCredentials(NamedTuple):
     url: str
     user: str
     password: str
+
+
+class SecretField(NamedTuple):
+    """A header that proves who asks, for the server of `url`: its name and value."""
+
+    url: str
+    name: str
+    value: str
 
 
 def target(parts: SplitResult) -> httpcore.URL:
@@ -44,20 +53,24 @@ def host_field(url: httpcore.URL) -> str:
     return host if url.port is None else f"{host}:{url.port}"
 
 
-def authorization(parts: SplitResult, given: BasicCredentials | None) -> str:
-    """Return the Authorization field for an address; empty if nothing may be sent there.
+def credential(
+    parts: SplitResult, given: BasicCredentials | SecretField | None
+) -> tuple[str, str] | None:
+    """Return the header that proves who asks at an address; None if nothing may be sent there.
 
     Credentials in the address itself come first. `given` ones go to the server of their own
     address, a leading `www.` apart, and never over plain HTTP if that is HTTPS.
     """
     if parts.username is not None:
-        return _basic(unquote(parts.username), unquote(parts.password or ""))
+        return _AUTHORIZATION, _basic(unquote(parts.username), unquote(parts.password or ""))
     if given is None:
-        return ""
+        return None
     own = urlsplit(given.url)
     if (own.scheme, parts.scheme) == ("https", "http") or _server(own) != _server(parts):
-        return ""
-    return _basic(given.user, given.password)
+        return None
+    if isinstance(given, SecretField):
+        return given.name, given.value
+    return _AUTHORIZATION, _basic(given.user, given.password)
 
 
 def _server(parts: SplitResult) -> tuple[str, int | None]:

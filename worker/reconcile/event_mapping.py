@@ -74,6 +74,8 @@ class EventMapper:
         rules, extra = self._rules, record.extra
         if record.images or record.videos or record.news or record.alternates or rules.engines:
             return None
+        if record.owner is not None:
+            return None
         ident, section = None, self._section
         if extra:
             if not _PLAIN_EXTRAS.issuperset(extra):
@@ -153,6 +155,9 @@ class EventMapper:
         for fault, detail in told:
             if _rule(fault) not in {*_TOLD_BY_READERS, _TOLD_BY_THE_CLOCK}:
                 on_remark(Remark("noted", item.where, _rule(fault), detail, item.loc))
+        if item.owner is not None:
+            source, kind, locale = item.owner
+            event = replace(event, source=source, kind=kind, locale=locale)
         return _timely(event, item, on_remark, self._now_ms())
 
     def _members(

@@ -23,6 +23,7 @@ from shared.telemetry.logs import logger
 from worker.http.exchange import SOURCE
 from worker.loops import Loop
 from worker.reconcile.reconciler import Reconciler, Repairs
+from worker.reconcile.source_polls import SourcePolls
 from worker.sources import SourceOptions, public, read
 
 POLL_S = 60.0
@@ -60,6 +61,7 @@ class ReconcileScheduler:
         self._client, self._owner, self._wake = client, owner, wake
         self._stopping = threading.Event()
         self._not_before: dict[str, float] = {}
+        self._polls = SourcePolls()
         rests = {SourceError: UNREAD_S, ReconcileError: REFUSED_S}
         self.loop = Loop(
             "reconcile", first_s=UNREAD_S, longest_s=UNREAD_S, hang_s=SLOW_S, rests=rests
@@ -120,6 +122,9 @@ class ReconcileScheduler:
         due = site.reconcile_hours and (
             resyncs.begin_ms() - resyncs.last_ms() >= site.reconcile_hours * 3_600_000
         )
+        if due and not scopes and self._polls.unchanged(name, site, resyncs):
+            _log.debug("source unchanged", site=name)
+            return
         if due:
             scopes = [WHOLE]
         if scopes and time.monotonic() >= self._not_before.get(name, 0.0):
@@ -129,7 +134,9 @@ class ReconcileScheduler:
         """Run once for all open requests: any scope requires reading the whole source."""
         source = site.source.get_secret_value()
         reconciler = Reconciler(self._client, name, site, self._owner)
-        items = read(source, SourceOptions(site.source_key.get_secret_value(), site.source_query))
+        key, query = site.source_key.get_secret_value(), site.source_query
+        access = SourceOptions.of(site, key, query, lambda s: self._rest(name, s))
+        items = read(source, access)
         _log.info("reconcile", site=name, scope=str(scope), source=public(source))
         try:
             done = reconciler.run(
@@ -139,6 +146,8 @@ class ReconcileScheduler:
         finally:
             self._wake(name)
         self._tell(name, scope, done)
+        if scope.whole:
+            self._polls.read(name, site, self._resyncs[name], access.validators)
 
     def _tell(self, name: str, scope: Scope, done: Repairs) -> None:
         if not done.complete:
@@ -151,6 +160,13 @@ class ReconcileScheduler:
         self._go_on(name)
         self._wake(name)
         self._stopping.wait(BUSY_S)
+
+    def _rest(self, name: str, seconds: float) -> None:
+        """Wait because the source asks for it."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._go_on(name)
+            self._stopping.wait(min(left, 1.0))
 
     def _go_on(self, name: str) -> None:
         if self._stopping.is_set() or name not in self._sites:

@@ -84,7 +84,7 @@ class Reconciler:
             outcome = comparison.run(items, on_remark=on_remark, seen=seen)
             if scope.whole:
                 self._checks.set_compared(summary(findings, began, outcome.incomplete))
-            if not insist and not outcome.incomplete:
+            if not insist and not outcome.incomplete and not outcome.partial:
                 self._refuse_shrinking(outcome)
             # The first import of an empty site: engines are not notified of all of it (U7).
             quiet = not outcome.listed_meant

@@ -35,7 +35,7 @@ from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, Source
 from worker.reconcile.equal_pages import EqualPages
 from worker.reconcile.event_mapping import EventMapper, Remark
 from worker.reconcile.statement_spool import StatedPage, StatementSpool
-from worker.sources import Item, RecordRefusal, SourceRecord
+from worker.sources import PARTIAL, Item, Note, RecordRefusal, SourceRecord
 from worker.sources.records import STATED
 
 BATCH = 500
@@ -69,7 +69,8 @@ class DiffVerdict(NamedTuple):
 class DiffOutcome(NamedTuple):
     """Numbers of compared pages of the source and of listed pages, all and those in the scope.
 
-    `incomplete` says why the source may have more pages than it returned (empty: it has not).
+    `incomplete` says why the source may have more pages than it returned (empty: it has not);
+    `partial` is True if it never names all.
     """
 
     source: int
@@ -77,6 +78,7 @@ class DiffOutcome(NamedTuple):
     listed: int
     listed_meant: int
     incomplete: str
+    partial: bool = False
 
 
 class SourceDiff:
@@ -99,7 +101,7 @@ class SourceDiff:
         self._policy = Policy(site.routing, site.hints, began_ms)
         self._base, self._families = site.base, frozenset(site.limits)
         self._most_bytes = site.rules.most_bytes
-        self._incomplete = ""
+        self._incomplete, self._partial = "", False
 
     def run(
         self, items: Iterable[Item], *, on_remark: Callable[[Remark], None],
@@ -133,7 +135,9 @@ class SourceDiff:
                 seen(0)
         listed, meant = self._walk()
         source = self._findings.source()
-        return DiffOutcome(source.pages, source.meant, listed, meant, self._incomplete)
+        return DiffOutcome(
+            source.pages, source.meant, listed, meant, self._incomplete, self._partial
+        )
 
     def _repair(self, page: StatedPage) -> Event:
         event = page.event() if isinstance(page, PlainPage) else page
@@ -145,6 +149,7 @@ class SourceDiff:
         A refusal may concern any page, or many; except for a page that must not be listed (PROTOCOL
         L8), or a document that was read already (N4).
         """
+        self._partial |= isinstance(item, Note) and item.rule == PARTIAL
         if isinstance(item, RecordRefusal):
             if item.rule == "L8" or (item.rule == "N4" and not item.whole):
                 return
@@ -258,7 +263,7 @@ class SourceDiff:
             for locs in batches(self._listing.locs(shard), BATCH):
                 asked = [loc for loc in locs if self._scope.holds(loc, families)]
                 meant += len(asked)
-                if asked and (unnamed := self._findings.unnamed(asked)):
+                if asked and not self._partial and (unnamed := self._findings.unnamed(asked)):
                     self._extra(unnamed)
         return listed, meant
 

@@ -5,37 +5,50 @@ their pages belongs to worker/reconcile.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urldefrag
 
+from shared.config.sites.import_source import CMSES
 from shared.errors import SourceError
 from worker.sources.csv_pages import read_csv
-from worker.sources.ghost import read_ghost
 from worker.sources.ndjson import read_ndjson
-from worker.sources.records import Item, Note, RecordRefusal, SourceRecord
+from worker.sources.records import PARTIAL, Item, Note, RecordRefusal, SourceRecord
 from worker.sources.sitemaps import is_url, listed_files, read_sitemap
 from worker.sources.source_fetch import name_without_query
 from worker.sources.source_options import NO_ACCESS, SourceOptions
 from worker.sources.source_streams import SourceBody, open_file
+from worker.sources.source_validators import SourceValidators
 from worker.sources.sql import public_database, read_sql
-from worker.sources.wordpress import read_wordpress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    _Reader = Callable[[str, SourceOptions], Iterator[Item]]
 
 __all__ = [
-    "NO_ACCESS", "Item", "Note", "RecordRefusal", "SourceOptions", "SourceRecord", "estimate",
-    "public", "read",
+    "NO_ACCESS",
+    "PARTIAL",
+    "Item",
+    "Note",
+    "RecordRefusal",
+    "SourceOptions",
+    "SourceRecord",
+    "SourceValidators",
+    "estimate",
+    "public",
+    "read",
 ]  # fmt: skip
 
 _PAGE = re.compile(rb"<(?:\w+:)?(?:url|item|entry)[\s>]")
 _TABLES = {"csv": read_csv, "ndjson": read_ndjson}
-_SERVICES = {"wordpress": read_wordpress, "ghost": read_ghost, "sql": read_sql}
+_SERVICES = frozenset({"sql", "crawl", *CMSES})
 
 
 def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
-    """Yield every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `wordpress:URL`,
-    `ghost:URL` or `sql:URL`; without a prefix the source is a sitemap.
+    """Yield every page of `sitemap:URL-or-path`, `csv:FILE`, `ndjson:FILE`, `sql:URL` or
+    the URL of a CMS, `wordpress:URL`; without a prefix the source is a sitemap.
 
     Guarantees: pages come as the source states them, in a stable order (a consumer may count items,
     stop, and skip that many later), in memory that does not grow with the source; everything that
@@ -47,10 +60,10 @@ def read(source: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
     """
     kind, address = _split(source)
     if kind == "sitemap":
-        yield from read_sitemap(address)
+        yield from read_sitemap(address, access)
         return
     if kind in _SERVICES:
-        yield from _SERVICES[kind](address, access)
+        yield from _service(kind)(address, access)
         return
     with open_file(Path(address)) as document:
         yield from _TABLES[kind](document)
@@ -77,7 +90,19 @@ def public(source: str) -> str:
     kind, address = _split(source)
     if kind == "sql":
         return f"sql:{public_database(address)}"
-    return f"{kind}:{name_without_query(address) if is_url(address) else address}"
+    name = name_without_query(address) if is_url(address) else address
+    # What is chosen behind the address of a service is no secret, and part of how to go on.
+    chosen = urldefrag(address).fragment if kind in _SERVICES else ""
+    return f"{kind}:{name}#{chosen}" if chosen else f"{kind}:{name}"
+
+
+def _service(kind: str) -> _Reader:
+    """Return the reader of a service, loaded only here: few sites have one."""
+    if kind == "sql":
+        return read_sql
+    module = "worker.sources.crawl.reader" if kind == "crawl" else f"worker.sources.cms.{kind}"
+    reader: _Reader = import_module(module).read
+    return reader
 
 
 def _marks(path: Path) -> int:

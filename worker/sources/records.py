@@ -13,6 +13,10 @@ EXTENDED = frozenset({"images", "videos", "news", "alternates"})
 STATED = frozenset({"lastmod"}) | HINTS | EXTENDED
 """Fields of a page that a source may state besides its address and section."""
 
+PARTIAL = "partial"
+"""Rule of a note: the source never names all pages (a feed, a crawl). That it does not name a page
+proves nothing."""
+
 
 @dataclass(slots=True)  # not frozen: to set each field of a frozen one takes most of reading it
 class SourceRecord:
@@ -23,7 +27,8 @@ class SourceRecord:
     states them, further event fields of NDJSON, else None. `images` to `alternates` are event
     fields as a sitemap states them. `silent` names the STATED fields that the source format cannot
     express, so that their absence means nothing; with `section` in it, the one in `extra` applies
-    to new pages only.
+    to new pages only. `owner` is the source, kind and locale within which the id in `extra` is
+    unique, as in an event of that sender; None: the id is of the native interface.
     """
 
     loc: str
@@ -36,6 +41,7 @@ class SourceRecord:
     videos: Sequence[Mapping[str, Any]] = ()
     news: Mapping[str, Any] | None = None
     alternates: Sequence[Mapping[str, str]] = ()
+    owner: tuple[str, str, str] | None = None
     # Not in the repr, which identifies what an import has sent: the order of a set varies.
     silent: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from shared.errors import SourceError, UnusableSourceError
-from worker.sources.records import Item, RecordRefusal, SourceCounts, SourceRecord
+from worker.sources.records import PARTIAL, Item, RecordRefusal, SourceCounts, SourceRecord
 from worker.sources.source_fetch import client, fetch
+from worker.sources.source_options import NO_ACCESS, SourceOptions
 from worker.sources.source_streams import (
     CHUNK,
     GZIP_MAGIC,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from worker.http.client import HttpClient
+    from worker.sources.source_validators import SourceValidators
 
     _Entries = Iterator[XmlEntry | SourceRecord | RecordRefusal]
 
@@ -46,12 +48,13 @@ _PAGES: dict[str, Callable[[XmlEntry, str, SourceCounts], SourceRecord | RecordR
     "feed": entry_records.from_atom,
 }
 _INDEX_LOOK = 4 * 1024 * 1024  # bytes of an index read for an estimate: some 40,000 files
+_FEEDS = frozenset({"rss", "feed"})
 _MOST = 50_000  # PROTOCOL F7, F8
 
 
-def read_sitemap(address: str) -> Iterator[Item]:
+def read_sitemap(address: str, access: SourceOptions = NO_ACCESS) -> Iterator[Item]:
     """Yield the pages of a sitemap, feed or text list at a path or URL; an index is followed one
-    level.
+    level. Their validators are added to those of `access`.
 
     Raises SourceError where nothing at the address can be read.
     """
@@ -60,7 +63,8 @@ def read_sitemap(address: str) -> Iterator[Item]:
             yield from _Reader(top).items()
         return
     with client(address) as http, fetch(http, address) as top:
-        yield from _Reader(top, http).items()
+        access.validators.add(address, top.headers)
+        yield from _Reader(top, http, validators=access.validators).items()
 
 
 def pages_in(document: Document) -> Iterator[Item]:
@@ -124,9 +128,11 @@ class _Reader:
     """
 
     def __init__(
-        self, document: Document, http: HttpClient | None = None, *, nested: bool = False
-    ) -> None:
+        self, document: Document, http: HttpClient | None = None, *, nested: bool = False,
+        validators: SourceValidators | None = None,
+    ) -> None:  # fmt: skip
         self._document, self._http, self._nested = document, http, nested
+        self._validators = validators
         self._name = document.name
         self._tally = SourceCounts(self._name)
 
@@ -165,6 +171,8 @@ class _Reader:
         is_index = root.kind == "sitemapindex"
         yield from self._index(found) if is_index else self._pages(found, root.kind)
         self._note_count(markup.count, "F8" if is_index else "F7")
+        if root.kind in _FEEDS:
+            self._tally.add(PARTIAL, "a feed names the newest pages only")
 
     def _check_root(self, kind: str, markup: XmlEntries) -> None:
         element = markup.root_element()
@@ -218,7 +226,10 @@ class _Reader:
                 url = urljoin(place, loc)
             except ValueError as error:
                 raise SourceError(f"not a URL: {error}") from error
-            return fetch(self._http, url, within=place)
+            document = fetch(self._http, url, within=place)
+            if self._validators is not None:
+                self._validators.add(url, document.headers)
+            return document
         path = beside(Path(place), loc)
         if path is None:
             raise SourceError(

@@ -7,7 +7,8 @@ client: a reader gets a whole body or an error.
 from __future__ import annotations
 
 import tempfile
-from typing import IO, TYPE_CHECKING
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from shared.errors import OutboundError, SourceError, UnusableSourceError
@@ -18,12 +19,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from worker.http.client import HttpClient, OpenAnswer
+    from worker.http.targets import SecretField
 
 
-def client(url: str, auth: tuple[str, str] | None = None) -> HttpClient:
+class Asked(NamedTuple):
+    """The method, further headers and body of a request."""
+
+    method: str = "GET"
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+class ServerAnswerError(SourceError):
+    """An answer that is no document: its status and headers."""
+
+    def __init__(self, detail: str, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(detail)
+        self.status, self.headers = status, headers
+
+
+def client(
+    url: str, auth: tuple[str, str] | None = None, secret: SecretField | None = None
+) -> HttpClient:
     """Return a client for the documents of one source, whose address is `url` (RELIABILITY T22).
 
-    `auth`: user name and password. Raises SourceError if `url` is none.
+    `auth`: user name and password; `secret`: a header instead. Raises SourceError if `url` is none.
     """
     # Late, since every command loads this module and few ever fetch a source.
     from worker.http.client import HttpClient
@@ -33,7 +53,7 @@ def client(url: str, auth: tuple[str, str] | None = None) -> HttpClient:
         allowed = configured(url)
     except ValueError as error:
         raise SourceError(f"cannot fetch the source: {error}") from None
-    credentials = None if auth is None else BasicCredentials(url, *auth)
+    credentials = secret if auth is None else BasicCredentials(url, *auth)
     return HttpClient(allowed, SOURCE, "sitemapd-import", keep=True, credentials=credentials)
 
 
@@ -69,18 +89,19 @@ def fetch(
     url: str,
     within: str | None = None,
     name: Callable[[str], str] = public_name,
+    asked: Asked = Asked(),  # noqa: B008  a constant
 ) -> Document:
-    """GET one document, following redirects on its own site.
+    """Ask for one document, following redirects on its own site.
 
     With `within` the document must be on the site of that URL (PROTOCOL N2), so neither an index
     nor a redirect can send the reader to other machines (RELIABILITY T22). `name` returns the form
-    of a URL for reports. Raises SourceError for anything but a complete 200; UnusableSourceError
-    for another site.
+    of a URL for reports. Raises SourceError for anything but a complete 200, a ServerAnswerError
+    for another status; UnusableSourceError for another site.
     """
     try:
         shown = name(url)
         _check(url, within, name)
-        request = OutboundRequest("GET", url, shown)
+        request = OutboundRequest(asked.method, url, shown, asked.headers, asked.body)
         with http.open(request, lambda hop: _check_hop(hop, url, name)) as answer:
             shown = name(answer.url)
             return Document(shown, _spool(answer, shown), answer.url, answer.headers)
@@ -120,7 +141,8 @@ def _check_hop(url: str, start: str, name: Callable[[str], str]) -> None:
 def _spool(answer: OpenAnswer, name: str) -> IO[bytes]:
     """Return the body as it was sent: SourceBody decompresses it, within its bounds."""
     if answer.status != 200:
-        raise SourceError(f"cannot fetch {name}: the server answered {answer.status}")
+        detail = f"cannot fetch {name}: the server answered {answer.status}"
+        raise ServerAnswerError(detail, answer.status, answer.headers)
     if answer.coding not in {"identity", "gzip", "x-gzip"}:
         raise SourceError(
             f"cannot fetch {name}: Content-Encoding {answer.coding} though none was asked"

@@ -130,8 +130,13 @@ class Connection(BaseModel):
         return None
 
 
-def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[str]:
-    """Faults of the connection `name` of a site with these sections."""
+def faults(
+    name: str, connection: Connection, sections: frozenset[str], source: str = ""
+) -> list[str]:
+    """Faults of the connection `name` of a site with these sections.
+
+    A CMS that is the kind of the site's `source` may send nothing and so need no secret.
+    """
     where = f"sources.{name}"
     found = []
     if name in STANDARD:
@@ -140,7 +145,7 @@ def faults(name: str, connection: Connection, sections: frozenset[str]) -> list[
             for secret in connection.secrets()
             if standard_key(secret) is None
         ]
-    elif not connection.secret:
+    elif not connection.secret and name != source:
         found.append(f"{where}.secret: is missing; see `sitemapd connect {name}`")
     if name in _BEARER and any(b" " in secret for secret in connection.secrets()):
         found.append(f"{where}.secret: is sent as a Bearer token and must not contain spaces")

@@ -135,7 +135,9 @@ class Site(ConfigModel):
     source_key: SecretStr = Field(
         "", validate_default=True, description="credentials for the source: key or password"
     )
-    source_query: str = Field("", description="sql: the SELECT that returns the pages")
+    source_query: str = Field(
+        "", description="sql: the SELECT that returns the pages; sanity: the projection"
+    )
     reconcile_hours: float = Field(
         0, ge=0, le=8_784, allow_inf_nan=False,
         description="hours between two reconciles; 0: only on a resync",
@@ -163,12 +165,13 @@ class Site(ConfigModel):
 
     def _of_connections(self) -> Iterator[str]:
         known = frozenset({DEFAULT_SECTION, *self.sections})
+        source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
+        kind = import_source.kind_of(source)
         for name, connection in self.sources.items():
-            yield from cms_connections.faults(name, connection, known)
+            yield from cms_connections.faults(name, connection, known, kind)
             yield from cms_connections.elsewhere(name, connection, self.base)
             yield from cms_connections.barred(name, connection, self.notify.allowed)
         yield from self.notify.faults(self.base, self.hub, known, feed=self.feed)
-        source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
         yield from import_source.faults(source, key, self.source_query, self.reconcile_hours)
 
     def _of_senders(self) -> Iterator[str]:

@@ -34,6 +34,7 @@ READ_ONLY = {
     "targets/read_changes",
     "pages/read_buckets",
     "pages/read_records",
+    "pages/read_titles",
     "publishing/extend_lease",
 }
 """`extend_lease` moves a time to live, and no content."""

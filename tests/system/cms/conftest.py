@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.system.cms.desk import Desk
-from tests.system.cms.directus import RELEASES, Directus
+from tests.system.cms.directus import RELEASES, TOKEN, Directus
 from tests.system.cms.directus import WHERE as DIRECTUS_WHERE
 from tests.system.cms.front import Front, Label
 from tests.system.cms.ghost import FIVE, SIX, Ghost
@@ -106,6 +106,7 @@ def strapi(tmp_path: Path) -> Iterator[tuple[Desk, Strapi]]:
         cms = Strapi(tmp_path / "strapi", desk.front.url)
         with desk.using(cms):
             cms.set_up(desk.front.url + HOOK + "strapi", SECRET)
+            desk.reads(f"strapi:{desk.front.url}", cms.key)
             yield desk, cms
 
 
@@ -116,6 +117,7 @@ def directus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[D
         cms = Directus(request.param, tmp_path / "directus", desk.front.url)
         with desk.using(cms):
             cms.set_up(desk.system.run("connect", "directus", "--to", desk.front.url).stdout)
+            desk.reads(f"directus:{desk.front.url}", TOKEN)
             yield desk, cms
 
 
@@ -128,6 +130,7 @@ def payload(tmp_path: Path) -> Iterator[tuple[Desk, Payload]]:
         guide = desk.system.run("connect", "payload", "--to", desk.front.url).stdout
         with desk.using(cms):
             cms.start(client, guide)
+            desk.reads(f"payload:{desk.front.url}")
             yield desk, cms
 
 
@@ -139,6 +142,7 @@ def wagtail(tmp_path: Path) -> Iterator[tuple[Desk, Wagtail]]:
         cms = Wagtail(tmp_path / "wagtail", url, url + HOOK + "wagtail", STANDARD)
         with desk.using(cms):
             cms.log_in()
+            desk.reads(f"wagtail:{url}")
             yield desk, cms
 
 

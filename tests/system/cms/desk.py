@@ -48,6 +48,7 @@ class Desk:
         """`source` is the configuration of the connection."""
         self.front = front
         self.sent: Counter[str] = Counter()
+        self.source: tuple[str, ...] = ()
         self.system = System(home)
         self.system.configure(CONFIG.format(url=front.url, token=TOKEN) + source)
         self.begin()
@@ -79,6 +80,17 @@ class Desk:
             yield
         shown, listed = public(), self.listed()
         assert listed == shown, self.report(what, listed, shown)
+        self.agrees(what)
+
+    def reads(self, source: str, key: str = "") -> None:
+        """From now on hold every step against the CMS's own interface, and repair from it."""
+        self.source = ("--against", source, *(("--key", key) if key else ()))
+
+    def agrees(self, what: str) -> None:
+        """What the events listed is what a reconcile would list, to the last date."""
+        if self.source:
+            done = self.system.run("verify", *self.source, "--json")
+            assert done.returncode == 0, f"{what}: {done.stdout}{done.stderr}"
 
     @contextmanager
     def missed(self, what: str, public: Callable[[], set[str]], sends: list[str]) -> Iterator[None]:
@@ -154,12 +166,12 @@ class Desk:
         """What an administrator does: have what is listed compared with what is public."""
         listing = self.system.home / "shown.txt"
         listing.write_text("".join(f"{loc}\n" for loc in sorted(shown)))
-        done = self.system.run(
-            "reconcile", "--against", f"sitemap:{listing}", "--into", "posts", "--yes"
-        )
+        by = self.source or ("--against", f"sitemap:{listing}", "--into", "posts")
+        done = self.system.run("reconcile", *by, "--yes")
         assert done.returncode in (0, 1), done.stderr + done.stdout
         self.system.quiet()
         assert self.listed() == shown
+        self.agrees("repaired")
 
     def report(self, what: str, listed: set[str], shown: set[str]) -> str:
         """What differs, and what was last sent."""

@@ -49,7 +49,8 @@ class Strapi:
         self._ask("POST", "/i18n/locales", language)
         token = {"name": "reader", "description": "", "type": "read-only", "lifespan": None}
         made = self._ask("POST", "/admin/api-tokens", token)
-        self.reader = {"authorization": f"Bearer {made['data']['accessKey']}"}
+        self.key = str(made["data"]["accessKey"])
+        self.reader = {"authorization": f"Bearer {self.key}"}
         webhook = {
             "name": "sitemapd", "url": hook, "headers": {"Authorization": f"Bearer {secret}"},
             "events": [f"entry.{event}" for event in EVENTS],

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from tests.system.cms.vendors import SECRET, SITE, Service
+from tests.unit.worker.sources.cms import Asked, Reply, served
 
 pytestmark = [pytest.mark.cms_vendors, pytest.mark.timeout(1_800)]
 
@@ -85,6 +86,31 @@ say({ found, body, name: SIGNATURE_HEADER_NAME,
         assert service.take("sanity", found["body"], headers)["accepted"] == 1
         service.lists("/sanity/en/a")
         service.take("sanity", found["body"] + " ", headers, 401)
+
+    READ = """
+import { evaluate, parse } from 'groq-js'
+const tree = parse(given.query, { params: given.params })
+say(await (await evaluate(tree, { dataset: given.dataset, params: given.params })).get())
+"""
+
+    def test_the_query_of_the_reader_runs_in_groq(self, service):
+        """Published documents of the type, by their ids, in the form that the webhook sends."""
+        dataset = [
+            {"_id": f"{number}", "_type": kind, "_updatedAt": "2026-11-20T10:00:00Z",
+             "slug": {"current": f"read-{number}"}, "language": "en"}
+            for number, kind in ((1, "post"), (2, "author"), (3, "post"))
+        ]  # fmt: skip
+
+        def answer(asked: Asked) -> Reply:
+            said = json.loads(asked.body)
+            given = {"query": said["query"], "params": said["params"], "dataset": dataset}
+            return Reply({"result": service.packages.said(self.READ, given)})
+
+        with served(answer) as url:
+            done = service.system.run("import", "--from", f"sanity:{url}/production#post", "--json")
+        assert json.loads(done.stdout)["sent"] == 2, done.stdout + done.stderr
+        service.lists("/sanity/en/read-1")
+        service.lists("/sanity/en/read-3")
 
 
 class TestGitHub:

@@ -7,8 +7,15 @@ from wagtail.admin import urls as admin
 from wagtail.api.v2.router import WagtailAPIRouter
 from wagtail.api.v2.views import PagesAPIViewSet
 
+
+class Pages(PagesAPIViewSet):
+    """The API of pages, with the date that the reader of sitemapd asks for."""
+
+    body_fields = [*PagesAPIViewSet.body_fields, "last_published_at"]
+
+
 api = WagtailAPIRouter("api")
-api.register_endpoint("pages", PagesAPIViewSet)
+api.register_endpoint("pages", Pages)
 
 urlpatterns = [
     path("admin/", include(admin)),

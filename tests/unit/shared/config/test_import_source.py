@@ -41,7 +41,7 @@ def test_a_source_is_taken(load: Load, lines: str) -> None:
         ('source = "ghost:https://www.example.com/"', "source_key: ghost needs a key"),
         (f'source = "{SQL}"', "source_query: sql needs a SELECT"),
         ('source = "csv:/a"\nsource_query = "SELECT 1"', "source_query: only for sql"),
-        (f'source = "csv:/a"\nsource_key = "{CANARY}"', "source_key: only for wordpress"),
+        (f'source = "csv:/a"\nsource_key = "{CANARY}"', "source_key: only for a database or a CMS"),
         (
             f'source = "wordpress:https://a.example/"\nsource_key = "{CANARY}"',
             "source_key: for wordpress it must be user:application password",

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.cms.pages import PageChange
 from shared.errors import UnusableSourceError
 from shared.sitemap import feed_parser
 from shared.sitemap.feed_parser import ParsedItem
 from tests.unit.webhook.sources.delivering import SITE, Delivery, config
 from webhook.sources import websub
-from webhook.sources.adapter import IgnoredDelivery, Outcome, PageChange, ResyncAsked
+from webhook.sources.adapter import IgnoredDelivery, Outcome, ResyncAsked
 
 ATOM = '<feed xmlns="http://www.w3.org/2005/Atom">{}</feed>'
 RSS = '<rss version="2.0"><channel><title>t</title><link>https://x/</link>{}</channel></rss>'

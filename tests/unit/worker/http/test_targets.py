@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from worker.http.exchange import configured
-from worker.http.targets import BasicCredentials, authorization, host_field, target
+from worker.http.targets import BasicCredentials, SecretField, credential, host_field, target
 
 GIVEN = BasicCredentials("https://www.a.example/wp/", "u", "p")
-HEADER = "Basic dTpw"
+HEADER = ("Authorization", "Basic dTpw")
+SECRET = SecretField("https://www.a.example/api/", "X-Key", "k")
 
 
 @pytest.mark.parametrize(
@@ -26,19 +27,20 @@ HEADER = "Basic dTpw"
     ids=["its server", "without www", "no TLS", "another port", "below it", "another host"],
 )
 def test_credentials_go_to_the_server_they_were_given_for(url: str, sent: bool) -> None:
-    assert authorization(urlsplit(url), GIVEN) == (HEADER if sent else "")
+    assert credential(urlsplit(url), GIVEN) == (HEADER if sent else None)
+    assert credential(urlsplit(url), SECRET) == (("X-Key", "k") if sent else None)
 
 
 def test_credentials_given_for_http_go_along_to_https() -> None:
     given = BasicCredentials("http://a.example/", "u", "p")
 
-    assert authorization(urlsplit("https://a.example/"), given) == HEADER
-    assert authorization(urlsplit("http://a.example/"), given) == HEADER
+    assert credential(urlsplit("https://a.example/"), given) == HEADER
+    assert credential(urlsplit("http://a.example/"), given) == HEADER
 
 
 def test_credentials_in_an_address_are_sent_there() -> None:
-    assert authorization(urlsplit("http://u:%70@b.example/"), None) == HEADER
-    assert authorization(urlsplit("http://u:p@b.example/"), GIVEN) == HEADER
+    assert credential(urlsplit("http://u:%70@b.example/"), None) == HEADER
+    assert credential(urlsplit("http://u:p@b.example/"), GIVEN) == HEADER
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 class Asked(NamedTuple):
-    """One request: its path and parameters, and its headers by names in lower case."""
+    """One request: its path and parameters, its headers by names in lower case, its body."""
 
     path: str
     parameters: dict[str, str]
     headers: dict[str, str]
+    body: bytes = b""
 
 
 class Reply(NamedTuple):
@@ -36,22 +37,21 @@ def served(answer: Callable[[Asked], Reply]) -> Iterator[str]:
     """The address of a server that gives the answers of `answer`."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self, body: bytes = b"") -> None:
             parts = urlsplit(self.path)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            reply = answer(Asked(parts.path, dict(parse_qsl(parts.query)), headers))
+            reply = answer(Asked(parts.path, dict(parse_qsl(parts.query)), headers, body))
             value = reply.value
-            body = value if isinstance(value, bytes) else json.dumps(value).encode()
+            sent = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(reply.status)
-            length = len(body) if reply.length is None else reply.length
+            length = len(sent) if reply.length is None else reply.length
             for name, text in {"Content-Length": str(length), **reply.headers}.items():
                 self.send_header(name, text)
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(sent)
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.do_GET()
+            self.do_GET(self.rfile.read(int(self.headers["content-length"])))
 
         def log_message(self, *_: object) -> None:
             """Keep the test's output quiet."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shared.errors import SourceError
 from tests.unit.worker.sources.reading import NS, Put, split, urlset
-from worker.sources import Note, RecordRefusal, SourceRecord, estimate, read
+from worker.sources import PARTIAL, Note, RecordRefusal, SourceRecord, estimate, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,11 +145,13 @@ def test_atom_links_without_or_with_alternate_rel_are_taken(put: Put) -> None:
         "<updated>2026-01-01T00:00:00Z</updated></entry>"
         '<entry><link href="https://a.example/2"/></entry><entry><id>x</id></entry></feed>'
     )
-    first, second, third = read(put(feed))
+    first, second, third, note = read(put(feed))
 
     assert SourceRecord("https://a.example/1", "s.xml#1", lastmod="2026-01-01T00:00:00Z") == first
     assert SourceRecord("https://a.example/2", "s.xml#2") == second
     assert isinstance(third, RecordRefusal)
+    assert isinstance(note, Note)
+    assert note.rule == PARTIAL  # a feed names the newest pages only
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_an_item_of_another_spelling_in_a_feed_is_refused(put: Put, behind: str)
     )
     stray = f"{behind}<Item><link>https://a.example/9</link></Item>"
 
-    assert split(put(feed)) == (["https://a.example/1"], [], [])
+    assert split(put(feed)) == (["https://a.example/1"], [], [("s.xml", "partial")])
     (refusal,) = refusals(put(feed.replace(behind, stray)))
     assert (refusal.rule, refusal.loc) == ("F13", "https://a.example/9")
 

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
+from shared.cms.fields import Fields
 from shared.errors import SourceError
+from worker.sources.cms.collection_parts import by_offset
 from worker.sources.json_api import JsonApi, text
 from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
 from worker.sources.source_options import SourceOptions
@@ -24,10 +26,9 @@ _POST_FIELDS = "id,link,modified_gmt,status,content.protected"
 _INNER = frozenset({"attachment", "nav_menu_item"})
 _TERMS = {"categories": "categories", "tags": "tags", "users": "users"}
 _SILENT = STATED - {"lastmod"} | {"section"}
-_TOO_OFTEN = 100
 
 
-def read_wordpress(address: str, access: SourceOptions) -> Iterator[Item]:
+def read(address: str, access: SourceOptions) -> Iterator[Item]:
     """Yield every page of the site at `address`, collection by collection, oldest first.
 
     The section of a page is the name of its collection. Raises SourceError if one cannot be read to
@@ -36,7 +37,8 @@ def read_wordpress(address: str, access: SourceOptions) -> Iterator[Item]:
     url, chosen = urldefrag(address)
     root = url if url.endswith("/") else f"{url}/"
     user, _, password = access.key.partition(":")
-    with JsonApi(root, (user, password) if access.key else None) as api:
+    auth = (user, password) if access.key else None
+    with JsonApi(root, auth, wait=access.wait) as api:
         site = _Site(api, root)
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]
         if not wanted:
@@ -107,29 +109,8 @@ class _Site:
         for row in self._rows(f"/wp/v2/{name}", _fields="id,link", **more):
             yield _record(text(row.get("link")), f"{name}#{row['id']}", name, None)
 
-    def _rows(self, path: str, **parameters: str) -> Iterator[dict[str, Any]]:
-        """Yield all objects of a collection, by id.
-
-        Each answer begins with the last object of the one before: otherwise an older one was
-        deleted meanwhile and others have moved up, and the previous page is read again.
-        """
-        offset = last = again = 0
-        while True:
-            rows, total = self._page(path, offset, parameters)
-            if offset and (not rows or rows[0]["id"] > last):
-                offset, again = max(0, offset - PER_PAGE), again + 1
-                if again > _TOO_OFTEN:
-                    raise SourceError(f"{path} changes faster than it can be read")
-                continue
-            new = [row for row in rows if row["id"] > last]
-            yield from new
-            last = new[-1]["id"] if new else last
-            offset += len(rows)
-            if offset >= total:
-                return
-            if not new:
-                raise SourceError(f"{path} ends after {offset} of {total}")
-            offset -= 1
+    def _rows(self, path: str, **parameters: str) -> Iterator[Fields]:
+        yield from by_offset(path, lambda at: self._page(path, at, parameters), PER_PAGE)
 
     def _page(
         self, path: str, offset: int, parameters: dict[str, str]

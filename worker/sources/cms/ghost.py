@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from shared.cms.fields import Fields
 from shared.errors import SourceError
+from worker.sources.cms.collection_parts import Part, entries
 from worker.sources.json_api import JsonApi, text
 from worker.sources.records import STATED, Item, RecordRefusal, SourceRecord
 from worker.sources.source_options import SourceOptions
@@ -25,7 +27,7 @@ _COLLECTIONS = {
 _SILENT = STATED - {"lastmod"} | {"section"}
 
 
-def read_ghost(address: str, access: SourceOptions) -> Iterator[Item]:
+def read(address: str, access: SourceOptions) -> Iterator[Item]:
     """Yield every page of the site at `address`.
 
     The section of a page is the name of its collection. Raises SourceError without a key, and if a
@@ -34,7 +36,7 @@ def read_ghost(address: str, access: SourceOptions) -> Iterator[Item]:
     if not access.key:
         raise SourceError("Ghost asks for the key of its Content API")
     root = address if address.endswith("/") else f"{address}/"
-    with JsonApi(root) as api:
+    with JsonApi(root, wait=access.wait) as api:
         yield SourceRecord(root, root, silent=_SILENT | STATED)
         for name in _COLLECTIONS:
             yield from _collection(api, f"{root}ghost/api/content/{name}/", name, access.key)
@@ -43,24 +45,21 @@ def read_ghost(address: str, access: SourceOptions) -> Iterator[Item]:
 def _collection(api: JsonApi, url: str, name: str, key: str) -> Iterator[Item]:
     """Yield the pages of a collection.
 
-    Ghost counts by pages: a deletion during the read moves others up unseen. If fewer pages were
-    read than the largest total, a refusal says that some may be missing.
+    Ghost counts by pages: a deletion during the read moves others up unseen.
     """
-    number, read, most = 1, 0, 0
-    while number:
+
+    def part(number: int | None) -> Part:
         answer = api.get(
-            url, key=key, limit=PER_PAGE, page=number, order="id asc", fields=_COLLECTIONS[name]
-        ).value
+            url, key=key, limit=PER_PAGE, page=number or 1, order="id asc",
+            fields=_COLLECTIONS[name],
+        ).value  # fmt: skip
         rows, paging = _parts(answer, name)
-        for row in rows:
-            yield _page(row, name)
-        read, most = read + len(rows), max(most, paging["total"])
-        number = paging["next"] or 0
-        if number and not rows:
-            raise SourceError(f"the {name} of Ghost end after {read} of {most}")
-    if read < most:
-        detail = f"it gave {read} of {most}: it changed while it was read"
-        yield RecordRefusal(name, "changed", detail, whole=True)
+        if paging["next"] and not rows:
+            raise SourceError(f"the {name} of Ghost end before {paging['total']}")
+        return Part(rows, paging["next"] or None, paging["total"])
+
+    for row in entries(name, part):
+        yield row if isinstance(row, RecordRefusal) else _page(row, name)
 
 
 def _parts(answer: Any, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -75,7 +74,7 @@ def _parts(answer: Any, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]
     return rows, paging
 
 
-def _page(row: dict[str, Any], name: str) -> SourceRecord | RecordRefusal:
+def _page(row: Fields, name: str) -> SourceRecord | RecordRefusal:
     where, loc = f"{name}#{text(row.get('id'))}", text(row.get("url"))
     if text(row.get("visibility")) == "internal":
         return RecordRefusal(where, "L8", "the tag is internal", loc)
