@@ -1,17 +1,14 @@
-"""The configuration of a first start, and an example event."""
+"""The configuration of a first start."""
 
 from __future__ import annotations
 
 import secrets
-import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 
 from deploy.local.processes import replace
-from shared.config.settings import FILE, Settings
+from shared.config.settings import FILE
 from shared.config.standard_secret import new_secret
-from shared.domain.routing import DEFAULT_SECTION
 
 SITE = "demo"
 
@@ -236,29 +233,38 @@ robots = "create"
 # method = "PURGE"          # "POST", "GET", "DELETE"
 # token = ""                # Bearer token, if it asks for one
 
+# Search engines to ask which published pages they know, a table each: `sitemapd readback`. Empty
+# credentials are those of the tables above.
+# [sites.$site.readback]
+# pages = 10000             # published pages that are followed, some 600 bytes of Redis each
+# first_minutes = 30.0      # after its publish, until an engine is first asked about a page
+# again_minutes = 60.0      # until it is asked about an unknown page again; then ever longer
+# sitemaps_hours = 6.0      # between two readings of its sitemaps, and of the lists of Yandex
+# unknown_hours = 72.0      # after its publish, from which on an unknown page is listed and counted
+# [sites.$site.readback.google]  # Search Console: with the credentials of search_console
+# credentials = ""          # "file:/etc/sitemapd/google.json"
+# property = ""             # "sc-domain:example.com" or a URL; empty: search_console's, or base_url
+# daily = 1000              # requests a day; Google allows 2000
+# per_minute = 30           # pages asked about in a minute; Google allows 600
+# allow_private = false     # true: its host may be one of your own network, without TLS, too
+# endpoint = "https://www.googleapis.com/webmasters/v3"
+# inspection_endpoint = "https://searchconsole.googleapis.com/v1/urlInspection/index:inspect"
+# token_endpoint = "https://oauth2.googleapis.com/token"
+# [sites.$site.readback.bing]
+# key = ""                  # "env:BING_KEY"
+# site = ""                 # as it is verified there
+# endpoint = "https://ssl.bing.com/webmaster/api.svc/json"
+# [sites.$site.readback.yandex]
+# token = ""                # "env:YANDEX_TOKEN"
+# user_id = 0
+# host_id = ""              # "https:www.example.com:443"
+# endpoint = "https://api.webmaster.yandex.net/v4"
+
 [sites.$site.sections.products]
 
 [sites.$site.sections.news]
 news = true                 # Google News: articles of the last 48 hours, beside their normal entry
 # keep_empty = false        # true: keep the file, without a line, while there is no news
-""")
-
-_SIGNED = Template("""\
-# one signed event (bash or dash, openssl, curl)
-body=$body
-id="example-$$(date +%s)-$$$$"
-now="$$(date +%s)"
-signature="$$(printf '%s.%s.%s' "$$id" "$$now" "$$body" |
-  openssl dgst -sha256 -mac HMAC -macopt hexkey:$key -binary | openssl base64 -A)"
-curl -sS $target \\
-  -H 'content-type: application/json' -H "webhook-id: $$id" -H "webhook-timestamp: $$now" \\
-  -H "webhook-signature: v1,$$signature" --data-binary "$$body"
-""")
-
-_BEARER = Template("""\
-# one event
-curl -sS $target -H 'content-type: application/json' -H "authorization: Bearer $token" \\
-  --data-binary $body
 """)
 
 
@@ -280,21 +286,3 @@ def write(home: Path, address: str) -> Path:
         (home / "public").mkdir(mode=0o755, exist_ok=True)
         replace(path, text)
     return path
-
-
-def signed_example(settings: Settings, site: str, address: str) -> str:
-    """Return shell lines that send one event for `site` to the service at `address`.
-
-    Signed by Standard Webhooks; with a Bearer token where the site has no secret in force. Only for
-    a user who may read the configuration: the lines show a secret.
-    """
-    found = settings.sites[site]
-    section = "posts" if "posts" in found.sections else DEFAULT_SECTION
-    event = f'{{"type":"upsert","loc":"{found.base.url("hello-world")}","section":"{section}"}}'
-    body = shlex.quote(event)
-    target = shlex.quote(f"{address}/v1/sites/{site}/events")
-    keys = [key for secret in found.secrets if (key := secret.key(datetime.now(UTC)))]
-    if keys:
-        return _SIGNED.substitute(body=body, key=keys[0].hex(), target=target)
-    tokens = [token.get_secret_value() for token in found.tokens] or ["TOKEN"]
-    return _BEARER.substitute(body=body, token=tokens[0], target=target)

@@ -98,6 +98,8 @@ PERMANENT = (
     "notices:dead",  # stream: dead notifications; store/notify/delivery_lease.py,
     # store/notify/notification_queue.py
     "websub",  # hash: feed -> Subscription; store/notify/subscriptions.py
+    "readback",  # hash: state of the reading, by engine; store/readback/reading_state.py
+    "readback:",  # pages that are followed and answers about them; store/readback/page_chains.py
     "audit",  # stream, of EVERYWHERE: audit log, the newest 10,000; store/operations/audit_log.py
     "alerts",  # hash, of EVERYWHERE: condition and site -> Alert; store/operations/alert_store.py
     "alerts:messages",  # hash, of EVERYWHERE: id -> message, channels that lack it; the same
@@ -109,9 +111,10 @@ PERMANENT = (
 """Keys without a TTL, without the prefix: whole names, and prefixes that end in a colon.
 
 With a TTL: `seen:`, `awake`, `rate`, `lease`, `migrating`, `reconcile`, `resync-alarm`, `crawl`,
-`told:`, `spent:`, `telling:`, `following:`, `checking`, `checking:progress`, `import:` (an
-interrupted import), `pulse:` (counts of one minute), `hour:` (the same of one hour), `accepted:`
-(events of each hour of a week) and `purged:` (events removed by a purge); of EVERYWHERE `session:`,
+`crawl:pages`, `reading-back`, `told:`, `spent:`, `telling:`, `following:`, `checking`,
+`checking:progress`, `import:` (an interrupted import), `pulse:` (counts of one minute), `hour:`
+(the same of one hour), `accepted:` (events of each hour of a week) and `purged:` (events removed by
+a purge); of EVERYWHERE `session:`,
 `once:`, `tries:`, `doctor`, of store/operations/alert_store.py `alerting` and `alerts:sent`, of
 store/operations/worker_registry.py `worker:`, `workers`, `wanted:`, of
 store/operations/loop_health.py `loops:`, and of store/operations/config_reports.py `configuration`.
@@ -119,8 +122,7 @@ store/operations/loop_health.py `loops:`, and of store/operations/config_reports
 `absent` never exists: servers/cluster.py names it with each script, so that none runs half-way
 while its slot moves.
 
-Keys that begin with `{site}~` belong to a running restore; the next restore removes those of a
-killed one.
+Keys that begin with `{site}~` belong to a running restore; the next removes those of a killed one.
 """
 
 
@@ -180,6 +182,8 @@ class Keys:
     checking = _Name("checking")
     checking_progress = _Name("checking:progress")
     websub = _Name("websub")
+    readback = _Name("readback")
+    readback_lease = _Name("reading-back")
     migrating = _Name("migrating")
 
     def __init__(self, site: str) -> None:
@@ -228,6 +232,10 @@ class Keys:
     def notify_lease(self, engine: str) -> str:
         """Delivery lease: the right to notify `engine`."""
         return f"{self.prefix}telling:{engine}"
+
+    def followed(self, name: str) -> str:
+        """One key of the pages that are followed (store/readback/page_chains.py)."""
+        return f"{self.prefix}readback:{name}"
 
     def target(self, name: str) -> str:
         """Files of one target that may differ from the state."""

@@ -20,6 +20,7 @@ from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
+from shared.config.sites.readback import ReadbackSettings
 from shared.config.sites.section import MAX_NEWS, Section, section_name
 from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
@@ -147,6 +148,9 @@ class Site(ConfigModel):
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"
     )
+    readback: ReadbackSettings = Field(
+        {}, validate_default=True, description="search engines to ask which pages they know"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Site:
@@ -161,6 +165,7 @@ class Site(ConfigModel):
             yield from cms_connections.elsewhere(name, connection, self.base)
             yield from cms_connections.barred(name, connection, self.notify.allowed)
         yield from self.notify.faults(self.base, self.hub, known, feed=self.feed)
+        yield from self.readback.faults(self.notify)
         source, key = self.source.get_secret_value(), self.source_key.get_secret_value()
         yield from import_source.faults(source, key, self.source_query, self.reconcile_hours)
 
