@@ -65,7 +65,7 @@ def readback(
         answer(found | {"pages": [read_back.plain(page) for page in pages]}, as_json=True)
     else:
         _show(found, pages)
-    raise typer.Exit(1 if any(state["reason"] for state in states) else 0)
+    raise typer.Exit(1 if any(state["failing"] for state in states) else 0)
 
 
 def _one(place: CommandTarget, known: ReadBack, url: str, *, as_json: bool) -> int:

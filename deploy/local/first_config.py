@@ -80,7 +80,7 @@ role = "operator"
 # url = "env:SLACK_URL"     # incoming webhook of Slack, or of what takes the same JSON
 # allow_private = false
 # A table for each condition: failed (events), late (minutes), held (files), drift (errors), source
-# (pages), engines (their number), silent (hours), disk (per cent).
+# (pages), engines (their number), silent (hours), unknown (pages), disk (per cent).
 # [alerts.failed]
 # on = true                 # false: no alert
 # limit = 1                 # late: 5, disk: 90, all others: 1
@@ -241,6 +241,7 @@ robots = "create"
 # again_minutes = 60.0      # until it is asked about an unknown page again; then ever longer
 # sitemaps_hours = 6.0      # between two readings of its sitemaps, and of the lists of Yandex
 # unknown_hours = 72.0      # after its publish, from which on an unknown page is listed and counted
+# unknown_pages = 10        # so many such pages at one engine are a concern, and alerted of
 # [sites.$site.readback.google]  # Search Console: with the credentials of search_console
 # credentials = ""          # "file:/etc/sitemapd/google.json"
 # property = ""             # "sc-domain:example.com" or a URL; empty: search_console's, or base_url

@@ -17,13 +17,12 @@ from shared.domain.index_status import EngineAnswer
 from shared.sitemap import w3c_dates
 from shared.store.notify.notification_queue import NotificationQueue
 from shared.store.operations import crawl_report
+from shared.store.readback.counts_reading import late_ms
 from shared.store.readback.page_chains import PageChain, PageChains
 from shared.store.readback.reading_state import ReadingState
 
 TITLES = {"google": "Google", "bing": "Bing", "yandex": "Yandex"}
 """Engines that are read, as sentences call them."""
-
-HOUR_MS = 3_600_000
 
 
 class FollowedPage(NamedTuple):
@@ -44,7 +43,7 @@ class ReadBack:
 
     def states(self, now_ms: int) -> list[dict[str, Any]]:
         """Return the state of each engine as JSON values: requests, pages, its back-off."""
-        counts = self._chains.counts(self.engines, self._late_ms(now_ms))
+        counts = self._chains.counts(self.engines, late_ms(self._config, now_ms))
         readings = self._state.readings(self.engines)
         found = []
         for name in self.engines:
@@ -52,10 +51,11 @@ class ReadBack:
             resting = breaker is not None and now_ms < breaker.until
             found.append({
                 "engine": name, "requests_today": self._budget.spent(f"readback:{name}", now_ms),
-                "daily": self._config.engines[name].daily, "never_asked": count.unasked,
-                "unknown": count.unknown, "unknown_late": count.late,
+                "daily": self._config.engines[name].daily, "known": count.known,
+                "never_asked": count.unasked, "unknown": count.unknown, "unknown_late": count.late,
                 "last_read": _when(max(reading.read_ms, reading.sitemaps_ms)),
                 "resting_until": _when(breaker.until) if breaker and resting else None,
+                "failing": breaker is not None and breaker.failures > 0,
                 "reason": breaker.why if breaker else "",
             })  # fmt: skip
         return found
@@ -81,7 +81,7 @@ class ReadBack:
 
     def late(self, engine: str, now_ms: int, most: int) -> list[FollowedPage]:
         """Return up to `most` pages that `engine` did not know hours after their publish."""
-        return self._with_fetches(self._chains.late(engine, self._late_ms(now_ms), most))
+        return self._with_fetches(self._chains.late(engine, late_ms(self._config, now_ms), most))
 
     def sections(self) -> list[dict[str, Any]]:
         """Return the delays of each section and engine as JSON values, from publish to the crawl
@@ -89,8 +89,9 @@ class ReadBack:
         """
         return delays_of(self._chains.all(self.engines), self.engines)
 
-    def _late_ms(self, now_ms: int) -> int:
-        return now_ms - int(self._config.unknown_hours * HOUR_MS)
+    def summary(self) -> list[dict[str, Any]]:
+        """Return `sections` as a worker stored them last."""
+        return self._state.summary()
 
     def _with_fetches(self, chains: Sequence[PageChain]) -> list[FollowedPage]:
         fetches = crawl_report.first_fetches(

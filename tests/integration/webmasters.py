@@ -41,6 +41,7 @@ class Webmaster:
         self.calls: list[Call] = []
         self.faults: list[Answer] = []
         self.down: Answer | None = None
+        self._asked = threading.Event()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +54,7 @@ class Webmaster:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 call = Call(self.command, parts.path, query, headers, self.rfile.read(size))
                 outer.calls.append(call)
+                outer._asked.set()
                 answer = outer.faults.pop(0) if outer.faults else outer.down or outer.answer(call)
                 text = answer.body
                 body = text if isinstance(text, bytes) else json.dumps(text).encode()
@@ -80,6 +82,10 @@ class Webmaster:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def connected(self, seconds: float) -> bool:
+        """Wait until it was asked anything; False if it was not."""
+        return self._asked.wait(seconds)
 
     def asked(self, part: str) -> list[Call]:
         return [call for call in self.calls if part in call.path]

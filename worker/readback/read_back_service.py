@@ -92,3 +92,4 @@ class ReadbackService:
             if self.loop.due(name, engine) and not self.loop.stopping:
                 with self.loop.at(name, engine):
                     site.read(engine)
+        site.sum_up()

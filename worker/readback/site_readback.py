@@ -7,6 +7,7 @@ from functools import partial
 
 import redis
 
+from shared.admin.read_back import delays_of
 from shared.config.sites.site import Site
 from shared.domain.index_status import EngineAnswer, IndexState, IndexStatus
 from shared.errors import OutboundError
@@ -23,6 +24,7 @@ from worker.readback.registry import engine_readers
 
 LOOKS_A_MINUTE = 6
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+SUMMARY_MS = 5 * MINUTE_MS
 
 MOST_REFUSED = 3
 """Pages in a row that an engine may refuse to answer about."""
@@ -50,6 +52,7 @@ class SiteReadback:
         self.name, self.before = name, _nothing
         self._config, self._clock, self._jitter = site.readback, clock, jitter
         self._budget, self._state = NotificationQueue(client, name), ReadingState(client, name)
+        self._summed_ms = 0
         self.chains = PageChains(client, name, self._config.pages)
         self.follower = PublishFollower(client, name, site)
         spend = {engine: partial(self._spend, engine) for engine in self._config.engines}
@@ -79,6 +82,14 @@ class SiteReadback:
         if asked or reading.breaker or reading.sitemaps_ms == now:
             self._state.store(engine, reading._replace(read_ms=now, breaker=None))
         return asked > 0
+
+    def sum_up(self) -> None:
+        """Store the delays by section anew, if that was not done lately: it reads every page."""
+        now = self._clock()
+        if now - self._summed_ms >= SUMMARY_MS:
+            self._summed_ms = now
+            engines = [*self.readers]
+            self._state.store_summary(delays_of(self.chains.all(engines), engines))
 
     def ask(self, engine: str, loc: str) -> EngineAnswer | None:
         """Ask `engine` about the page `loc` now, and follow it; None if it is not listed.

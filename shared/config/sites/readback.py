@@ -157,6 +157,9 @@ class ReadbackSettings(ConfigModel):
         72, ge=0, le=8_784, allow_inf_nan=False,
         description="hours after its publish from which on an unknown page is listed and counted",
     )  # fmt: skip
+    unknown_pages: int = Field(
+        10, ge=1, description="so many such pages at one engine are a concern, and alerted of"
+    )
     google: GoogleReader | None = None
     bing: BingReader | None = None
     yandex: YandexReader | None = None

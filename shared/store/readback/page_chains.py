@@ -9,7 +9,7 @@ did not know -> when it is asked again (ms), `<engine>:unknown`: the same -> its
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import redis
@@ -39,13 +39,19 @@ class PageChain(NamedTuple):
 
 
 class PageCounts(NamedTuple):
-    """Numbers of pages of one engine: `unasked` were never asked about, `unknown` were unknown when
-    asked last, `late` are those of them that were published long ago.
+    """Numbers of pages of one engine: of those `followed`, it was never asked about `unasked`, and
+    `unknown` were unknown when it was asked last, `late` of them published long ago.
     """
 
+    followed: int
     unasked: int
     unknown: int
     late: int
+
+    @property
+    def known(self) -> int:
+        """The number of pages that the engine knows."""
+        return max(0, self.followed - self.unasked - self.unknown)
 
 
 class PageChains:
@@ -197,12 +203,9 @@ class PageChains:
         """Return the numbers of pages of each engine; `late`: published before `until_ms`."""
         with answering():
             pipe = self._client.pipeline(transaction=False)
-            for engine in engines:
-                pipe.zcard(self._key(f"{engine}:new"))
-                pipe.zcard(self._key(f"{engine}:unknown"))
-                pipe.zcount(self._key(f"{engine}:unknown"), "-inf", until_ms)
-            told = pipe.execute()
-        return {name: PageCounts(*told[3 * n : 3 * n + 3]) for n, name in enumerate(engines)}
+            for command in count_commands(self._key, engines, until_ms):
+                pipe.execute_command(*command)  # type: ignore[no-untyped-call]
+            return counts_of(engines, pipe.execute())
 
     def count(self) -> int:
         """Return the number of followed pages."""
@@ -215,6 +218,26 @@ class PageChains:
         own = [self._key(f"{engine}{kind}") for engine in engines for kind in kinds]
         with answering():
             self._client.delete(self._pages, self._published, *own)
+
+
+def count_commands(
+    key: Callable[[str], str], engines: Iterable[str], until_ms: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the commands whose replies `counts_of` takes; `key` names the keys of the site."""
+    yield "ZCARD", key("pages")
+    for engine in engines:
+        yield "ZCARD", key(f"{engine}:new")
+        yield "ZCARD", key(f"{engine}:unknown")
+        yield "ZCOUNT", key(f"{engine}:unknown"), "-inf", until_ms
+
+
+def counts_of(engines: Sequence[str], replies: Sequence[Any]) -> dict[str, PageCounts]:
+    """Return the numbers of each engine."""
+    followed, *rest = replies
+    return {
+        name: PageCounts(int(followed), *map(int, rest[3 * n : 3 * n + 3]))
+        for n, name in enumerate(engines)
+    }
 
 
 def _page(stored: bytes | None) -> PublishedPage | None:

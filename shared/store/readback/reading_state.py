@@ -1,14 +1,15 @@
 """State of the reading of one site: how far its publishes are followed, and the state of engines.
 
 One hash, `readback`: `cursor` is the id of the last revision that was followed, `<engine>` an
-EngineReading, `<engine> sitemaps` what the engine said of the sitemaps.
+EngineReading, `<engine> sitemaps` what the engine said of the sitemaps; `summary` the delays by
+section.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ LEASE_MS = 60_000
 
 MOST_SITEMAPS = 1_000
 """Sitemaps kept of one engine."""
+
+MOST_SECTIONS = 500
+"""Rows of delays, each of a section and an engine."""
 
 
 class ReadSitemap(NamedTuple):
@@ -98,10 +102,19 @@ class ReadingState:
         with answering():
             self._client.hset(self._key, f"{engine} sitemaps", json.dumps(kept))
 
-    def forget(self) -> None:
-        """Delete all of it."""
+    def summary(self) -> list[dict[str, Any]]:
+        """Return the delays by section as stored last; empty before."""
         with answering():
-            self._client.delete(self._key)
+            stored: Any = self._client.hget(self._key, "summary")
+        try:
+            return [dict(each) for each in json.loads(stored or b"[]")]
+        except (ValueError, TypeError):
+            return []
+
+    def store_summary(self, sections: Sequence[Mapping[str, Any]]) -> None:
+        """Store the delays by section, of MOST_SECTIONS at most."""
+        with answering():
+            self._client.hset(self._key, "summary", json.dumps([*sections][:MOST_SECTIONS]))
 
 
 class ReadingLease:
