@@ -14,8 +14,30 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 SECRET = "canary-of-the-reader"
+
+
+class Account:
+    """A service account with a key of its own."""
+
+    def __init__(self) -> None:
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.public = key.public_key()
+        self.private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ).decode()  # fmt: skip
+
+    @property
+    def json(self) -> str:
+        return json.dumps({
+            "type": "service_account", "client_email": "robot@project.example",
+            "private_key": self.private, "private_key_id": "k1",
+            "token_uri": "https://evil.example/token",
+        })  # fmt: skip
 
 
 class Call(NamedTuple):

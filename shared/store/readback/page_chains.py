@@ -178,15 +178,17 @@ class PageChains:
     def newest(self, engines: Iterable[str], most: int) -> list[PageChain]:
         """Return the `most` pages that were published last, newest first."""
         with answering():
-            locs: Any = self._client.zrange(self._pages, 0, most - 1, desc=True)
+            locs: Any = self._client.zrange(
+                self._pages, "+inf", "-inf", desc=True, byscore=True, offset=0, num=most
+            )
         return self.read([loc.decode() for loc in locs], engines)
 
     def all(self, engines: Iterable[str]) -> Iterator[PageChain]:
         """Yield all followed pages, newest first."""
         engines = [*engines]
         with answering():
-            locs: Any = self._client.zrange(self._pages, 0, -1, desc=True)
-        for some in batches((loc.decode() for loc in locs), CHUNK):
+            locs: Any = self._client.zrange(self._pages, 0, -1)
+        for some in batches((loc.decode() for loc in reversed(locs)), CHUNK):
             yield from self.read(some, engines)
 
     def late(self, engine: str, until_ms: int, most: int) -> list[PageChain]:

@@ -10,11 +10,11 @@ import pytest
 import redis
 
 from shared.domain.index_status import IndexState
-from tests.integration.notified import Account
 from tests.integration.readback.reading import SERVICE, ReadingRig, google_table
 from tests.integration.rig import BASE
 from tests.integration.webmasters import (
     SECRET,
+    Account,
     Answer,
     Google,
     indexed,
