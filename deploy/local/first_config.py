@@ -236,7 +236,7 @@ robots = "create"
 # Search engines to ask which published pages they know, a table each: `sitemapd readback`. Empty
 # credentials are those of the tables above.
 # [sites.$site.readback]
-# pages = 10000             # published pages that are followed, some 600 bytes of Redis each
+# pages = 10000             # published pages that are followed: 1 kB of Redis each for one engine
 # first_minutes = 30.0      # after its publish, until an engine is first asked about a page
 # again_minutes = 60.0      # until it is asked about an unknown page again; then ever longer
 # sitemaps_hours = 6.0      # between two readings of its sitemaps, and of the lists of Yandex

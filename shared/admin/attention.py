@@ -233,11 +233,9 @@ def _silent(signs: SiteSigns) -> Iterator[Concern]:
 
 def _unknown(signs: SiteSigns) -> Iterator[Concern]:
     for each in signs.late:
-        said = f"{each.engine.capitalize()} does not know {_many(each.pages, 'page')}"
-        said, command = f"{said} {span(each.hours * 3600)} after", _of(signs.site, "readback")
         yield Concern(
-            "unknown", signs.site, WARN, f"{said} their publish.", "This command lists them:",
-            (*command, "--unknown"), "index_status", "Index status",
+            "unknown", signs.site, WARN, each.said, "This command lists them:",
+            (*_of(signs.site, "readback"), "--unknown"), "index_status", "Index status",
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import redis
 
 from shared.admin.site_status import status_of
+from shared.clock import span
 from shared.config.sites.site import Site
 from shared.store.counting.counters import AcceptedHours
 from shared.store.notify.notification_queue import EngineState
@@ -27,6 +28,13 @@ class LatePages(NamedTuple):
     engine: str
     pages: int
     hours: float
+
+    @property
+    def said(self) -> str:
+        """The same as a sentence."""
+        pages = f"{self.pages:,} {'page' if self.pages == 1 else 'pages'}"
+        late = span(self.hours * 3600)
+        return f"{self.engine.capitalize()} does not know {pages} {late} after their publish."
 
 
 class SiteSigns(NamedTuple):

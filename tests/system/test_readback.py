@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
@@ -114,6 +116,9 @@ def system(
         wait_until(lambda: {KNOWN, UNKNOWN} <= system.published().keys(), "they are published")
         wait_until(lambda: len(google.asked("inspect")) >= 2, "Google is asked about both", 60)
         wait_until(lambda: len(bing.asked("GetUrlInfo")) >= 2, "Bing is, too")
+        with redis.Redis(unix_socket_path=str(system.home / "redis" / "redis.sock")) as client:
+            summary = functools.partial(client.hget, "{demo}:readback", "summary")
+            wait_until(lambda: b"pages" in (summary() or b""), "the delays are summed up")
         yield system
     finally:
         system.end()

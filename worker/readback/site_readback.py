@@ -87,9 +87,10 @@ class SiteReadback:
         """Store the delays by section anew, if that was not done lately: it reads every page."""
         now = self._clock()
         if now - self._summed_ms >= SUMMARY_MS:
-            self._summed_ms = now
             engines = [*self.readers]
-            self._state.store_summary(delays_of(self.chains.all(engines), engines))
+            found = delays_of(self.chains.all(engines), engines)
+            self._state.store_summary(found)
+            self._summed_ms = now if found else 0  # the first pages are shown at once
 
     def ask(self, engine: str, loc: str) -> EngineAnswer | None:
         """Ask `engine` about the page `loc` now, and follow it; None if it is not listed.
