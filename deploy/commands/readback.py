@@ -21,7 +21,9 @@ from deploy.cli.output import (
     show,
     table,
 )
+from deploy.commands.admin import recorded
 from shared.admin import read_back
+from shared.admin.outcomes import counted
 from shared.admin.read_back import FollowedPage, ReadBack
 from shared.clock import now_ms
 from shared.crawls.delays import spoken
@@ -35,6 +37,9 @@ def readback(
     unknown: Annotated[
         bool, typer.Option("--unknown", help="list the pages that an engine does not know for long")
     ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="delete what is kept of the answers, and begin anew")
+    ] = False,
     home: HomeOption = None,
     site: SiteOption = None,
     as_json: JsonOption = False,
@@ -45,12 +50,15 @@ def readback(
     page that is not known.
     """
     place = find(home, site)
+    known = ReadBack(place.client(), place.name, place.site)
+    if forget:
+        _forget(place, known, as_json=as_json)
+        return
     if not place.site.readback.engines:
         raise InvalidError(Fault(
             f"sites.{place.name}.readback", "configuration",
             "no engine is read back: add a table as [sites.NAME.readback.google]",
         ))  # fmt: skip
-    known = ReadBack(place.client(), place.name, place.site)
     if url:
         raise typer.Exit(_one(place, known, url, as_json=as_json))
     if unknown:
@@ -66,6 +74,13 @@ def readback(
     else:
         _show(found, pages)
     raise typer.Exit(1 if any(state["failing"] for state in states) else 0)
+
+
+def _forget(place: CommandTarget, known: ReadBack, *, as_json: bool) -> None:
+    with recorded(place.client(), "readback forget", place.name) as said:
+        pages = known.forget()
+        said(f"the answers about {counted(pages, 'page')} deleted")
+    answer({"forgotten": pages}, as_json=as_json)
 
 
 def _one(place: CommandTarget, known: ReadBack, url: str, *, as_json: bool) -> int:

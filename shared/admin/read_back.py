@@ -89,6 +89,13 @@ class ReadBack:
         """
         return delays_of(self._chains.all(self.engines), self.engines)
 
+    def forget(self) -> int:
+        """Delete what is kept of every engine, configured or not; return the number of pages."""
+        count = self._chains.count()
+        self._chains.forget(TITLES)
+        self._state.forget()
+        return count
+
     def summary(self) -> list[dict[str, Any]]:
         """Return `sections` as a worker stored them last."""
         return self._state.summary()

@@ -44,6 +44,7 @@ NOT_RUN = {
     r"FLOWER_BASIC_AUTH": "flower is no dependency",
     r"kubectl ": "needs a cluster; its files: tests/system/test_kubernetes_files.py",
     r"as /opt/\S+ run worker": "runs on: tests/integration/publishing/test_hosts.py",
+    r"sitemapd readback ": "needs an engine that answers: tests/system/test_readback.py",
     r"docker |chown ": "needs a container engine; its files: tests/system/test_deploy_files.py",
 }  # fmt: skip
 RESTORE = "sitemapd restore"

@@ -16,9 +16,9 @@ from shared.domain.index_status import IndexState, IndexStatus
 from shared.store.readback.reading_state import ReadSitemap
 from worker.http.exchange import OutboundRequest, excerpt
 from worker.notify.engine import Engine
-from worker.readback.engine_reader import EngineReader, Spend, members, number, objects
+from worker.readback.engine_reader import EngineReader, Spend, address, members, number, objects
 
-_DATE = re.compile(r"/Date\((-?[0-9]{1,15})(?:[+-][0-9]{4})?\)/", re.ASCII)
+_DATE = re.compile(r"/Date\((-?[0-9]{1,14})(?:[+-][0-9]{4})?\)/", re.ASCII)
 
 
 class BingWebmasterReader(EngineReader):
@@ -35,7 +35,7 @@ class BingWebmasterReader(EngineReader):
         found = objects(self._ask("GetFeeds"))
         return [
             ReadSitemap(
-                str(each.get("Url", "")), _ms(each.get("LastCrawled")),
+                address(each.get("Url")), _ms(each.get("LastCrawled")),
                 urls=number(each.get("UrlCount")), said=excerpt(each.get("Status")),
             )
             for each in found

@@ -18,6 +18,9 @@ Spend = Callable[[], None]
 """
 
 
+_LONGEST = 2_048
+
+
 class UnreadError(OutboundError):
     """The engine gave no answer that can be read; `outcome` is the meaning of what it said."""
 
@@ -94,6 +97,11 @@ def objects(found: object) -> list[dict[str, Any]]:
     if not isinstance(found, list):
         raise unclear()
     return [members(each) for each in found]
+
+
+def address(found: object) -> str:
+    """Return an address that an engine sent, without what no address has; empty if it is none."""
+    return "".join(c for c in found[:_LONGEST] if c.isprintable()) if isinstance(found, str) else ""
 
 
 def number(found: object) -> int | None:

@@ -16,7 +16,15 @@ from shared.sitemap import w3c_dates
 from shared.store.readback.reading_state import ReadSitemap
 from worker.http.exchange import OutboundRequest, excerpt
 from worker.notify.engine import Engine
-from worker.readback.engine_reader import EngineReader, Spend, members, number, objects, unclear
+from worker.readback.engine_reader import (
+    EngineReader,
+    Spend,
+    address,
+    members,
+    number,
+    objects,
+    unclear,
+)
 
 _STATES = {"PASS": IndexState.LISTED, "PARTIAL": IndexState.LISTED, "FAIL": IndexState.EXCLUDED}
 # A page with the verdict NEUTRAL is not in the index. Its coverageState says why: it is a sentence
@@ -42,7 +50,7 @@ class SearchConsoleReader(EngineReader):
         found = members(self.read(OutboundRequest("GET", url, url)))
         return [
             ReadSitemap(
-                str(each.get("path", "")), _ms(each.get("lastDownloaded")),
+                address(each.get("path")), _ms(each.get("lastDownloaded")),
                 number(each.get("errors")), number(each.get("warnings")),
                 sum(number(of.get("submitted")) or 0 for of in objects(each.get("contents"))),
                 "pending" if each.get("isPending") else "",

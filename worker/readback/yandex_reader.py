@@ -19,7 +19,7 @@ from shared.sitemap import w3c_dates
 from shared.store.readback.reading_state import MOST_SITEMAPS, ReadSitemap
 from worker.http.exchange import OutboundRequest, excerpt
 from worker.notify.engine import Engine
-from worker.readback.engine_reader import EngineReader, Spend, members, number, objects
+from worker.readback.engine_reader import EngineReader, Spend, address, members, number, objects
 
 PAGE = 100
 """Rows in an answer, as many as it gives."""
@@ -51,13 +51,13 @@ class YandexWebmasterReader(EngineReader):
             rows = objects(self._ask("sitemaps", asked).get("sitemaps"))
             found += [
                 ReadSitemap(
-                    str(each.get("sitemap_url", "")), _ms(each.get("last_access_date")),
+                    address(each.get("sitemap_url")), _ms(each.get("last_access_date")),
                     number(each.get("errors_count")), None, number(each.get("urls_count")),
                     excerpt(each.get("sitemap_type")),
                 )
                 for each in rows
             ]  # fmt: skip
-            after = str(rows[-1].get("sitemap_id", "")) if rows else ""
+            after = address(rows[-1].get("sitemap_id")) if rows else ""
             if len(rows) < PAGE or not after:
                 break
         return found
@@ -70,15 +70,15 @@ class YandexWebmasterReader(EngineReader):
         for row in self._rows("indexing/samples"):
             code, crawled = number(row.get("http_code")) or 0, _ms(row.get("access_date"))
             state = IndexState.CRAWLED if 200 <= code < 300 else IndexState.EXCLUDED
-            yield str(row.get("url", "")), IndexStatus(state, f"fetched: HTTP {code}", crawled)
+            yield address(row.get("url")), IndexStatus(state, f"fetched: HTTP {code}", crawled)
         for row in self._rows("search-urls/events/samples"):
             if row.get("event") == "REMOVED_FROM_SEARCH":
                 why = excerpt(row.get("excluded_url_status")) or "removed from search"
                 status = IndexStatus(IndexState.EXCLUDED, why, _ms(row.get("last_access")))
-                yield str(row.get("url", "")), status
+                yield address(row.get("url")), status
         for row in self._rows("search-urls/in-search/samples"):
             status = IndexStatus(IndexState.LISTED, "in search", _ms(row.get("last_access")))
-            yield str(row.get("url", "")), status
+            yield address(row.get("url")), status
 
     def _rows(self, kind: str) -> Iterator[dict[str, Any]]:
         for page in range(MOST_PAGES):

@@ -116,6 +116,11 @@ class ReadingState:
         with answering():
             self._client.hset(self._key, "summary", json.dumps([*sections][:MOST_SECTIONS]))
 
+    def forget(self) -> None:
+        """Delete all of it."""
+        with answering():
+            self._client.delete(self._key)
+
 
 class ReadingLease:
     """The right to read back from the engines of one site."""
