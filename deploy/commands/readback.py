@@ -132,7 +132,7 @@ def _late(known: ReadBack, *, as_json: bool) -> int:
 
 
 def _show(found: dict[str, Any], pages: list[FollowedPage]) -> None:
-    answer(found["engines"], as_json=False)
+    _show_engines(found["engines"])
     rows = (
         (each["engine"], each["sitemap"], each["read"] or "never", _of(each["errors"]),
          _of(each["warnings"]), _of(each["urls"]), each["said"])
@@ -141,6 +141,8 @@ def _show(found: dict[str, Any], pages: list[FollowedPage]) -> None:
     if found["sitemaps"]:
         heads = ("engine", "sitemap", "read", "errors", "warnings", "URLs", "")
         show(table(heads, rows))
+        if (more := len(found["sitemaps"]) - SHOWN) > 0:
+            line(f"and {more:,} more; --json has all of them")
     delays = (
         (each["section"], each["engine"], f"{each['known']} of {each['pages']}",
          *(spoken(each[f"{kind}_p{share}_s"]) for kind in ("crawled", "known")
@@ -152,6 +154,22 @@ def _show(found: dict[str, Any], pages: list[FollowedPage]) -> None:
         show(table(heads, delays))
     for page in pages:
         line(read_back.line_of(page))
+
+
+def _show_engines(engines: list[dict[str, Any]]) -> None:
+    heads = ("engine", "known", "unknown", "for long", "never asked", "requests today", "last read")
+    names = ("known", "unknown", "unknown_late", "never_asked")
+    rows = (
+        (each["engine"], *(_of(each[name]) for name in names),
+         f"{each['requests_today']:,} of {each['daily']:,}", each["last_read"] or "never")
+        for each in engines
+    )  # fmt: skip
+    show(table(heads, rows))
+    for each in engines:
+        if each["reason"]:
+            state = "fails" if each["failing"] else "asked us to wait"
+            until = f", asked again {each['resting_until']}" if each["resting_until"] else ""
+            line(f"{each['engine']} {state}{until}: {each['reason']}")
 
 
 def _of(number: int | None) -> str:

@@ -81,7 +81,8 @@ class ReadBack:
 
     def late(self, engine: str, now_ms: int, most: int) -> list[FollowedPage]:
         """Return up to `most` pages that `engine` did not know hours after their publish."""
-        return self._with_fetches(self._chains.late(engine, late_ms(self._config, now_ms), most))
+        until = late_ms(self._config, now_ms)
+        return self._with_fetches(self._chains.late(engine, until, most, self.engines))
 
     def sections(self) -> list[dict[str, Any]]:
         """Return the delays of each section and engine as JSON values, from publish to the crawl

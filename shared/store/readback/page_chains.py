@@ -191,15 +191,17 @@ class PageChains:
         for some in batches((loc.decode() for loc in reversed(locs)), CHUNK):
             yield from self.read(some, engines)
 
-    def late(self, engine: str, until_ms: int, most: int) -> list[PageChain]:
+    def late(
+        self, engine: str, until_ms: int, most: int, engines: Iterable[str]
+    ) -> list[PageChain]:
         """Return up to `most` pages that `engine` did not know and that were published before
-        `until_ms`, those published first before others.
+        `until_ms`, those published first before others; with the answers of `engines`.
         """
         with answering():
             locs: Any = self._client.zrange(
                 self._key(f"{engine}:unknown"), "-inf", until_ms, byscore=True, offset=0, num=most
             )
-        return self.read([loc.decode() for loc in locs], [engine])
+        return self.read([loc.decode() for loc in locs], engines)
 
     def counts(self, engines: Sequence[str], until_ms: int) -> dict[str, PageCounts]:
         """Return the numbers of pages of each engine; `late`: published before `until_ms`."""
