@@ -62,6 +62,7 @@ class SignReader:
 
     def __init__(self, client: redis.Redis, sites: Mapping[str, Site]) -> None:
         self._client, self._sites = client, sites
+        self._reading = {n: site.readback for n, site in sites.items() if site.readback.engines}
         engines = {name: tuple(site.notify.engines) for name, site in sites.items()}
         self._snapshots = SnapshotReader(engines, "signs")
         self._statuses: dict[str, tuple[SiteSnapshot, dict[str, Any]]] = {}
@@ -75,9 +76,7 @@ class SignReader:
         parts: list[Reading[Any]] = [
             LoopHealth(self._client).reports_reading(), self._snapshots.reading(names, now_s)
         ]  # fmt: skip
-        reading = {name: self._sites[name].readback for name in names}
-        reading = {name: config for name, config in reading.items() if config.engines}
-        if reading:
+        if reading := {name: self._reading[name] for name in names if name in self._reading}:
             parts.append(counts_reading(reading, int(now_s * 1000)))
         reports, snapshots, *counts = read(self._client, gathered(parts))
         found = [

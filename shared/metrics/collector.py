@@ -32,6 +32,8 @@ from shared.store.readback.page_chains import PageCounts
 from shared.store.round_trips import Reading, gathered, read
 from shared.store.targets.target_state import TargetRecord
 
+_NONE: Mapping[str, PageCounts] = {}
+
 
 class Collector:
     """Reader of the metrics of these sites, by name."""
@@ -64,11 +66,11 @@ class Collector:
             if known is None or known[0] is not snapshot or known[1] != told:
                 lines = lines_by_metric(self._of[name].samples(snapshot, told))
                 known = self._texts[name] = snapshot, told, lines
-            for metric, text in (
-                *known[2].items(),
-                *lines_by_metric(_read_back(name, counts)).items(),
-            ):
+            for metric, text in known[2].items():
                 found[metric].append(text)
+            if counts:
+                for metric, text in lines_by_metric(_read_back(name, counts)).items():
+                    found[metric].append(text)
         return found
 
     def _read(
@@ -83,7 +85,7 @@ class Collector:
         told = troubles(reports)
         for name, snapshot in zip(names, snapshots, strict=True):
             mine = [each for each in told if each.trouble.site in {"", name}]
-            yield name, snapshot, mine, counts[0].get(name, {}) if counts else {}
+            yield name, snapshot, mine, counts[0].get(name, _NONE) if counts else _NONE
 
 
 class _SiteMetrics:

@@ -54,6 +54,7 @@ PAGES = {
     "Checks": "/admin/checks?site=demo",
     "Workers": "/admin/workers",
     "Notifications": "/admin/notifications?site=demo",
+    "Index status": "/admin/index-status?site=demo",
     "Audit": "/admin/audit",
 }
 FILE = "/admin/files?site=demo&file=posts-1.xml"
