@@ -1,13 +1,20 @@
-"""The wall clock in milliseconds since 1970, and durations in words."""
+"""The wall clock in milliseconds since 1970; durations: their percentiles, and in words."""
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 
 
 def now_ms() -> int:
     """Milliseconds since 1970, by the clock of this machine."""
     return time.time_ns() // 1_000_000
+
+
+def percentile(ordered: Sequence[int], share: float) -> int:
+    """The least of `ordered` (not empty) that `share` of all do not exceed: nearest rank."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 _STEPS = (

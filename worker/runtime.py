@@ -30,6 +30,7 @@ from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
 from worker.publishing.upkeep.news_refresh import refresh
+from worker.readback.read_back_service import ReadbackService
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
 from worker.site_layouts import SiteLayouts
 from worker.site_work import WorkedSites
@@ -63,9 +64,8 @@ class Runtime:
     ) -> None:  # fmt: skip
         """Create the services of a worker. With `reconciles` it carries out resync requests.
         `on_resync` is called with the site of each new one; by default this worker reconciles.
-        `on_publish` is called with a site that may have pending notifications; by default this
-        worker notifies. `on_commit` is called with a site of several targets, and the hosts of the
-        others. `clock`: seconds since 1970.
+        `on_publish` is called with a site that may have pending notifications; by default this one
+        notifies. `on_commit` is called with a site and its other hosts. `clock`: s since 1970.
         """
         self.client = connect(settings.redis_url, PATIENCE_S, settings.wait_replicas)
         self._name, self._history = consumer, 0
@@ -89,7 +89,8 @@ class Runtime:
         self._companions += [self._followers, *([self._answerer] if self._answerer else [])]
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)
-            self._companions += [self._notifier, subscriber]
+            readback = ReadbackService(settings, self.client, consumer, self.quiet)
+            self._companions += [self._notifier, subscriber, readback]
         self._sweeping, self._monitoring = Loop("sweep", longest_s=60.0), Loop("monitor")
         self._tidying, self._refreshing = Loop("tidy"), Loop("refresh")
         self._following = Loop("configuration")

@@ -48,6 +48,10 @@ COMMANDS = {
         ("Report when each engine fetched what was published: index, files, changed pages, "
          "robots.txt."),
     ),
+    "readback": ListedCommand(
+        EVERYDAY, "readback:readback",
+        "Show which published pages and sitemaps search engines know, and since when.",
+    ),
     "console": ListedCommand(EVERYDAY, "console:app", "The web console at /admin/."),
     "doctor": ListedCommand(
         REPAIR, "doctor:doctor",

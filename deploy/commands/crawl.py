@@ -91,8 +91,11 @@ def crawl(
     """
     place = find(home, site)
     verifier = dns.CrawlerVerifier() if verify_dns else None
-    report = read(place, [*log, *(more or ())], since, verifier, quiet=as_json)
-    crawl_report.save(place.client(), place.name, report)
+    report, crawls = read(place, [*log, *(more or ())], since, verifier, quiet=as_json)
+    client = place.client()
+    crawl_report.save(client, place.name, report)
+    pages = (crawl_report.FetchedPage(*page) for page in crawls.first_fetches())
+    crawl_report.save_pages(client, place.name, pages)
     if as_json:
         answer(report, as_json=True)
     else:
@@ -107,8 +110,9 @@ def read(
     verifier: dns.CrawlerVerifier | None = None,
     *,
     quiet: bool = True,
-) -> dict[str, Any]:
-    """Return the report about `logs` as JSON values. Raises InvalidError if no line can be read.
+) -> tuple[dict[str, Any], CrawlDelays]:
+    """Return the report about `logs` as JSON values, and the delays that it is about. Raises
+    InvalidError if no line can be read.
 
     `since_ms` is the earliest publish that counts, in ms since 1970.
     """
@@ -136,7 +140,7 @@ def read(
         ))  # fmt: skip
     period = Period(log.first_ms if since_ms is None else since_ms, log.last_ms)
     before, after = crawls.outside(period)
-    return {
+    report = {
         "site": place.name,
         "made": w3c_dates.from_epoch_s(int(time.time())),
         "log": {
@@ -155,6 +159,7 @@ def read(
             for name in crawls.engines()
         ],
     }  # fmt: skip
+    return report, crawls
 
 
 def _take(

@@ -25,6 +25,7 @@ _KINDS = {
     conditions.SOURCE: ("differs",),
     conditions.ENGINES: ("engine", "unsent"),
     conditions.SILENT: ("silent",),
+    conditions.UNKNOWN: ("unknown",),
 }
 """Kinds of concerns, by the condition they belong to."""
 
@@ -82,6 +83,7 @@ _MEASURES: Mapping[str, Callable[[SiteSigns, Sequence[Concern]], float]] = {
     ),
     conditions.ENGINES: lambda _, found: len(found),
     conditions.SILENT: lambda signs, _: (signs.now_s - signs.accepted.last_ms / 1000) / 3600,
+    conditions.UNKNOWN: lambda signs, _: max(each.pages for each in signs.late),
 }
 
 

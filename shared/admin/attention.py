@@ -76,7 +76,7 @@ def _calm(signs: SiteSigns) -> bool:
         or status["urls"] != status["published_urls"]
         or signs.refused.counts or any(each.due_ms or each.breaker for each in signs.engines)
         or wrong_checks(signs) or (signs.compared and signs.compared.differing())
-        or signs.accepted.silent is not None
+        or signs.accepted.silent is not None or signs.late
     )  # fmt: skip
 
 
@@ -231,6 +231,14 @@ def _silent(signs: SiteSigns) -> Iterator[Concern]:
         yield Concern("silent", signs.site, WARN, said, todo, page="events", label="Last events")
 
 
+def _unknown(signs: SiteSigns) -> Iterator[Concern]:
+    for each in signs.late:
+        yield Concern(
+            "unknown", signs.site, WARN, each.said, "This command lists them:",
+            (*_of(signs.site, "readback"), "--unknown"), "index_status", "Index status",
+        )  # fmt: skip
+
+
 def _resync(signs: SiteSigns) -> Iterator[Concern]:
     if asked := signs.status["resync"]:
         said = f"{_many(len(asked), 'resync')} waits for a comparison with the source."
@@ -270,7 +278,7 @@ _EXCEPTIONS = (
 
 CONDITIONS: tuple[Callable[[SiteSigns], Iterator[Concern]], ...] = (
     _stopped, _quarantined, _behind, _failed, _failing, _late, _waiting, _drifted, _checked,
-    _compared, _held, _paused, _refused, _engines, _silent, _resync,
+    _compared, _held, _paused, _refused, _engines, _silent, _unknown, _resync,
 )  # fmt: skip
 
 

@@ -203,8 +203,9 @@ class Timelines:
                 pipe = self._client.pipeline(transaction=False)
                 for key in (queue, self._keys.sending(engine)):
                     pipe.zscore(key, loc)
-                pipe.zmscore(told, [loc, ""])  # empty: the site as a whole
-                waits, sending, times = pipe.execute()
+                for member in (loc, ""):  # empty: the site as a whole
+                    pipe.zscore(told, member)
+                waits, sending, *times = pipe.execute()
             if waits is not None:
                 why = f"; notifications are paused by {paused.by}" if paused else ""
                 yield Step("to be told", f"{engine}{why}", None, None)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FAILED, LATE, HELD, DRIFT, SOURCE, ENGINES, SILENT, DISK = (
-    "failed", "late", "held", "drift", "source", "engines", "silent", "disk"
+FAILED, LATE, HELD, DRIFT, SOURCE, ENGINES, SILENT, UNKNOWN, DISK = (
+    "failed", "late", "held", "drift", "source", "engines", "silent", "unknown", "disk"
 )  # fmt: skip
 
 TITLES = {
     FAILED: "failed events", LATE: "late publishing", HELD: "held files",
     DRIFT: "files or state that differ", SOURCE: "a source that differs",
-    ENGINES: "engines that are down", SILENT: "silent senders", DISK: "a full disk",
+    ENGINES: "engines that are down", SILENT: "silent senders",
+    UNKNOWN: "published pages that engines do not know", DISK: "a full disk",
 }  # fmt: skip
 """All conditions, as messages call them."""
 
@@ -19,7 +20,8 @@ COMMANDS = {
     FAILED: "sitemapd dead list --site {site}", LATE: "sitemapd status --site {site}",
     HELD: "sitemapd confirm --site {site}", DRIFT: "sitemapd check --site {site}",
     SOURCE: "sitemapd reconcile --site {site}", ENGINES: "sitemapd notify list {site}",
-    SILENT: "sitemapd event list --site {site}", DISK: "sitemapd doctor --site {site}",
+    SILENT: "sitemapd event list --site {site}",
+    UNKNOWN: "sitemapd readback --unknown --site {site}", DISK: "sitemapd doctor --site {site}",
 }  # fmt: skip
 
 MARGINS = {DISK: 2.0}

@@ -165,6 +165,7 @@ class Alerts(ConfigModel):
     source: ConditionSettings = Field({}, validate_default=True)
     engines: EnginesSettings = Field({}, validate_default=True)
     silent: SilentSettings = Field({}, validate_default=True)
+    unknown: ConditionSettings = Field({}, validate_default=True)
     disk: DiskSettings = Field({}, validate_default=True)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
+from shared.clock import percentile
 from shared.crawls.log_lines import LoggedRequest
 from shared.sitemap import w3c_dates
 
@@ -137,6 +137,15 @@ class CrawlDelays:
         before = sum(at_ms < period.first_ms for at_ms in times)
         return before, sum(at_ms > period.last_ms for at_ms in times)
 
+    def first_fetches(self) -> Iterator[tuple[str, int, dict[str, int]]]:
+        """Each page that was fetched after its last publish: that publish, and the first fetch of
+        each engine (ms since 1970).
+        """
+        for page in self._of_kind[PAGE]:
+            last = {name: first[-1] for name, first in page.first.items() if first[-1] != _NEVER}
+            if last:
+                yield page.url, page.times[-1], last
+
     def engines(self) -> list[str]:
         """The names of the engines with requests, most requests first."""
         return [name for name, _ in self._requests.most_common()]
@@ -173,11 +182,6 @@ def kind_of(url: str) -> str:
     if name in _FEEDS:
         return FEED
     return INDEX if _INDEX_NAME.fullmatch(name) else SHARD
-
-
-def percentile(ordered: Sequence[int], share: float) -> int:
-    """The least of `ordered` (not empty) that `share` of all do not exceed: nearest rank."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def spoken(seconds: float | None) -> str:

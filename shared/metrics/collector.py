@@ -8,11 +8,12 @@ from typing import Any
 
 import redis
 
+from shared.clock import now_ms
 from shared.config.sites.cms_connections import STANDARD
 from shared.config.sites.site import Site
 from shared.metrics import exposition
 from shared.metrics.counter_samples import MetricSample, counted, waited
-from shared.metrics.declarations import DECLARED, METRICS
+from shared.metrics.declarations import DECLARED, METRICS, READ_BACK
 from shared.store.client import answering
 from shared.store.counting.counter_buffer import OF_NO_SITE
 from shared.store.operations.config_reports import ConfigReports
@@ -26,8 +27,12 @@ from shared.store.operations.loop_health import (
 from shared.store.operations.queues import PAUSABLE
 from shared.store.operations.site_snapshot import SiteSnapshot, SnapshotReader
 from shared.store.operations.worker_registry import WorkerRegistry, own_version
+from shared.store.readback.counts_reading import counts_reading
+from shared.store.readback.page_chains import PageCounts
 from shared.store.round_trips import Reading, gathered, read
 from shared.store.targets.target_state import TargetRecord
+
+_NONE: Mapping[str, PageCounts] = {}
 
 
 class Collector:
@@ -39,6 +44,7 @@ class Collector:
         """Prepare the reader; `codes` are all codes with which requests may be refused."""
         self._client = client
         self._snapshots = SnapshotReader(dict.fromkeys(sites, ()), "stats")
+        self._reading = {n: site.readback for n, site in sites.items() if site.readback.engines}
         self._of = {name: _SiteMetrics(name, site, codes) for name, site in sites.items()}
         self._texts: dict[str, tuple[SiteSnapshot, list[ReportedLoops], dict[str, str]]] = {}
 
@@ -46,33 +52,40 @@ class Collector:
         """Every sample of the sites `names`, read in as many round trips as those of one; no work
         grows with their pages. Raises StoreError.
         """
-        for name, snapshot, told in self._read(list(names)):
+        for name, snapshot, told, counts in self._read(list(names)):
             yield from self._of[name].samples(snapshot, told)
+            yield from _read_back(name, counts)
 
     def texts(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Return the lines of `samples` by metric. Those of a site at which nothing changes are
         kept. Raises StoreError.
         """
         found: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
-        for name, snapshot, told in self._read(list(names)):
+        for name, snapshot, told, counts in self._read(list(names)):
             known = self._texts.get(name)
             if known is None or known[0] is not snapshot or known[1] != told:
                 lines = lines_by_metric(self._of[name].samples(snapshot, told))
                 known = self._texts[name] = snapshot, told, lines
             for metric, text in known[2].items():
                 found[metric].append(text)
+            if counts:
+                for metric, text in lines_by_metric(_read_back(name, counts)).items():
+                    found[metric].append(text)
         return found
 
     def _read(
         self, names: Sequence[str]
-    ) -> Iterator[tuple[str, SiteSnapshot, list[ReportedLoops]]]:
+    ) -> Iterator[tuple[str, SiteSnapshot, list[ReportedLoops], Mapping[str, PageCounts]]]:
         parts: list[Reading[Any]] = [
             LoopHealth(self._client).reports_reading(), self._snapshots.reading(names, time.time())
         ]  # fmt: skip
-        reports, snapshots = read(self._client, gathered(parts))
+        if reading := {name: self._reading[name] for name in names if name in self._reading}:
+            parts.append(counts_reading(reading, now_ms()))
+        reports, snapshots, *counts = read(self._client, gathered(parts))
         told = troubles(reports)
         for name, snapshot in zip(names, snapshots, strict=True):
-            yield name, snapshot, [each for each in told if each.trouble.site in {"", name}]
+            mine = [each for each in told if each.trouble.site in {"", name}]
+            yield name, snapshot, mine, counts[0].get(name, _NONE) if counts else _NONE
 
 
 class _SiteMetrics:
@@ -132,6 +145,15 @@ class _SiteMetrics:
             "resyncs_open": len(resyncs),
             "resync_oldest_seconds": _age(snapshot, min(resyncs, default=None)),
         }
+
+
+def _read_back(name: str, counts: Mapping[str, PageCounts]) -> Iterator[MetricSample]:
+    """Yield the samples of the engines that a site reads back from."""
+    metric = DECLARED["sitemapd_readback_pages"]
+    for engine, count in counts.items():
+        for state in READ_BACK:
+            value = float(getattr(count, state))
+            yield MetricSample(metric, (name, engine, state), value)
 
 
 def _age(snapshot: SiteSnapshot, since_ms: int | None) -> float:

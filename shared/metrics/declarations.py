@@ -34,6 +34,12 @@ VERDICTS = ("done", "pending", "too many", "failed", "refused", "forbidden", "he
 """Meanings of a search engine's answer."""
 
 
+READ_BACK = ("known", "unknown", "late", "unasked")
+"""States of pages at an engine that is read back: known; unknown when asked last; unknown hours
+after the publish; never asked about.
+"""
+
+
 class Label(NamedTuple):
     """One label: its name, its meaning, and its values or their maximum number."""
 
@@ -70,6 +76,8 @@ _CAUSE = Label("cause", "cause of the failed write", CAUSES)
 _ENGINE = Label("engine", "a configured search engine", most=16)
 _LOOP = Label("loop", "background loop of a worker", loop_health.LOOPS)
 _TARGET = Label("target", "a target of a site with several", most=16)
+_READER = Label("engine", "an engine that is read back", ("google", "bing", "yandex"))
+_KNOWN = Label("state", "of the page at the engine", READ_BACK)
 _VERDICT = Label("outcome", "meaning of the answer of the engine", VERDICTS)
 
 
@@ -159,6 +167,8 @@ METRICS = (
     _now("target_behind_seconds",
         "age of the oldest publish that the target lacks; 0: none", _TARGET, unit="seconds"),
     _now("target_failing", "1 while the target cannot be written", _TARGET),
+    _now("readback_pages", "followed pages, by what the engine says of them; late ones are unknown,"
+        " too", _READER, _KNOWN),
     _now("resyncs_open", "requested resyncs that are not done yet"),
     _now("resync_oldest_seconds", "age of the oldest requested resync; 0: none", unit="seconds"),
 )  # fmt: skip

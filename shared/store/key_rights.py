@@ -75,6 +75,10 @@ resync-alarm        -   rw
 reconcile           -   rw
 revisions           r   rw
 crawl               r   r
+crawl:pages         r   r
+readback            r   rw
+readback:           r   rw
+reading-back        -   rw
 told:               r   rw
 spent:              r   rw
 telling:            -   rw

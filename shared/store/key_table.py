@@ -77,6 +77,8 @@ PERMANENT = (
     "notices:dead",  # stream: dead notifications; store/notify/delivery_lease.py,
     # store/notify/notification_queue.py
     "websub",  # hash: feed -> Subscription; store/notify/subscriptions.py
+    "readback",  # hash: state of the reading, by engine; store/readback/reading_state.py
+    "readback:",  # pages that are followed and answers about them; store/readback/page_chains.py
     "audit",  # stream, of EVERYWHERE: audit log, the newest 10,000; store/operations/audit_log.py
     "alerts",  # hash, of EVERYWHERE: condition and site -> Alert; store/operations/alert_store.py
     "alerts:messages",  # hash, of EVERYWHERE: id -> message, channels that lack it; the same
@@ -88,12 +90,13 @@ PERMANENT = (
 """Keys without a TTL, without the prefix: whole names, and prefixes that end in a colon.
 
 With a TTL: `seen:`, `awake`, `rate`, `lease`, `migrating`, `reconcile`, `resync-alarm`, `crawl`,
-`told:`, `spent:`, `telling:`, `following:`, `checking`, `checking:progress`, `import:` (an
-interrupted import), `pulse:` (counts of one minute), `hour:` (the same of one hour), `accepted:`
-(events of each hour of a week) and `purged:` (events removed by a purge); of EVERYWHERE `session:`,
-`once:`, `tries:`, `doctor`, of store/operations/alert_store.py `alerting` and `alerts:sent`, of
-store/operations/worker_registry.py `worker:`, `workers`, `wanted:`, of
-store/operations/loop_health.py `loops:`, and of store/operations/config_reports.py `configuration`.
+`crawl:pages`, `reading-back`, `told:`, `spent:`, `telling:`, `following:`, `checking`,
+`checking:progress`, `import:` (an interrupted import), `pulse:` (counts of one minute), `hour:`
+(the same of one hour), `accepted:` (events of each hour of a week) and `purged:` (events removed by
+a purge); of EVERYWHERE `session:`, `once:`, `tries:`, `doctor`, of store/operations/alert_store.py
+`alerting` and `alerts:sent`, of store/operations/worker_registry.py `worker:`, `workers`,
+`wanted:`, of store/operations/loop_health.py `loops:`, and of store/operations/config_reports.py
+`configuration`.
 
 `absent` never exists: servers/cluster.py names it with each script, so that none runs half-way
 while its slot moves.

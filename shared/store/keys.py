@@ -87,6 +87,8 @@ class Keys:
     checking = _Name("checking")
     checking_progress = _Name("checking:progress")
     websub = _Name("websub")
+    readback = _Name("readback")
+    readback_lease = _Name("reading-back")
     migrating = _Name("migrating")
 
     def __init__(self, site: str) -> None:
@@ -135,6 +137,10 @@ class Keys:
     def notify_lease(self, engine: str) -> str:
         """Delivery lease: the right to notify `engine`."""
         return f"{self.prefix}telling:{engine}"
+
+    def followed(self, name: str) -> str:
+        """One key of the pages that are followed (store/readback/page_chains.py)."""
+        return f"{self.prefix}readback:{name}"
 
     def target(self, name: str) -> str:
         """Files of one target that may differ from the state."""

@@ -25,7 +25,7 @@ from shared.sitemap import fragments, robots, urls, w3c_dates
 from shared.sitemap.entry import CHANGEFREQS, Entry
 from shared.sitemap.extensions import alternates, images, news, videos
 from shared.sitemap.urls import Base
-from tests.fuzz import engines, hooks, logs, sources
+from tests.fuzz import engines, hooks, logs, readers, sources
 from webhook import auth, request_body
 from webhook.auth import Credentials, SigningKey
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -288,6 +288,7 @@ TARGETS = {
     "hooks": Target(hooks.deliveries, hooks.SEEDS),
     "logs": Target(logs.access_log, logs.SEEDS),
     "engines": Target(engines.answers, engines.SEEDS),
+    "readers": Target(readers.answers, readers.SEEDS),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),
     "csv": Target(sources.reader("csv"), sources.CSV),
     "ndjson": Target(sources.reader("ndjson"), sources.NDJSON),

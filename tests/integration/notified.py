@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from shared.config.notify.engines import EngineSettings as Config
 from shared.store.notify.notification_queue import Breaker, NotificationQueue, RequestRecord
@@ -28,26 +25,6 @@ NOON = 1_795_262_400_000
 SECRET = "canary-of-the-engine"
 
 Tables = dict[str, dict[str, Any]]
-
-
-class Account:
-    """A service account with a key of its own."""
-
-    def __init__(self) -> None:
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        self.public = key.public_key()
-        self.private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ).decode()  # fmt: skip
-
-    @property
-    def json(self) -> str:
-        return json.dumps({
-            "type": "service_account", "client_email": "robot@project.example",
-            "private_key": self.private, "private_key_id": "k1",
-            "token_uri": "https://evil.example/token",
-        })  # fmt: skip
 
 
 TOKEN = reply(200, {"access_token": SECRET, "expires_in": 3599, "token_type": "Bearer"})

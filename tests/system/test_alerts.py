@@ -20,6 +20,7 @@ S = 'site="demo"'
 UP = 'up{job="sitemapd"}'
 MEMORY = "sitemapd_redis_memory_bytes"
 ANSWERS = 'sitemapd_answer_seconds_count{site="demo",answer="%s"}'
+READ = f'sitemapd_readback_pages{{{S},engine="google",state="%s"}}'
 WAITS = 'sitemapd_event_to_published_seconds_bucket{site="demo",le="%s"}'
 
 
@@ -105,6 +106,10 @@ CASES = {
     "SitemapdEngineRefuses": Case(
         {f'sitemapd_notifications_total{{{S},engine="bing",outcome="forbidden"}}': rising(1)},
         {f'sitemapd_notifications_total{{{S},engine="bing",outcome="done"}}': rising(1)},
+    ),
+    "SitemapdPagesUnknown": Case(
+        {READ % "late": steady(30), READ % "unknown": steady(40), READ % "known": steady(60)},
+        {READ % "late": steady(12), READ % "unknown": steady(12), READ % "known": steady(88)},
     ),
     "SitemapdTargetBehind": gauge("target_behind_seconds", 90, 2, f'{S},target="web2"'),
     "SitemapdResyncStuck": gauge("resync_oldest_seconds", 30_000, 600),

@@ -45,6 +45,7 @@ NOT_RUN = {
     r"kubectl ": "needs a cluster; its files: tests/system/test_kubernetes_files.py",
     r"as /opt/\S+ run worker": "runs on: tests/integration/publishing/test_hosts.py",
     r"sitemapd import --from crawl:": "needs the extra: tests/unit/worker/sources/test_crawl.py",
+    r"sitemapd readback ": "needs an engine that answers: tests/system/test_readback.py",
     r"docker |chown ": "needs a container engine; its files: tests/system/test_deploy_files.py",
 }  # fmt: skip
 RESTORE = "sitemapd restore"

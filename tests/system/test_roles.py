@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import redis
 
+from tests.integration.webmasters import SECRET, Bing, serving
 from tests.system.driver import wait_until
 from tests.system.parts import BASE, CONFIG, PARTS, TOKEN, Parts, servers
 
@@ -35,14 +36,27 @@ hosts = ["127.0.0.1"]
 [sites.demo.notify.crawler]
 url = "http://127.0.0.1:9/?sitemap={{sitemap}}"
 allow_private = true
+[sites.demo.readback]
+first_minutes = 0
+[sites.demo.readback.bing]
+key = "{SECRET}"
+endpoint = "{{bing}}/json"
+allow_private = true
 """
 
 
+@pytest.fixture
+def bing() -> Iterator[Bing]:
+    with serving(Bing(BASE)) as server:
+        yield server
+
+
 @pytest.fixture(params=servers(), ids=lambda path: path.name)
-def roles(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Parts]:
+def roles(request: pytest.FixtureRequest, tmp_path: Path, bing: Bing) -> Iterator[Parts]:
     """All parts, each as its role."""
     parts = Parts(tmp_path / "home", request.param)
-    (parts.home / "sitemapd.toml").write_text(CONSOLE.replace("{home}", str(parts.home)))
+    config = CONSOLE.replace("{home}", str(parts.home)).replace("{bing}", bing.url)
+    (parts.home / "sitemapd.toml").write_text(config)
     (parts.home / "pages.ndjson").write_text(f'{{"loc":"{BASE}/from-the-source"}}\n')
     parts.by_roles()
     digest = hashlib.sha256(AUDITOR.encode()).hexdigest()
@@ -104,12 +118,15 @@ class Console:
         assert status == 303, (path, status, text)
 
 
-def test_each_part_as_its_own_user_is_refused_nothing_that_it_does(roles: Parts) -> None:
+def test_each_part_as_its_own_user_is_refused_nothing_that_it_does(
+    roles: Parts, bing: Bing
+) -> None:
     wait_until(lambda: roles.post("a") == 202, "an event is accepted", 60)
     wait_until(lambda: roles.lists("a"), "it is published", 60)
+    wait_until(lambda: bing.asked("GetUrlInfo"), "Bing is asked about it", 60)
     console = Console(roles)
     for page in ("", "sites", "events", "queues", "failed", "files", "checks", "workers",
-                 "notifications", "audit"):  # fmt: skip
+                 "notifications", "index-status", "audit"):  # fmt: skip
         console.page(f"/admin/{page}?site=demo")
     assert f"{BASE}/a" in console.page(f"/admin/inspector?loc={BASE}/a")
 

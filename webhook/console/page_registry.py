@@ -38,7 +38,7 @@ from webhook.console.services import Services
 
 NAVIGATION = (
     "Overview", "Sites", "Events", "Queues", "Failed", "Files", "Page inspector", "Checks",
-    "Workers", "Notifications", "Audit",
+    "Workers", "Notifications", "Index status", "Audit",
 )  # fmt: skip
 """The titles of all pages in the order of the navigation; those that are registered are shown."""
 

@@ -29,6 +29,9 @@ class Bounds(NamedTuple):
 NOTIFY = Bounds(5.0, 64 * 1024)
 """Search engines and hubs (RELIABILITY T22)."""
 
+READ_BACK = Bounds(10.0, 1024 * 1024)
+"""A list of an engine: a hundred pages with their titles."""
+
 SERVED = Bounds(10.0, 52_428_800)
 """A published file: as large as PROTOCOL F7 allows; a redirect is a fault (RELIABILITY T31)."""
 

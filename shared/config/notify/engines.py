@@ -55,7 +55,8 @@ def _verified(text: str) -> str:
     return _address(text) if "://" in text else text
 
 
-def _property(text: str) -> str:
+def property_of(text: str) -> str:
+    """Return `text` if it can be a property of Search Console, or empty. Raises ValueError."""
     domain = text.removeprefix("sc-domain:")
     if domain == text:
         return _address(text) if text else text
@@ -216,7 +217,7 @@ class GoogleSettings(EngineSettings):
 class SearchConsoleSettings(GoogleSettings):
     """Google Search Console: sitemaps.submit."""
 
-    property: Annotated[str, AfterValidator(_property)] = Field(
+    property: Annotated[str, AfterValidator(property_of)] = Field(
         "", description="sc-domain:example.com or a URL; empty: base_url"
     )
     endpoint: Address = "https://www.googleapis.com/webmasters/v3"

@@ -20,6 +20,7 @@ from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
+from shared.config.sites.readback import ReadbackSettings
 from shared.config.sites.section import MAX_NEWS, Section, section_name
 from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, OutputSettings, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
@@ -156,6 +157,9 @@ class Site(ConfigModel):
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"
     )
+    readback: ReadbackSettings = Field(
+        {}, validate_default=True, description="search engines to ask which pages they know"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Site:
@@ -172,6 +176,7 @@ class Site(ConfigModel):
             yield from cms_connections.elsewhere(name, connection, self.base)
             yield from cms_connections.barred(name, connection, self.notify.allowed)
         yield from self.notify.faults(self.base, self.hub, known, feed=self.feed)
+        yield from self.readback.faults(self.notify)
         yield from import_source.faults(source, key, self.source_query, self.reconcile_hours)
 
     def _of_senders(self) -> Iterator[str]:

@@ -186,8 +186,10 @@ def test_whoever_only_says_to_be_a_crawler_is_counted_apart(rig: Rig, home: Path
     def addresses(name: str) -> Sequence[str]:
         return {"crawl-66-249-66-1.googlebot.com": ["66.249.66.1"]}[name]
 
-    report = cli_crawl.read(find(home), [log], verifier=CrawlerVerifier(Resolver(names, addresses)))
-    unasked = cli_crawl.read(find(home), [log])
+    report, _ = cli_crawl.read(
+        find(home), [log], verifier=CrawlerVerifier(Resolver(names, addresses))
+    )
+    unasked, _ = cli_crawl.read(find(home), [log])
 
     (google,) = [each for each in report["engines"] if each["engine"] == "Googlebot"]
     assert google["verified"] == "dns"

@@ -22,7 +22,8 @@ NAME = "__Secure-sitemapd"
 TOKENS = {"ann": "ann-token-1111111111111111", "vic": "vic-token-2222222222222222"}
 PAGES = (
     "/admin/", "/admin/sites", "/admin/events", "/admin/queues", "/admin/failed", "/admin/files",
-    "/admin/inspector", "/admin/checks", "/admin/workers", "/admin/notifications", "/admin/audit",
+    "/admin/inspector", "/admin/checks", "/admin/workers", "/admin/notifications",
+    "/admin/index-status", "/admin/audit",
 )  # fmt: skip
 CANARY = "<script>alert(1)</script>"
 SECRETS = {

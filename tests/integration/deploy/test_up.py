@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import first_config
+from deploy.local import first_event
 from deploy.local.embedded_redis import EmbeddedServer
 from deploy.local.processes import marked, reap
 from shared.config.settings import FILE, load
@@ -72,7 +72,7 @@ class Service:
         return found
 
     def send(self, shell: str) -> str:
-        text = first_config.signed_example(load(self.home / FILE), "demo", self.address)
+        text = first_event.signed_example(load(self.home / FILE), "demo", self.address)
         done = subprocess.run([shell, "-c", text], capture_output=True, text=True, check=True)
         return done.stdout
 

@@ -9,8 +9,9 @@ import pytest
 
 from tests.integration.conftest import RedisServer
 from tests.integration.engines import Behaviour, Engine, hang, raw, reply
-from tests.integration.notified import MINUTE, SECRET, TABLES, TOKEN, Account, Desk, table_of
+from tests.integration.notified import MINUTE, SECRET, TABLES, TOKEN, Desk, table_of
 from tests.integration.rig import BASE
+from tests.integration.webmasters import Account
 from worker.notify.engine import AnswerVerdict
 
 A = BASE + "a"

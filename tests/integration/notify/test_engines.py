@@ -11,8 +11,9 @@ import pytest
 import redis
 
 from tests.integration.engines import Behaviour, Engine, reply
-from tests.integration.notified import KEY, MINUTE, SECRET, TOKEN, Account, Desk, table_of
+from tests.integration.notified import KEY, MINUTE, SECRET, TOKEN, Desk, table_of
 from tests.integration.rig import BASE
+from tests.integration.webmasters import Account
 from worker.notify.engine import AnswerVerdict
 
 A, B, GONE = BASE + "a", BASE + "b", BASE + "gone"

@@ -43,9 +43,11 @@ from tests.integration.console.test_overview import concerns, overview
 from tests.integration.engines import Engine, engine, reply
 from tests.integration.logs import silence
 from tests.integration.notified import TABLES, here
+from tests.integration.readback.reading import bing_table
 from tests.integration.rig import BASE, Rig, check_keys
 from worker import watchdog
 from worker.notify.dispatcher import Dispatcher
+from worker.readback.site_readback import SiteReadback
 from worker.reconcile.reconcile_scheduler import SLOW_S
 from worker.runtime import Runtime
 
@@ -63,7 +65,7 @@ def watched_closely(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Engine]:
-    with engine(reply(200)) as server:
+    with engine(reply(200, {"d": []})) as server:
         yield server
 
 
@@ -75,7 +77,7 @@ def bad(store: redis.Redis, tmp_path: Path, server: Engine) -> Rig:
     options = here(
         {"indexnow": TABLES["indexnow"](server.url) | {"key_location": f"{BASE}key.txt"}},
         source=f"sitemap:{source}", check_interval=0.1, shrink_share=1.0,
-        sources={"websub": FEEDS},
+        sources={"websub": FEEDS}, readback={"bing": bing_table(server.url)},
         sections={"news": {"news": True}},
     )  # fmt: skip
     return Rig(store, tmp_path / "bad", name="bad", **options)
@@ -168,6 +170,7 @@ FAILS: dict[str, Callable[[Rig, Runtime], None]] = {
     "websub": wrong_type(lambda rig: rig.keys.websub),
     "configuration": wrong_type(lambda _: config_reports.KEY),
     "alerts": wrong_type(lambda rig: rig.keys.held),
+    "readback": wrong_type(lambda rig: rig.keys.readback),
 }
 
 
@@ -228,8 +231,9 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
         hanging.set()
         over.wait(60)
 
-    # This one begins at once, and what an engine refuses is not asked again for a while.
+    # These begin at once, and what an engine refuses is not asked again for a while.
     monkeypatch.setattr(Dispatcher, "notify", hang if loop == "notify" else Dispatcher.notify)
+    monkeypatch.setattr(SiteReadback, "read", hang if loop == "readback" else SiteReadback.read)
     with running(config) as plant:
         own = next(each for each in plant.loops if each.name == loop)
         hangs = {
@@ -239,7 +243,7 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
             "refresh": (plant._sites.present["bad"].state, "shards"),
             "checks": (plant._companions[0], "_check"),
             "reconcile": (plant._answerer, "_look_at"),
-            "websub": (plant._companions[-1]._sites[0], "due"),
+            "websub": (plant._companions[-2]._sites[0], "due"),
             "configuration": (ConfigReports, "report"),
             "alerts": (plant._companions[1], "_signs"),
         }  # fmt: skip
@@ -292,7 +296,8 @@ def test_damaged_notices_are_given_up_and_the_others_are_told(
         until(notices.records, "the engine is told")
         until(lambda: len(list(notices.dead())) == 2, "the others are given up")
 
-    assert sorted(server.asked[0].json()["urlList"]) == [A, BASE + "c"]
+    told = next(each for each in server.asked if each.method == "POST")
+    assert sorted(told.json()["urlList"]) == [A, BASE + "c"]
     given_up = {loc for dead in notices.dead() for loc in dead.locs}
     assert given_up == {BASE + "b", "\\xff\\xfe"}
     assert notices.replay(["indexnow"], 0) == 2

@@ -40,6 +40,9 @@ def settings(url: str, root: Path, secret: str) -> Settings:
         name: base | {"web_root": root / name, "tokens": [token], "secrets": [secret]}
         for name, token in TOKENS.items()
     }
+    # Port 9 discards: nobody answers there.
+    bing = {"key": "a-key", "endpoint": "http://127.0.0.1:9/json", "allow_private": True}
+    sites["demo"] |= {"notify": {"hosts": ["127.0.0.1"]}, "readback": {"bing": bing}}
     sites["demo"]["targets"] = [{"url": str(root / "second"), "name": "second"}]
     return Settings(redis_url=url, metrics_token=METRICS_TOKEN, sites=sites)  # type: ignore[arg-type]
 

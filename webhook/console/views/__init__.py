@@ -11,6 +11,7 @@ from webhook.console.views import (
     events,
     failed,
     files,
+    index_status,
     inspector,
     notifications,
     overview,
@@ -33,5 +34,6 @@ VIEWS = (
     checks,
     workers,
     notifications,
+    index_status,
     audit,
 )

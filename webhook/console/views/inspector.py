@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import request
 
+from shared.admin.page_journey import journey_of
 from shared.admin.page_search import PageSearch
 from shared.errors import UrlError
 from shared.sitemap import urls
@@ -39,6 +40,8 @@ def install(registry: PageRegistry) -> None:
         values |= {
             "found": found, "name": name, "refused": "", "verdict": verdict(found),
             "command": ("sitemapd", "entry", found["loc"], "--site", name),
+            "journey": journey_of(registry.services.client, name, sites[name], found),
+            "read_back": ("sitemapd", "readback", found["loc"], "--site", name),
             "listed_as": [(key, found[key]) for key in _AS_LISTED if key in found],
             "nested": [(key, found[key]) for key in _NESTED if key in found],
         }  # fmt: skip

@@ -9,7 +9,7 @@ import stat
 import tomllib
 from pathlib import Path
 
-from deploy.local import first_config
+from deploy.local import first_config, first_event
 from shared.config.console import Console, User
 from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load
@@ -62,8 +62,9 @@ def test_two_configurations_share_no_secret(tmp_path: Path) -> None:
 def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path: Path) -> None:
     text = first_config.write(tmp_path, ADDRESS).read_text()
     # These tables name fields as others do: test_notify_settings.py, test_alert_settings.py,
-    # test_target_settings.py.
-    for table in (r"sites\.demo\.notify", "alerts", r"\[sites\.demo\.targets\]"):
+    # test_target_settings.py, test_readback_settings.py.
+    demo = r"sites\.demo\."
+    for table in (f"{demo}notify", f"{demo}readback", "alerts", rf"\[{demo}targets\]"):
         text = re.sub(rf"^# \[{table}\].*?\n\n", "\n", text, flags=re.MULTILINE | re.DOTALL)
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
 
@@ -72,7 +73,7 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
         for name, field in fields.items():
             if name in {
                 "sites", "sections", "sources", "notify", "console", "users", "api", "alerts",
-                "targets", "outputs",
+                "targets", "outputs", "readback",
             }:  # fmt: skip
                 continue
             assert name in shown
@@ -97,7 +98,7 @@ def sent(text: str) -> tuple[dict[str, str], str]:
 def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
     settings = load(first_config.write(tmp_path, ADDRESS))
 
-    event, text = sent(first_config.signed_example(settings, "demo", "http://127.0.0.1:9999"))
+    event, text = sent(first_event.signed_example(settings, "demo", "http://127.0.0.1:9999"))
 
     assert event == {"type": "upsert", "loc": f"{ADDRESS}/hello-world", "section": "posts"}
     assert "http://127.0.0.1:9999/v1/sites/demo/events" in text
@@ -107,7 +108,7 @@ def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
 def test_a_site_without_secrets_gets_a_bearer_example(tmp_path: Path) -> None:
     site = Site(base_url="http://x.example/it's/", web_root=tmp_path, tokens=("0123456789abcdef",))
 
-    event, text = sent(first_config.signed_example(Settings(sites={"only": site}), "only", ADDRESS))
+    event, text = sent(first_event.signed_example(Settings(sites={"only": site}), "only", ADDRESS))
 
     assert event["loc"] == "http://x.example/it's/hello-world"
     assert event["section"] == "pages"

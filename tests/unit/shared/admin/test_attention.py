@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.admin.attention import CONDITIONS, LATE_S, REFUSED, STILL_S, TRIES, concerns, worst
-from shared.admin.site_signs import SiteSigns
+from shared.admin.site_signs import LatePages, SiteSigns
 from shared.domain.sender_habit import WEEK
 from shared.store.counting.counters import AcceptedHours
 from shared.store.notify.notification_queue import Breaker, EngineState
@@ -82,6 +82,10 @@ def engine(waited_s: float | None, breaker: Breaker | None = None) -> SiteSigns:
             signs(accepted=AcceptedHours([1] * 2 * WEEK + [0] * 6, int(NOW_S - 6 * 3600) * 1000)),
             "silent", "warn", "No event for 6 h",
         ),
+        (
+            signs(late=[LatePages("google", 12, 72)]),
+            "unknown", "warn", "Google does not know 12 pages 3 days after their publish.",
+        ),
     ],
 )  # fmt: skip
 def test_each_condition_is_told_with_what_it_is(
@@ -137,4 +141,4 @@ def test_the_worst_stands_first() -> None:
 
 
 def test_every_condition_is_tried() -> None:
-    assert len(CONDITIONS) == 16
+    assert len(CONDITIONS) == 17

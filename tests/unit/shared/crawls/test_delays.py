@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.crawls.delays import BOUNDS_S, CrawlDelays, Period, kind_of, percentile
+from shared.clock import percentile
+from shared.crawls.delays import BOUNDS_S, CrawlDelays, Period, kind_of
 from shared.crawls.log_lines import LoggedRequest
 from tests.unit.shared.crawls.crawling import Facts
 

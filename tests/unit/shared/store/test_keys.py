@@ -43,7 +43,7 @@ shards = st.builds(Shard, names, st.integers(1, 99) | numbers)
 DRAWN: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "seen": (idents,), "pulse": (numbers,), "hour": (numbers,), "accepted": (numbers,),
     "purged": (numbers.map(str),), "notify": (engines,),
-    "target": (engines,), "target_lease": (engines,),
+    "followed": (engines,), "target": (engines,), "target_lease": (engines,),
     "sending": (engines,), "tries": (engines,), "notified": (engines,),
     "spent": (engines, st.from_regex(r"2[0-9]{7}", fullmatch=True)), "notify_lease": (engines,),
     "loc": (digests,), "id": (digests,), "cluster": (digests,),
