@@ -22,6 +22,7 @@ from shared.domain.batch_state import (
 from shared.domain.expiry import is_over, next_over_ms
 from shared.domain.page_record import Arrival, Claim, PageRecord, is_older, stamp, subjects
 from shared.domain.routing import DEFAULT_SECTION
+from shared.events import answer_fields
 from shared.events.event import Event
 from shared.sitemap import fragments, w3c_dates
 from shared.sitemap.entry import Entry
@@ -117,11 +118,13 @@ def _decide(
 def _gone(event: Event) -> str:
     """The reason for which the page of `event` must not be listed (PROTOCOL L8); empty: none."""
     if event.type == "delete":
-        return "deleted"
+        return answer_fields.gone(event.status, event.redirect_to) or "deleted"
     if event.noindex:
         return "noindex"
     if event.canonical is not None and event.canonical != event.loc:
         return "not canonical"
+    if event.status is not None or event.redirect_to is not None:
+        return answer_fields.gone(event.status, event.redirect_to)
     return ""
 
 

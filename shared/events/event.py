@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shared.errors import Fault, InvalidError, SitemapdError
-from shared.events import event_fields
+from shared.events import answer_fields, event_fields
 from shared.events import extension_fields as extensions
 from shared.events.event_fields import MAX_VERSION, RESYNC, TYPES, EventFields, EventRules
 from shared.sitemap import fragments
@@ -20,14 +20,15 @@ from shared.sitemap.shards import nameable
 NATIVE = "native"
 """The source of events sent to /events, in our own form."""
 
-SCHEMA = 2
+SCHEMA = 3
+EXTENDED_SCHEMA = 2
 PLAIN_SCHEMA = 1
 """Versions of the stored form: a worker leaves an unknown version pending for a newer worker, so an
 event is written in the oldest one that can hold it. 2 has the members of
-shared.sitemap.extensions, and resync.
+shared.sitemap.extensions, and resync; 3 those of answer_fields.
 """
 
-FIELDS = (*event_fields.CHECKS, *extensions.CHECKS)
+FIELDS = (*event_fields.CHECKS, *answer_fields.CHECKS, *extensions.CHECKS)
 
 
 class SchemaError(SitemapdError):
@@ -48,7 +49,8 @@ class Event:
     unique among senders. `images` to `alternates` are canonical values of
     shared.sitemap.extensions; `group` (of translations) goes with `lang`, the codes this page is
     the version for; `published` (first publication, in the form of `lastmod`) chooses the month of
-    a split section, `title` is for feeds. A `resync` names no page: its scope is a `section`, the
+    a split section, `title` is for feeds. `status` and `redirect_to` are what the page answers with
+    (answer_fields). A `resync` names no page: its scope is a `section`, the
     URLs that begin with `prefix` (canonical), or the whole site.
 
     Parsed and loaded events have only the members that were given, the others by the class: the
@@ -77,6 +79,8 @@ class Event:
     lang: tuple[str, ...] = ()
     published: str | None = None
     title: str | None = None
+    status: int | None = None
+    redirect_to: str | None = None
 
     def dump(self) -> bytes:
         """The stored form: JSON without the members that have their default."""
@@ -85,8 +89,12 @@ class Event:
             for name, value in vars(self).items()
             if value is not None and value != _DEFAULTS[name]
         }
-        plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
-        return _encode({"v": PLAIN_SCHEMA if plain else SCHEMA, **members}).encode()
+        schema = PLAIN_SCHEMA
+        if not _EXTENDED.isdisjoint(members) or self.type == RESYNC:
+            schema = EXTENDED_SCHEMA
+        if not _ANSWERED.isdisjoint(members):
+            schema = SCHEMA
+        return _encode({"v": schema, **members}).encode()
 
     @classmethod
     def load(cls, stored: bytes) -> Event:
@@ -130,6 +138,8 @@ class Event:
             return False
         if version is not None and not 0 <= version <= MAX_VERSION:
             return False
+        if not answer_fields.is_sound(self.status):
+            return False
         if self.type == RESYNC:
             return loc is None
         if loc is None:
@@ -145,6 +155,7 @@ _MOSTLY = re.compile(
 )
 """The stored form of most events, read in a third of the time of any other."""
 _EXTENDED = frozenset(extensions.CHECKS)
+_ANSWERED = frozenset(answer_fields.CHECKS)
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
 _parse = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -153,8 +164,8 @@ _KINDS = frozenset(
     {(n, str) for n, d in _DEFAULTS.items() if type(d) in {str, type(None)}}
     | {(n, type(None)) for n, d in _DEFAULTS.items() if d is None}
     | {(n, list) for n, d in _DEFAULTS.items() if d == ()}
-    | {("version", int), ("noindex", bool), ("news", dict)}
-) - {("version", str), ("news", str)}
+    | {("version", int), ("status", int), ("noindex", bool), ("news", dict)}
+) - {("version", str), ("status", str), ("news", str)}
 """Each member with the types it may have; a set, because every event is checked."""
 
 
@@ -177,9 +188,9 @@ def parse(
     for name, check in _CHECKS.items():
         if name in item or name == "type":
             values[name] = check(checked)
-    extended = not _EXTENDED.isdisjoint(item)
+    extended = not _FURTHER.keys().isdisjoint(item)
     if extended:
-        values |= {n: check(checked) for n, check in extensions.CHECKS.items() if n in item}
+        values |= {n: check(checked) for n, check in _FURTHER.items() if n in item}
     if not item.keys() <= _KNOWN:
         checked.refuse((name for name in item if name not in _KNOWN), ", ".join(FIELDS))
     checked.require(values["type"])
@@ -220,6 +231,7 @@ def parse_all(
 
 
 _CHECKS = event_fields.CHECKS
+_FURTHER = {**answer_fields.CHECKS, **extensions.CHECKS}
 _KNOWN = frozenset(FIELDS)
 
 

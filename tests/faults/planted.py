@@ -66,7 +66,9 @@ MISTAKES: Mapping[str, Mistake] = {
 }
 
 NEXT_SCHEMA = Mistake(
-    "shared/events/event.py", "SCHEMA = 2\nPLAIN_SCHEMA = 1\n", "SCHEMA = 3\nPLAIN_SCHEMA = 3\n"
+    "shared/events/event.py",
+    "SCHEMA = 3\nEXTENDED_SCHEMA = 2\nPLAIN_SCHEMA = 1\n",
+    "SCHEMA = 4\nEXTENDED_SCHEMA = 2\nPLAIN_SCHEMA = 4\n",
 )
 """No mistake: the event schema of a next version (F21)."""
 

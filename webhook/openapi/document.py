@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.events import extension_fields
+from shared.events import answer_fields, extension_fields
 from shared.events.event_fields import (
     MAX_ID,
     MAX_VERSION,
@@ -104,6 +104,19 @@ EVENT: Schema = {
             "type": ["string", "null"],
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
             "description": "another URL here: the page is not listed",
+        },
+        "status": {
+            "type": ["integer", "null"],
+            "minimum": answer_fields.LEAST,
+            "maximum": answer_fields.MOST,
+            "description": "what the page answers with: 404, 410, 301 and 308 take it out; others "
+            "but 200 are accepted with a warning",
+        },
+        "redirect_to": {
+            "type": ["string", "null"],
+            "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
+            "description": "where it redirects, for good unless `status` says otherwise: the page "
+            "is not listed; its target is listed by an event of its own",
         },
         "prefix": {
             "anyOf": [URL, _NOTHING],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shared.errors import Fault, InvalidError
 from shared.events.event import (
+    EXTENDED_SCHEMA,
     FIELDS,
     PLAIN_SCHEMA,
     SCHEMA,
@@ -121,7 +122,7 @@ def test_an_event_is_stored_in_the_oldest_form_that_can_hold_it() -> None:
     titled = parse(UPSERT | {"title": "About us"}, RULES)
 
     assert json.loads(plain.dump())["v"] == 1
-    assert json.loads(titled.dump())["v"] == SCHEMA == 2
+    assert json.loads(titled.dump())["v"] == EXTENDED_SCHEMA == 2
 
 
 @pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
@@ -135,7 +136,8 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
     item = {
         "type": "update", "loc": "/a", "id": "", "section": "blog", "version": -1,
         "lastmod": "21.11.2026", "changefreq": "often", "priority": 2, "noindex": "yes",
-        "canonical": "/b", "prefix": "/c", "images": {}, "videos": [1], "news": 1,
+        "canonical": "/b", "prefix": "/c", "status": 0, "redirect_to": "/d",
+        "images": {}, "videos": [1], "news": 1,
             "alternates": [{}],
         "group": "", "lang": "gr", "published": "2026", "title": " ", "mobile": [],
     }  # fmt: skip
