@@ -25,6 +25,7 @@ from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
 from worker.heartbeat import Heartbeat
 from worker.ingest.inbox_consumer import InboxConsumer
+from worker.looks.looker import Looker
 from worker.loops import Companion, Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
@@ -64,8 +65,7 @@ class Runtime:
         """Create the services of a worker. With `reconciles` it carries out resync requests.
         `on_resync` is called with the site of each new one; by default this worker reconciles.
         `on_publish` is called with a site that may have pending notifications; by default this
-        worker notifies. `on_commit` is called with a site of several targets, and the hosts of the
-        others. `clock`: seconds since 1970.
+        worker notifies. `on_commit`: a site of several targets, and hosts of others. `clock`: s.
         """
         self.client = connect(settings.redis_url, PATIENCE_S, settings.wait_replicas)
         self._name, self._history = consumer, 0
@@ -86,6 +86,7 @@ class Runtime:
         self._companions: list[Companion] = [Examiner(settings, self.client, consumer, self.busy)]
         self._followers = FollowService(settings, self.client, consumer, self.quiet, on_commit)
         self._companions.append(Alerter(settings, self.client, consumer, clock=self._now_ms))
+        self._companions.append(Looker(settings, self.client, consumer, self.quiet))
         self._companions += [self._followers, *([self._answerer] if self._answerer else [])]
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)

@@ -1,17 +1,14 @@
-"""The configuration of a first start, and an example event."""
+"""The configuration of a first start."""
 
 from __future__ import annotations
 
 import secrets
-import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 
 from deploy.local.processes import replace
-from shared.config.settings import FILE, Settings
+from shared.config.settings import FILE
 from shared.config.standard_secret import new_secret
-from shared.domain.routing import DEFAULT_SECTION
 
 SITE = "demo"
 
@@ -179,6 +176,18 @@ robots = "create"
 # cache_control = "max-age=0, must-revalidate"
 # allow_http = false        # true: an endpoint without TLS
 
+# Looks at the pages: whether they answer 200 and may be indexed (worker/README.md). This table
+# switches them on, and may be empty.
+# [sites.$site.pages]
+# daily = 2000              # requests a day at most, besides robots.txt once an hour
+# interval = 1.0            # seconds between two requests to the host, at least
+# broken = "warn"           # "unlist": pages that are not 200 and indexable leave the sitemap
+# confirm_minutes = 5.0     # until a page that was found broken is looked at again
+# again_hours = 24.0        # until a round over the pages begins again, at least
+# alarm_broken = 2.0        # per cent of broken pages above which there is an alarm
+# alarm_fewer = 10.0        # per cent of pages fewer than in the rounds before
+# records = 200000          # pages whose last look is kept, 40 bytes each
+
 # Search engines to notify of published changes, a table each: `sitemapd notify test` shows the
 # requests. Search engines have retired their pings. Secrets: "...", "env:NAME" or "file:/path".
 # [sites.$site.notify]
@@ -243,24 +252,6 @@ news = true                 # Google News: articles of the last 48 hours, beside
 # keep_empty = false        # true: keep the file, without a line, while there is no news
 """)
 
-_SIGNED = Template("""\
-# one signed event (bash or dash, openssl, curl)
-body=$body
-id="example-$$(date +%s)-$$$$"
-now="$$(date +%s)"
-signature="$$(printf '%s.%s.%s' "$$id" "$$now" "$$body" |
-  openssl dgst -sha256 -mac HMAC -macopt hexkey:$key -binary | openssl base64 -A)"
-curl -sS $target \\
-  -H 'content-type: application/json' -H "webhook-id: $$id" -H "webhook-timestamp: $$now" \\
-  -H "webhook-signature: v1,$$signature" --data-binary "$$body"
-""")
-
-_BEARER = Template("""\
-# one event
-curl -sS $target -H 'content-type: application/json' -H "authorization: Bearer $token" \\
-  --data-binary $body
-""")
-
 
 def write(home: Path, address: str) -> Path:
     """Return the configuration file in `home`; write one for a demo site at `address` if there is
@@ -280,21 +271,3 @@ def write(home: Path, address: str) -> Path:
         (home / "public").mkdir(mode=0o755, exist_ok=True)
         replace(path, text)
     return path
-
-
-def signed_example(settings: Settings, site: str, address: str) -> str:
-    """Return shell lines that send one event for `site` to the service at `address`.
-
-    Signed by Standard Webhooks; with a Bearer token where the site has no secret in force. Only for
-    a user who may read the configuration: the lines show a secret.
-    """
-    found = settings.sites[site]
-    section = "posts" if "posts" in found.sections else DEFAULT_SECTION
-    event = f'{{"type":"upsert","loc":"{found.base.url("hello-world")}","section":"{section}"}}'
-    body = shlex.quote(event)
-    target = shlex.quote(f"{address}/v1/sites/{site}/events")
-    keys = [key for secret in found.secrets if (key := secret.key(datetime.now(UTC)))]
-    if keys:
-        return _SIGNED.substitute(body=body, key=keys[0].hex(), target=target)
-    tokens = [token.get_secret_value() for token in found.tokens] or ["TOKEN"]
-    return _BEARER.substitute(body=body, token=tokens[0], target=target)

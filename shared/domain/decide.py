@@ -20,10 +20,19 @@ from shared.domain.batch_state import (
     UnknownSectionError,
 )
 from shared.domain.expiry import is_over, next_over_ms
-from shared.domain.page_record import Arrival, Claim, PageRecord, is_older, stamp, subjects
+from shared.domain.looks import unlisted_pages
+from shared.domain.page_record import (
+    UNLISTED,
+    Arrival,
+    Claim,
+    PageRecord,
+    is_older,
+    stamp,
+    subjects,
+)
 from shared.domain.routing import DEFAULT_SECTION
 from shared.events import answer_fields
-from shared.events.event import Event
+from shared.events.event import RELIST, UNLIST, Event
 from shared.sitemap import fragments, w3c_dates
 from shared.sitemap.entry import Entry
 
@@ -94,6 +103,10 @@ def _decide(
     # An event may wait longer than a version may lie ahead of its arrival, and later arrivals
     # count: the time (ms since 1970) against which a stored version is too far ahead.
     by_ms = max(arrival.ms, policy.now_ms)
+    if event.type == UNLIST:
+        return unlisted_pages.unlist(state, changes, event)
+    if event.type == RELIST:
+        return unlisted_pages.relist(state, changes, event, policy.now_ms)
     left = Outcome(changed=False, reason="")
     why = _gone(event)
     if owner:
@@ -235,7 +248,8 @@ def _vacated(page: PageRecord, owner: bytes) -> bool:
 
     Two pages that swap their URLs leave them at two times, and either event may arrive first.
     """
-    return not page.live and bool(owner and page.owner) and page.owner != owner
+    left = not page.live and page.digest != UNLISTED
+    return left and bool(owner and page.owner) and page.owner != owner
 
 
 def _entry(

@@ -31,6 +31,9 @@ PLACE_BYTES = 6
 NOWHERE = b"\xff" * PLACE_BYTES
 """The place of a page that is not listed."""
 
+UNLISTED = b"looks"
+"""The digest of a tombstone that no event left: the page was found broken (domain.looks)."""
+
 _REST = struct.Struct(">Q5s")
 _RECORD = struct.Struct(">IHBHQ5s")  # the place, a length in three bytes, the rest
 _PLACE = struct.Struct(">IH")

@@ -79,6 +79,12 @@ following:          -   rw
 lease               -   rw
 migrating           -   rw
 import:             -   rw
+looks               r   rw
+looks:page:         r   rw
+looks:due           r   rw
+looks:again         -   rw
+looks:broken        r   rw
+looks:unlisted      r   rw
 absent              rw  rw
 """
 
@@ -98,6 +104,8 @@ alerts:messages     -   rw
 alerts:sent         -   rw
 alerts:channels     -   rw
 alerting            -   rw
+looking:            -   rw
+robots:             -   rw
 doctor              rw  rw
 """
 

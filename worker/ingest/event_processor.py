@@ -23,7 +23,7 @@ from shared.errors import (
     StoreError,
     UrlError,
 )
-from shared.events.event import Event, NewerSchemaError, SchemaError
+from shared.events.event import RELIST, Event, NewerSchemaError, SchemaError
 from shared.events.event_fields import RESYNC
 from shared.events.resync_scope import Scope
 from shared.sitemap import urls
@@ -46,6 +46,7 @@ processed alone.
 """
 
 Entries = Sequence[tuple[InboxEntry, Event]]
+_LISTING = frozenset({"upsert", RELIST})
 _Decided = tuple[str, str, str, bool]
 """Event id, loc, reason, whether published bytes change."""
 
@@ -119,7 +120,7 @@ class EventProcessor:
         if not received.payload:
             raise SchemaError("the entry holds no event")
         event = Event.load(received.payload)
-        if event.type == "upsert" and event.loc is not None:
+        if event.type in _LISTING and event.loc is not None:
             try:
                 canonical = urls.canonical(event.loc, self._base)
             except UrlError as error:

@@ -20,6 +20,7 @@ from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
+from shared.config.sites.pages import LookSettings, as_table
 from shared.config.sites.section import MAX_NEWS, Section, section_name
 from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
@@ -144,6 +145,9 @@ class Site(ConfigModel):
         {}, description=f"`{DEFAULT_SECTION}` always exists"
     )
     sources: dict[SourceName, Connection] = Field({}, description="connected CMSes")
+    pages: Annotated[LookSettings | None, BeforeValidator(as_table)] = Field(
+        None, description="looks at the pages; off without the table"
+    )
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"
     )
