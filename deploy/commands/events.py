@@ -88,6 +88,12 @@ def send(
         str | None,
         typer.Option(help="version of the event: W3C datetime or milliseconds since 1970"),
     ] = None,
+    publish_at: Annotated[
+        str | None, typer.Option(help="W3C date or datetime from which the page is listed")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="W3C date or datetime until which the page is listed")
+    ] = None,
     noindex: Annotated[bool, typer.Option("--noindex", help="the page must not be listed")] = False,
     file: Annotated[
         Path | None,
@@ -106,7 +112,7 @@ def send(
     members = {
         "type": type_, "loc": loc, "id": id_, "section": section, "lastmod": lastmod,
         "version": int(version) if version and version.isdigit() else version,
-        "noindex": noindex or None,
+        "publish_at": publish_at, "expires": expires, "noindex": noindex or None,
     }  # fmt: skip
     if file is None:
         body = json.dumps({name: value for name, value in members.items() if value is not None})

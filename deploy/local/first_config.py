@@ -80,7 +80,7 @@ role = "operator"
 # url = "env:SLACK_URL"     # incoming webhook of Slack, or of what takes the same JSON
 # allow_private = false
 # A table for each condition: failed (events), late (minutes), held (files), drift (errors), source
-# (pages), engines (their number), silent (hours), disk (per cent).
+# (pages), pages (alarms), engines (their number), silent (hours), disk (per cent).
 # [alerts.failed]
 # on = true                 # false: no alert
 # limit = 1                 # late: 5, disk: 90, all others: 1

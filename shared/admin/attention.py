@@ -76,7 +76,7 @@ def _calm(signs: SiteSigns) -> bool:
         or status["urls"] != status["published_urls"]
         or signs.refused.counts or any(each.due_ms or each.breaker for each in signs.engines)
         or wrong_checks(signs) or (signs.compared and signs.compared.differing())
-        or signs.accepted.silent is not None
+        or signs.accepted.silent is not None or signs.alarms
     )  # fmt: skip
 
 
@@ -263,6 +263,12 @@ def _compared(signs: SiteSigns) -> Iterator[Concern]:
         yield Concern("differs", signs.site, BAD, said, page="checks", label="Checks")
 
 
+def _looked_at(signs: SiteSigns) -> Iterator[Concern]:
+    for said in signs.alarms:
+        command = ("sitemapd", "check", "--pages", "--site", signs.site)
+        yield Concern("pages", signs.site, BAD, said, "", command, "checks", "Checks")
+
+
 _EXCEPTIONS = (
     "stopped", "quarantined", "targets", "dead_events", "failing", "held", "paused", "resync",
 )  # fmt: skip
@@ -270,7 +276,7 @@ _EXCEPTIONS = (
 
 CONDITIONS: tuple[Callable[[SiteSigns], Iterator[Concern]], ...] = (
     _stopped, _quarantined, _behind, _failed, _failing, _late, _waiting, _drifted, _checked,
-    _compared, _held, _paused, _refused, _engines, _silent, _resync,
+    _compared, _looked_at, _held, _paused, _refused, _engines, _silent, _resync,
 )  # fmt: skip
 
 

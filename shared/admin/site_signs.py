@@ -23,6 +23,7 @@ class SiteSigns(NamedTuple):
     """All signs of one site at `now_s` (s since 1970): its `status` (Inspector.status), refused
     deliveries, accepted events by the hour, the engines it notifies, the last check, and the last
     comparison with its source and when that began (ms; 0: never). `sourced`: it has a source.
+    `alarms` are those of the looks at its pages, each in a sentence.
     """
 
     site: str
@@ -35,6 +36,7 @@ class SiteSigns(NamedTuple):
     report: CheckReport | None = None
     compared: ComparisonSummary | None = None
     reconciled_ms: int = 0
+    alarms: Sequence[str] = ()
 
 
 class SignReader:
@@ -68,8 +70,12 @@ class SignReader:
         last_ms = max(snapshot.reconciled_ms if sourced else 0, compared.at_ms if compared else 0)
         return SiteSigns(
             name, now_s, self._status(name, snapshot), sourced, snapshot.refused, snapshot.hours,
-            snapshot.engines, snapshot.report, compared, last_ms,
+            snapshot.engines, snapshot.report, compared, last_ms, self._alarms(name, snapshot),
         )  # fmt: skip
+
+    def _alarms(self, name: str, snapshot: SiteSnapshot) -> Sequence[str]:
+        settings = self._sites[name].pages
+        return snapshot.looks.alarms(settings) if snapshot.looks and settings else ()
 
     def _status(self, name: str, snapshot: SiteSnapshot) -> dict[str, Any]:
         known = self._statuses.get(name)

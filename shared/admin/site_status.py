@@ -11,12 +11,14 @@ import redis
 from shared.config.sites.site import Site
 from shared.domain import expiry
 from shared.domain.batch_state import NEWS
+from shared.domain.deferral import AT, Deferral
 from shared.domain.page_record import Arrival, PageRecord, digest_of
+from shared.events.event import SchemaError
 from shared.sitemap import fragments, shards, urls, w3c_dates
 from shared.sitemap.entry import Entry
 from shared.sitemap.shards import Shard
 from shared.store.layouts.version import CURRENT, Layout
-from shared.store.operations.event_log import EventLog
+from shared.store.operations.event_log import EventLog, LoggedEvent
 from shared.store.operations.loop_health import LoopHealth, of_sites
 from shared.store.operations.site_snapshot import SiteSnapshot, SnapshotReader
 from shared.store.pages.changes import loc_of
@@ -60,17 +62,26 @@ class Inspector:
                     answer["as_news"] = self._published(NEWS + loc, news)
                 elif (appears := self._appears(loc, page)) is not None:
                     answer["as_news"] = {"from": appears}
-            else:
+            elif page.was_left:
                 answer["why"] = "the latest event removed it"
+            else:
+                answer["why"] = "looks at the page found it broken"
+            answer |= self._deferred(loc, page)
             shard = self.shard_of(page)
             hold = self._publishing.shrink.held().get(shard) if shard else None
             if shard and hold:
                 answer["held"] = _held(shard, hold)
                 answer["why"] = self._why_held(loc, page, shard)
-        lately = [each for each in self._history.decisions(LATELY) if each[1] == loc][::-1]
-        if changes := [ident for ident, _, _, changed in lately if changed]:
-            answer["since"] = w3c_dates.from_epoch_s(Arrival.of(changes[-1]).ms // 1000)
-        answer["lately"] = [{"event": ident, "decision": reason} for ident, _, reason, _ in lately]
+        if self._site.pages is not None:
+            from shared.admin import page_looks
+
+            answer |= page_looks.of_page(self._client, self._name, loc)
+        lately = [past for past in self._history.decisions(LATELY) if past.subject == loc][::-1]
+        if changes := [past for past in lately if past.changed]:
+            answer["since"] = _arrived(changes[-1])
+        answer["lately"] = [
+            {"event": past.event, "at": _arrived(past), "decision": past.reason} for past in lately
+        ]
         return answer
 
     def _appears(self, loc: str, page: PageRecord) -> str | None:
@@ -78,6 +89,20 @@ class Inspector:
         stored = self._lookup.coming([NEWS + loc]).get(NEWS + loc)
         at = None if stored is None else expiry.appears_ms(stored, page)
         return None if at is None else w3c_dates.from_epoch_s(at // 1000)
+
+    def _deferred(self, loc: str, page: PageRecord) -> dict[str, str]:
+        """Return when the page will be listed, or until when it is, if its event says so."""
+        stored = self._lookup.coming([AT + loc]).get(AT + loc)
+        try:
+            deferral = Deferral.unpack(stored) if stored else None
+        except SchemaError:  # said by the check of the state
+            return {}
+        if deferral is None or deferral.stamp != page.stamp:
+            return {}
+        due = w3c_dates.from_epoch_s(deferral.due_ms // 1000)
+        if page.live:
+            return {"listed_until": due}
+        return {"why": f"it is to be published at {due}", "listed_from": due}
 
     def _why_held(self, loc: str, page: PageRecord, shard: Shard) -> str:
         name = shards.file_name(shard, self._site.form)
@@ -123,6 +148,11 @@ class Inspector:
         if file is not None:
             answer["file_written"] = w3c_dates.from_epoch_s(file.lastmod)
         return answer
+
+
+def _arrived(past: LoggedEvent) -> str:
+    """Return when the event of a decision arrived; of one that time made, when it was made."""
+    return w3c_dates.from_epoch_s(Arrival.of(past.event or past.at).ms // 1000)
 
 
 def statuses(client: redis.Redis, sites: Mapping[str, Site]) -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ class Timelines:
         waiting = self._queues.newest(_LOOKED_AT)
         found = [each.id for each in waiting if subject_of(each.payload) == loc]
         decided = self._history.decisions(_LOOKED_AT)
-        found += [ident for ident, subject, _, _ in decided if subject == loc and ident]
+        found += [past.event for past in decided if past.subject == loc and past.event]
         found += [each.event for each in self._dead.letters() if subject_of(each.payload) == loc]
         return sorted(set(found), key=_order, reverse=True)
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FAILED, LATE, HELD, DRIFT, SOURCE, ENGINES, SILENT, DISK = (
-    "failed", "late", "held", "drift", "source", "engines", "silent", "disk"
+FAILED, LATE, HELD, DRIFT, SOURCE, PAGES, ENGINES, SILENT, DISK = (
+    "failed", "late", "held", "drift", "source", "pages", "engines", "silent", "disk"
 )  # fmt: skip
 
 TITLES = {
     FAILED: "failed events", LATE: "late publishing", HELD: "held files",
     DRIFT: "files or state that differ", SOURCE: "a source that differs",
-    ENGINES: "engines that are down", SILENT: "silent senders", DISK: "a full disk",
+    PAGES: "broken or missing pages", ENGINES: "engines that are down",
+    SILENT: "silent senders", DISK: "a full disk",
 }  # fmt: skip
 """All conditions, as messages call them."""
 
 COMMANDS = {
     FAILED: "sitemapd dead list --site {site}", LATE: "sitemapd status --site {site}",
     HELD: "sitemapd confirm --site {site}", DRIFT: "sitemapd check --site {site}",
-    SOURCE: "sitemapd reconcile --site {site}", ENGINES: "sitemapd notify list {site}",
+    SOURCE: "sitemapd reconcile --site {site}", PAGES: "sitemapd check --pages --site {site}",
+    ENGINES: "sitemapd notify list {site}",
     SILENT: "sitemapd event list --site {site}", DISK: "sitemapd doctor --site {site}",
 }  # fmt: skip
 

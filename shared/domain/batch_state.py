@@ -75,7 +75,7 @@ class BatchState:
     member lists these until `linked` holds those that it was rendered with since.
     `expiry` is the time of an entry's next examination (ms since 1970, 0: never), `expired` the
     pages that leave because their time is over, `coming` the news entries to be listed at that
-    time (expiry.schedule; empty: cancelled).
+    time (expiry.schedule), and the deferred events (shared.domain.deferral); empty: cancelled.
     `feed` holds the feed item of each page (None: none), no page if the site has no feeds.
     `notified` are the pages whose change search engines are to be notified of. `former_owners` if
     the claims of the site are stored under the owners of layout 2 (page_record.owner_of).

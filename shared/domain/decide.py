@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.domain import feed_items, group_alternates, news_entries, translation_groups
+from shared.domain import (
+    deferral,
+    feed_items,
+    group_alternates,
+    news_entries,
+    translation_groups,
+)
 from shared.domain.batch_state import (
     NEWS,
     BatchState,
@@ -21,18 +27,10 @@ from shared.domain.batch_state import (
 )
 from shared.domain.expiry import is_over, next_over_ms
 from shared.domain.looks import unlisted_pages
-from shared.domain.page_record import (
-    UNLISTED,
-    Arrival,
-    Claim,
-    PageRecord,
-    is_older,
-    stamp,
-    subjects,
-)
+from shared.domain.page_record import Arrival, Claim, PageRecord, is_older, stamp, subjects
 from shared.domain.routing import DEFAULT_SECTION
 from shared.events import answer_fields
-from shared.events.event import RELIST, UNLIST, Event
+from shared.events.event import Event
 from shared.sitemap import fragments, w3c_dates
 from shared.sitemap.entry import Entry
 
@@ -74,17 +72,22 @@ def include(state: BatchState, changes: Changes) -> None:
 
 
 def decide(
-    state: BatchState, event: Event, arrival: Arrival, policy: Policy, *, quiet: bool = True
-) -> Decision:
+    state: BatchState, event: Event, arrival: Arrival, policy: Policy, *, quiet: bool = True,
+    when: int | None = None,
+) -> Decision:  # fmt: skip
     """Return the decision on `event`. Raises UnknownSectionError, GroupFullError.
 
-    Unless `quiet`, search engines are to be notified of the pages that it changes.
+    Unless `quiet`, search engines are to be notified of the pages that it changes. `when` is the
+    stamp of an event that was deferred (shared.domain.deferral).
     """
     changes = Changes()
     loc, owner = subjects(event, former=state.former_owners)
-    when = stamp(event.version, *arrival)
+    if when is None:
+        when = stamp(event.version, *arrival)
     claim = state.claims.get(owner) if owner else None
-    changed, reason = _decide(state, changes, event, (loc, owner, claim), when, arrival, policy)
+    changed, reason = unlisted_pages.decided(state, changes, event, policy.now_ms) or _decide(
+        state, changes, event, (loc, owner, claim), when, arrival, policy
+    )
     if changed and not quiet:
         changes.notified.update(filter(None, (loc, claim and claim.loc)))
     return Decision(changed, reason, changes)
@@ -103,12 +106,8 @@ def _decide(
     # An event may wait longer than a version may lie ahead of its arrival, and later arrivals
     # count: the time (ms since 1970) against which a stored version is too far ahead.
     by_ms = max(arrival.ms, policy.now_ms)
-    if event.type == UNLIST:
-        return unlisted_pages.unlist(state, changes, event)
-    if event.type == RELIST:
-        return unlisted_pages.relist(state, changes, event, policy.now_ms)
     left = Outcome(changed=False, reason="")
-    why = _gone(event)
+    why = _gone(event) or deferral.absence(event, policy.now_ms)
     if owner:
         if claim and is_older(when, claim.stamp, by_ms):
             return Outcome(changed=False, reason="older than what is known of this id")
@@ -117,6 +116,8 @@ def _decide(
         changes.claims[owner] = Claim(when, "" if why or loc is None else loc)
     if loc is None:
         return left if left.changed else Outcome(changed=False, reason="no page with this id")
+    if event.publish_at or event.expires:
+        arrival = _timed(state, changes, event, (loc, owner), when, arrival, by_ms, policy)
     if why:
         gone = _remove(state, changes, loc, owner, when, why, by_ms)
         return left if left.changed and not gone.changed else gone
@@ -126,6 +127,30 @@ def _decide(
     if left.changed:
         return Outcome(changed=True, reason=f"moved: {put.reason}")
     return put
+
+
+def _timed(
+    state: BatchState,
+    changes: Changes,
+    event: Event,
+    subject: tuple[str, bytes],
+    when: int,
+    arrival: Arrival,
+    by_ms: int,
+    policy: Policy,
+) -> Arrival:
+    """Let the page of `event` appear or leave later, if the event wins; return the arrival that
+    counts.
+    """
+    loc, owner = subject
+    page = state.pages.get(loc)
+    if page and is_older(when, page.stamp, by_ms) and not _vacated(page, owner):
+        return arrival
+    if not _gone(event):
+        deferral.defer(changes, event, when, policy.now_ms)
+    if deferral.absence(event, policy.now_ms) == deferral.EXPIRED:
+        changes.expired.add(loc)
+    return deferral.appearance(event, arrival)
 
 
 def _gone(event: Event) -> str:
@@ -248,8 +273,7 @@ def _vacated(page: PageRecord, owner: bytes) -> bool:
 
     Two pages that swap their URLs leave them at two times, and either event may arrive first.
     """
-    left = not page.live and page.digest != UNLISTED
-    return left and bool(owner and page.owner) and page.owner != owner
+    return page.was_left and bool(owner and page.owner) and page.owner != owner
 
 
 def _entry(

@@ -35,6 +35,16 @@ class ArrivedEvent(NamedTuple):
     quiet: bool = True
 
 
+def copied(state: BatchState) -> BatchState:
+    """Return a state that can be changed while `state` stays as it is."""
+    return replace(
+        state, pages={**state.pages}, claims={**state.claims}, fragments={**state.fragments},
+        placed={**state.placed}, groups={**state.groups}, linked={**state.linked},
+        expiry={**state.expiry}, expired={*state.expired}, coming={**state.coming},
+        feed={**state.feed}, notified={*state.notified},
+    )  # fmt: skip
+
+
 def decide_all(
     state: BatchState, batch: Iterable[ArrivedEvent], policy: Policy
 ) -> tuple[list[Outcome], BatchState]:
@@ -43,12 +53,7 @@ def decide_all(
     Return the outcomes and the state after all of them; `state` stays as it is. Raises
     UnknownSectionError, GroupFullError.
     """
-    after = replace(
-        state, pages={**state.pages}, claims={**state.claims}, fragments={**state.fragments},
-        placed={**state.placed}, groups={**state.groups}, linked={**state.linked},
-        expiry={**state.expiry}, expired={*state.expired}, coming={**state.coming},
-        feed={**state.feed}, notified={*state.notified},
-    )  # fmt: skip
+    after = copied(state)
     outcomes = []
     for event, arrival, quiet in batch:
         outcome = decide_plain(after, event, arrival, policy)

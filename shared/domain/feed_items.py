@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shared.domain import deferral
 from shared.domain.batch_state import BatchState, Changes
 from shared.domain.group_alternates import Links
 from shared.domain.page_record import PageRecord
@@ -42,9 +43,10 @@ def put(
             same = digest_with(entry, digest, event.alternates) == before.digest
         if same:
             return False
-    changes.feed[entry.loc] = feed_writer.FeedItem(
-        feed_writer.updated_ms(entry.lastmod, *updated), own, title
-    )
+    changed_ms = feed_writer.updated_ms(entry.lastmod, *updated)
+    # What was saved long before it is published is new to readers.
+    changed_ms = max(changed_ms, deferral.appears_ms(event))
+    changes.feed[entry.loc] = feed_writer.FeedItem(changed_ms, own, title)
     return True
 
 

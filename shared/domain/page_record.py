@@ -95,6 +95,11 @@ class PageRecord(NamedTuple):
         """True if the page is listed."""
         return self.length > 0
 
+    @property
+    def was_left(self) -> bool:
+        """True for a tombstone that an event left, which others may precede."""
+        return not self.live and self.digest != UNLISTED
+
     @staticmethod
     def was_live(stored: bytes) -> bool:
         """True if `stored` (empty: none) is the record of a listed page."""

@@ -28,7 +28,7 @@ EXTENDED_SCHEMA = 2
 PLAIN_SCHEMA = 1
 """Versions of the stored form: a worker leaves an unknown version pending for a newer worker, so an
 event is written in the oldest one that can hold it. 2 has the members of
-shared.sitemap.extensions, and resync; 3 those of answer_fields, unlist and relist.
+shared.sitemap.extensions, and resync; 3 those of deferred events and answer_fields, unlist, relist.
 """
 
 FIELDS = (*event_fields.CHECKS, *answer_fields.CHECKS, *extensions.CHECKS)
@@ -52,11 +52,12 @@ class Event:
     unique among senders. `images` to `alternates` are canonical values of
     shared.sitemap.extensions; `group` (of translations) goes with `lang`, the codes this page is
     the version for; `published` (first publication, in the form of `lastmod`) chooses the month of
-    a split section, `title` is for feeds. `status` and `redirect_to` are what the page answers with
-    (answer_fields). An `unlist` or `relist` is about the page that has this `stamp`
-    (page_record.stamp), and says `why`; `entry` is the fragment that is listed again, in the
-    `group` of this digest. A `resync` names no page: its scope is a `section`, the
-    URLs that begin with `prefix` (canonical), or the whole site.
+    a split section, `title` is for feeds. The page is listed from `publish_at` until `expires` (in
+    the form of `lastmod`; a date is its first and its last instant, UTC). `status` and
+    `redirect_to` are what the page answers with (answer_fields). An `unlist` or `relist` is about
+    the page that has this `stamp` (page_record.stamp), and says `why`; `entry` is the fragment that
+    is listed again, in the `group` of this digest. A `resync` names no page: its scope is a
+    `section`, the URLs that begin with `prefix` (canonical), or the whole site.
 
     Parsed and loaded events have only the members that were given, the others by the class: the
     constructor sets each of two dozen (1.3 against 0.5 us).
@@ -84,6 +85,8 @@ class Event:
     lang: tuple[str, ...] = ()
     published: str | None = None
     title: str | None = None
+    publish_at: str | None = None
+    expires: str | None = None
     status: int | None = None
     redirect_to: str | None = None
     stamp: int | None = None
@@ -97,10 +100,9 @@ class Event:
             for name, value in vars(self).items()
             if value is not None and value != _DEFAULTS[name]
         }
-        schema = PLAIN_SCHEMA
-        if not _EXTENDED.isdisjoint(members) or self.type == RESYNC:
-            schema = EXTENDED_SCHEMA
-        if not _ANSWERED.isdisjoint(members):
+        plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
+        schema = PLAIN_SCHEMA if plain else EXTENDED_SCHEMA
+        if not _NEWEST.isdisjoint(members):
             schema = SCHEMA
         return _encode({"v": schema, **members}).encode()
 
@@ -178,7 +180,7 @@ _MOSTLY = re.compile(
 )
 """The stored form of most events, read in a third of the time of any other."""
 _EXTENDED = frozenset(extensions.CHECKS)
-_ANSWERED = frozenset({*answer_fields.CHECKS, "stamp"})
+_NEWEST = frozenset({*extensions.TIMED_MEMBERS, *answer_fields.CHECKS, "stamp"})
 _OWN_TYPES = frozenset({UNLIST, RELIST})
 _STORED_TYPES = frozenset({*TYPES, *_OWN_TYPES})
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
@@ -213,9 +215,10 @@ def parse(
     for name, check in _CHECKS.items():
         if name in item or name == "type":
             values[name] = check(checked)
-    extended = not _FURTHER.keys().isdisjoint(item)
+    extended = not _FURTHER.isdisjoint(item)
     if extended:
-        values |= {n: check(checked) for n, check in _FURTHER.items() if n in item}
+        values |= {n: check(checked) for n, check in answer_fields.CHECKS.items() if n in item}
+        values |= extensions.taken(checked, values["type"])
     if not item.keys() <= _KNOWN:
         checked.refuse((name for name in item if name not in _KNOWN), ", ".join(FIELDS))
     checked.require(values["type"])
@@ -256,7 +259,7 @@ def parse_all(
 
 
 _CHECKS = event_fields.CHECKS
-_FURTHER = {**answer_fields.CHECKS, **extensions.CHECKS}
+_FURTHER = frozenset({*answer_fields.CHECKS, *extensions.CHECKS})
 _KNOWN = frozenset(FIELDS)
 
 

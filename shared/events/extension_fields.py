@@ -14,13 +14,18 @@ from shared.sitemap.extensions.report import ValueRefusedError, ValueReport
 from shared.sitemap.extensions.value_types import Date, Text, ValueType
 
 MAX_TITLE = 500
-TITLE, PUBLISHED = Text(MAX_TITLE), Date()
+TITLE, PUBLISHED, MOMENT = Text(MAX_TITLE), Date(), Date(counted=True)
+
+_DATE = len("2026-11-23")
 
 MAX_LANGS = 32
 """Languages of one page: `en`, `en-GB`, `x-default` and the like. Our own limit."""
 
 PUBLISHED_MEMBERS = ("images", "videos", "news", "alternates")
 """Members that make a fragment longer."""
+
+TIMED_MEMBERS = ("publish_at", "expires")
+"""Members of an event that takes effect later than it arrives."""
 
 LANG_SCHEMA = {
     "anyOf": [
@@ -118,7 +123,27 @@ CHECKS: Mapping[str, Callable[[EventFields], object]] = {
     "group": _group, "lang": _lang,
     "published": _leaf("published", PUBLISHED, "PROTOCOL M1"),
     "title": _leaf("title", TITLE, "length"),
+    **{name: _leaf(name, MOMENT, "PROTOCOL M1") for name in TIMED_MEMBERS},
 }  # fmt: skip
+
+
+def taken(members: EventFields, kind: object) -> dict[str, Any]:
+    """The extensions of an event of `kind`, by name."""
+    values: dict[str, Any] = {
+        name: check(members) for name, check in CHECKS.items() if name in members.item
+    }
+    appears, leaves = (values.get(name) for name in TIMED_MEMBERS)
+    if (appears or leaves) and kind != "upsert":
+        name = "publish_at" if appears else "expires"
+        members.fault(name, "event-type", "only an upsert has one: a delete takes effect at once")
+    elif appears and leaves and _is_over_before(leaves, appears):
+        members.fault("expires", "order", f"must be later than publish_at, {appears}")
+    return values
+
+
+def _is_over_before(leaves: str, appears: str) -> bool:
+    """True if `leaves`, of which a date is its whole day, does not lie after `appears`."""
+    return leaves < appears[:_DATE] if len(leaves) == _DATE else leaves <= appears
 
 
 def restore(stored: dict[str, Any]) -> None:
@@ -136,6 +161,7 @@ def restore(stored: dict[str, Any]) -> None:
         "lang": lambda value: _sorted(set(map(hreflang, value))),
         "published": lambda value: PUBLISHED.take(value, _unsound),
         "title": lambda value: TITLE.take(value, _unsound),
+        **dict.fromkeys(TIMED_MEMBERS, lambda value: MOMENT.take(value, _unsound)),
         "group": _encodable,
     }
     for name in taken.keys() & stored.keys():

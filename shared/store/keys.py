@@ -67,9 +67,10 @@ PERMANENT = (
     "allowed",  # hash: what the shrink guard lets pass, cleared when published; commit_publish.lua.
     # `moved <shard>`: pages listed elsewhere now; apply.lua. `confirmed <shard>`;
     # store/publishing/shrink_holds.py
-    "expiry",  # zset: loc, or `news ` + loc -> when the entry is due for expiry (ms); apply.lua
-    "coming",  # hash: `news ` + loc -> news entry listed at its time in `expiry` (expiry.schedule);
-    # apply.lua
+    "expiry",  # zset: loc, `news ` + loc or `at ` + loc -> when the entry is due for expiry, or the
+    # deferred event for its decision (ms); apply.lua
+    "coming",  # hash: `news ` + loc -> news entry listed at its time in `expiry` (expiry.schedule),
+    # `at ` + loc -> event decided again then (domain/deferral.py); apply.lua
     "cluster:",  # hash per translation group: loc -> GroupMember, `` -> number of its last change,
     # from `counters` `clusters`; apply.lua
     "feed",  # zset: loc -> when the page changed (ms), the newest; apply.lua

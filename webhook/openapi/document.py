@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.events import answer_fields, extension_fields
+from shared.events import extension_fields
 from shared.events.event_fields import (
     MAX_ID,
     MAX_VERSION,
@@ -31,7 +31,7 @@ from webhook.openapi.components import (
     ref,
 )
 from webhook.openapi.hook_paths import HOOK, HUB, SOURCE, cloud
-from webhook.openapi.page_schemas import ANY_URL, FIND, LISTED, entry
+from webhook.openapi.page_schemas import ANSWER, ANY_URL, FIND, LISTED, entry
 from webhook.problems import MAX_FAULTS, OF_DELIVERIES, PROBLEMS
 from webhook.request_body import MAX_DIGITS, MAX_ITEMS, NATIVE, NDJSON
 from webhook.sources import cloudevents
@@ -105,19 +105,7 @@ EVENT: Schema = {
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
             "description": "another URL here: the page is not listed",
         },
-        "status": {
-            "type": ["integer", "null"],
-            "minimum": answer_fields.LEAST,
-            "maximum": answer_fields.MOST,
-            "description": "what the page answers with: 404, 410, 301 and 308 take it out; others "
-            "but 200 are accepted with a warning",
-        },
-        "redirect_to": {
-            "type": ["string", "null"],
-            "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
-            "description": "where it redirects, for good unless `status` says otherwise: the page "
-            "is not listed; its target is listed by an event of its own",
-        },
+        **ANSWER,
         "prefix": {
             "anyOf": [URL, _NOTHING],
             "description": "of a resync: what the URLs of its pages begin with",
@@ -141,6 +129,16 @@ EVENT: Schema = {
             "minLength": 1,
             "description": f"of the page, for feeds; at most {extension_fields.MAX_TITLE}"
             " characters",
+        },
+        "publish_at": {
+            "type": ["string", "null"],
+            "pattern": W3C,
+            "description": "the page is listed from this time on; a date from its midnight, UTC",
+        },
+        "expires": {
+            "type": ["string", "null"],
+            "pattern": W3C,
+            "description": "the page is listed until this time; a date is its last day, UTC",
         },
     },
     "anyOf": [

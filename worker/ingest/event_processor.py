@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import redis
 
@@ -27,6 +27,7 @@ from shared.events.event import RELIST, Event, NewerSchemaError, SchemaError
 from shared.events.event_fields import RESYNC
 from shared.events.resync_scope import Scope
 from shared.sitemap import urls
+from shared.sitemap.urls import Base
 from shared.store.client import PipelinedScript, RunningScript
 from shared.store.inbox.inbox import Inbox, InboxEntry
 from shared.store.pages.changes import BatchTooLargeError, ReadBatch
@@ -50,6 +51,8 @@ _LISTING = frozenset({"upsert", RELIST})
 _Decided = tuple[str, str, str, bool]
 """Event id, loc, reason, whether published bytes change."""
 
+_Done = TypeVar("_Done")
+
 _log = logger("ingest")
 
 
@@ -62,6 +65,37 @@ class DecidedBatch(NamedTuple):
     decided: Sequence[_Decided]
     packed: tuple[list[str], bytes]
     resyncs: bool
+
+
+def of_site(event: Event, base: Base) -> Event:
+    """Return `event`, as it was stored. Raises SchemaError if a site at `base` cannot have accepted
+    it.
+    """
+    if event.type in _LISTING and event.loc is not None:
+        try:
+            canonical = urls.canonical(event.loc, base)
+        except UrlError as error:
+            raise SchemaError(f"the URL is none of this site: {error}") from error
+        if canonical != event.loc:
+            raise SchemaError("the URL is not in its canonical form")
+    return event
+
+
+def insist(attempt: Callable[[], _Done | None]) -> _Done:
+    """Return what `attempt` does; it is repeated while it returns None or misses a line, as other
+    workers write. Raises ContendedError after CONTENDED_S, LostLineError.
+    """
+    misses, until = 0, time.monotonic() + CONTENDED_S
+    while time.monotonic() < until:
+        try:
+            if (done := attempt()) is not None:
+                return done
+        except LostLineError:
+            misses += 1
+            if misses > LOST_AFTER:
+                raise
+            time.sleep(LOOK_AGAIN_S)
+    raise ContendedError(f"others were faster for {CONTENDED_S:.0f} s: tried again")
 
 
 class EventProcessor:
@@ -119,15 +153,7 @@ class EventProcessor:
         """Return the event of an entry; SchemaError if this site cannot have accepted it."""
         if not received.payload:
             raise SchemaError("the entry holds no event")
-        event = Event.load(received.payload)
-        if event.type in _LISTING and event.loc is not None:
-            try:
-                canonical = urls.canonical(event.loc, self._base)
-            except UrlError as error:
-                raise SchemaError(f"the URL is none of this site: {error}") from error
-            if canonical != event.loc:
-                raise SchemaError("the URL is not in its canonical form")
-        return event
+        return of_site(Event.load(received.payload), self._base)
 
     def process_loaded(self, batch: Entries, begin: PipelinedScript | None) -> bool:
         """Apply loaded entries, as `process` does."""
@@ -154,27 +180,15 @@ class EventProcessor:
 
     def _apply(self, batch: Entries, begin: PipelinedScript | None) -> None:
         """Apply `batch`, as often as other workers change its records meanwhile."""
-        misses, until = 0, time.monotonic() + CONTENDED_S
-        decided: Sequence[_Decided] = ()
-        while not decided:
-            if time.monotonic() > until:
-                raise ContendedError(f"others were faster for {CONTENDED_S:.0f} s: tried again")
-            try:
-                decided = self._attempt(batch, begin)
-            except LostLineError:
-                misses += 1
-                if misses > LOST_AFTER:
-                    raise
-                time.sleep(LOOK_AGAIN_S)
-        self._tell(decided)
+        self._tell(insist(lambda: self._attempt(batch, begin)))
 
-    def _attempt(self, batch: Entries, begin: PipelinedScript | None) -> Sequence[_Decided]:
-        """Read, decide and apply once; return the decisions, empty if it must be repeated."""
+    def _attempt(self, batch: Entries, begin: PipelinedScript | None) -> Sequence[_Decided] | None:
+        """Read, decide and apply once; return the decisions, None if it must be repeated."""
         work = self.decide(batch, self.read(batch))
         if work is None:
-            return ()
+            return None
         running = self.start(work, [begin] if begin and not begin.done else [])
-        return work.decided if self._applied(work, running) else ()
+        return work.decided if self._applied(work, running) else None
 
     def read(self, batch: Entries) -> ReadBatch:
         """Read the state that `decide` needs."""

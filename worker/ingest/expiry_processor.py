@@ -1,26 +1,28 @@
-"""Expiry of entries: news and videos leave when their time is over, scheduled news appears."""
+"""Changes by time: news and videos leave when their time is over, scheduled news appears, deferred
+events take effect.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import redis
 
+from shared.config.sites.site import Site
 from shared.domain import expiry
 from shared.domain.batch_state import BatchState
 from shared.domain.decide import include
+from shared.domain.deferral import AT
 from shared.errors import ContendedError, StoreDownError
 from shared.store.pages.changes import ReadBatch, loc_of
 from shared.store.pages.expiry_schedule import ExpirySchedule
 from shared.store.pages.page_repository import PageRepository
 from shared.telemetry.logs import logger
+from worker.ingest.deferred_events import DeferredEvents
+from worker.ingest.event_processor import insist
 
 SET_ASIDE_MS = 3_600_000
 """Milliseconds until an entry whose expiry failed is tried again."""
-
-CONTENDED_S = 30.0
-"""Seconds for which entries are decided again after other workers' writes."""
 
 _log = logger("ingest")
 
@@ -31,14 +33,16 @@ class ExpiryProcessor:
     """
 
     def __init__(
-        self, client: redis.Redis, name: str, pages: PageRepository, clock: Callable[[], float]
-    ) -> None:
+        self, client: redis.Redis, name: str, site: Site, pages: PageRepository,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
         self._name, self._pages, self._clock = name, pages, clock
+        self._deferred = DeferredEvents(site, pages)
         self.schedule = ExpirySchedule(client, name)
 
     def run(self) -> int:
-        """Remove expired news and videos, list scheduled news; return the number of entries
-        examined.
+        """Remove expired news and videos, list scheduled news, decide deferred events; return the
+        number of entries examined.
 
         An entry that fails is tried again an hour later and does not stop others. Raises
         StoreError.
@@ -68,13 +72,25 @@ class ExpiryProcessor:
             return 1
 
     def _apply(self, keys: Sequence[str]) -> int:
-        until = time.monotonic() + CONTENDED_S
-        while time.monotonic() < until:
-            read, after = self.decided(keys)
-            decisions = [("", loc_of(key), "expired", True) for key in sorted(after.expired)]
-            if not after.expiry or self._pages.apply(read, after, decisions=decisions):
-                return len(after.expiry)
-        raise ContendedError(f"others were faster for {CONTENDED_S:.0f} s: tried again")
+        # Deferred events are apart: they are decided on all that any event is.
+        deferred = [key for key in keys if key.startswith(AT)]
+        if not deferred:
+            return insist(lambda: self._attempt(keys))
+        rest = [key for key in keys if not key.startswith(AT)]
+        done = insist(lambda: self._attempt_deferred(deferred))
+        return done + (insist(lambda: self._attempt(rest)) if rest else 0)
+
+    def _attempt(self, keys: Sequence[str]) -> int | None:
+        """Read, decide and apply once; None if it must be repeated."""
+        read, after = self.decided(keys)
+        decisions = [("", loc_of(key), "expired", True) for key in sorted(after.expired)]
+        if not after.expiry or self._pages.apply(read, after, decisions=decisions):
+            return len(after.expiry)
+        return None
+
+    def _attempt_deferred(self, keys: Sequence[str]) -> int | None:
+        read, after, decisions = self._deferred.decided(keys, self._now_ms())
+        return len(keys) if self._pages.apply(read, after, decisions=decisions) else None
 
     def decided(self, keys: Sequence[str]) -> tuple[ReadBatch, BatchState]:
         """Return what is stored of the entries `keys`, and their state after what is due now.

@@ -70,7 +70,7 @@ class InboxConsumer:
         )
         self._backlog = Backlog(self.inbox, self._processor, consumer, BATCH)
         self.pages = self._processor.pages
-        self.expiry = ExpiryProcessor(client, name, self.pages, clock)
+        self.expiry = ExpiryProcessor(client, name, site, self.pages, clock)
         self.files = 0
         self.publisher = Publisher(client, name, site, consumer)
         self._site, self._consumer, self._linger = site, consumer, settings.linger

@@ -31,8 +31,9 @@ _HTML = frozenset({"text/html", "application/xhtml+xml"})
 
 
 class PageWords(NamedTuple):
-    """What one page says: who says `noindex` (empty: nobody), another `canonical` URL (empty: none,
-    or the page itself), and its `language`. `tree` is its HTML; None if it is none.
+    """Words of a page about its listing: who says `noindex` (empty: nobody), another `canonical`
+    URL (empty: none, or the page itself), and its `language`. `tree` is its HTML; None if it is
+    none.
     """
 
     noindex: str = ""

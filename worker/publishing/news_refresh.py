@@ -6,10 +6,13 @@ News expires by stored times; this check is for times that are missing, after a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from shared.domain import expiry
 from shared.domain.batch_state import NEWS
+from shared.domain.deferral import AT, Deferral
 from shared.errors import ShardError, StoreError
+from shared.events.event import SchemaError
 from shared.sitemap import blocks, fragments
 from shared.sitemap.extensions import news
 from shared.sitemap.shards import Shard
@@ -42,6 +45,10 @@ def refresh(
         seen += len(due)
         seen_one()
     for key, stored in pages.lookup.all_coming():
+        if key.startswith(AT):
+            with suppress(SchemaError):  # said when it is due
+                schedule.set({key: Deferral.unpack(stored).due_ms})
+            continue
         entry = expiry.scheduled(stored)
         if entry is not None and entry.news is not None:
             schedule.set({key: news.appears_ms(entry.news)})

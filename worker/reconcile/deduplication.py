@@ -20,7 +20,9 @@ from shared.sitemap.entry import Entry
 from shared.sitemap.extensions import alternates, images, videos
 from shared.sitemap.extensions.languages import X_DEFAULT
 
-_SINGLE = ("section", "changefreq", "priority", "title", "id", "group")
+_SINGLE = (
+    "section", "changefreq", "priority", "title", "id", "group", "publish_at", "expires",
+)  # fmt: skip
 _UNITED = {"images": images, "videos": videos}
 _RULES = {"changefreq": "M8", "priority": "M8", "group": "H2", "images": "I1", "videos": "V11"}
 _LISTS = ("videos", "images", "alternates")

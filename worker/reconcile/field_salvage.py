@@ -16,7 +16,7 @@ SOFT = (
 )  # fmt: skip
 """Fields of a SourceRecord that its page can do without."""
 
-_ALSO_SOFT = ("title", "published")
+_ALSO_SOFT = ("title", "published", "publish_at", "expires")
 
 Path = tuple[str | int, ...]
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")

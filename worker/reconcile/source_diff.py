@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import redis
 
@@ -20,10 +20,11 @@ from shared.batches import batches
 from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS, BatchState, Policy, UnknownSectionError
 from shared.domain.decide import Decision, decide, include
+from shared.domain.deferral import AT, Deferral
 from shared.domain.page_record import Arrival, PageRecord, subjects
 from shared.domain.routing import family_of
 from shared.errors import UrlError
-from shared.events.event import Event
+from shared.events.event import Event, SchemaError
 from shared.events.plain_page import PlainPage
 from shared.events.resync_scope import Scope
 from shared.sitemap import fragments, urls
@@ -211,14 +212,20 @@ class SourceDiff:
     def _completed(
         self, stated: Mapping[str, Stated], verdicts: Mapping[str, DiffVerdict]
     ) -> dict[str, Stated]:
-        """Return `stated` with the listed values of the fields that the source cannot express."""
+        """Return `stated` with the listed values of the fields that the source cannot express.
+
+        Also with the `expires` of the page: only an event takes that away.
+        """
         listed = {loc: page for loc in stated if (page := verdicts[loc].before)}
         twins = self._pages.lookup.records([NEWS + loc for loc in stated])[0]
         listed |= {key: page for key, page in unpacked(twins).items() if page}
         current = self._pages.lookup.current(listed)
+        expires = self._expires(listed)
         done = {}
         for loc, (event, silent) in stated.items():
-            members = {}
+            members: dict[str, Any] = {}
+            if event.expires is None and loc in expires:
+                members["expires"] = expires[loc]
             if loc in current:  # else it is being published right now
                 entry = fragments.parse(current[loc])
                 members = {name: getattr(entry, name) for name in silent & _ENTRY}
@@ -226,6 +233,16 @@ class SourceDiff:
                 members["news"] = fragments.parse(current[NEWS + loc]).news
             done[loc] = Stated(replace(event, **members), silent)
         return done
+
+    def _expires(self, listed: Mapping[str, PageRecord]) -> dict[str, str]:
+        """Return the `expires` of those of the `listed` pages that have one."""
+        found = {}
+        for key, stored in self._pages.lookup.coming(AT + loc for loc in listed).items():
+            with contextlib.suppress(SchemaError):  # said by the check of the state
+                deferral, page = Deferral.unpack(stored), listed[key.removeprefix(AT)]
+                if deferral.stamp == page.stamp and deferral.event.expires is not None:
+                    found[key.removeprefix(AT)] = deferral.event.expires
+        return found
 
     def _walk(self) -> tuple[int, int]:
         """Look up every listed page; return the number of all, and of those in the scope."""

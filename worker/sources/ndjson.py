@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TEXTS = FIELDS | EXTRAS
-_GROUPED = frozenset({"group", "lang", "published", "title"})
+_GROUPED = frozenset({"group", "lang", "published", "title", "publish_at", "expires"})
 _MORE = EXTENDED | _GROUPED
 _READ = _TEXTS | _MORE
 _FLAGS = frozenset({"type", "noindex", "canonical"})

@@ -13,13 +13,20 @@ from shared.domain.batch_state import BatchState, Changes, Outcome
 from shared.domain.expiry import is_over, next_over_ms
 from shared.domain.page_record import UNLISTED, PageRecord
 from shared.domain.translation_groups import GroupMember
-from shared.events.event import Event
+from shared.events.event import RELIST, UNLIST, Event
 from shared.sitemap import fragments
 
 _NEWER = Outcome(changed=False, reason="what was found is about an earlier state of this page")
 
 
-def unlist(state: BatchState, changes: Changes, event: Event) -> Outcome:
+def decided(state: BatchState, changes: Changes, event: Event, now_ms: int) -> Outcome | None:
+    """Return the outcome of an event of our own; None for any other. `now_ms`: ms since 1970."""
+    if event.type == UNLIST:
+        return _unlist(state, changes, event)
+    return _relist(state, changes, event, now_ms) if event.type == RELIST else None
+
+
+def _unlist(state: BatchState, changes: Changes, event: Event) -> Outcome:
     """Take the page out, if it is still listed by the event that was looked at."""
     loc, page = event.loc or "", state.pages.get(event.loc or "")
     if page is None or not page.live or page.stamp != event.stamp:
@@ -34,10 +41,8 @@ def unlist(state: BatchState, changes: Changes, event: Event) -> Outcome:
     return Outcome(changed=True, reason=f"unlisted: {event.why}")
 
 
-def relist(state: BatchState, changes: Changes, event: Event, now_ms: int) -> Outcome:
-    """List the page as it was when it was unlisted, if no event came since. `now_ms`: ms since
-    1970.
-    """
+def _relist(state: BatchState, changes: Changes, event: Event, now_ms: int) -> Outcome:
+    """List the page as it was when it was unlisted, if no event came since."""
     loc, page = event.loc or "", state.pages.get(event.loc or "")
     if not is_unlisted(page, event.stamp) or page is None or page.place is None:
         return _NEWER

@@ -78,7 +78,7 @@ def left_behind(client: redis.Redis, site: str) -> list[str]:
     """Return what layout 2 does not know of and would lose, in words."""
     with answering():
         coming = int(client.hlen(keys_of(site).coming))
-    return [f"{coming} news entries scheduled for later: send them again"] if coming else []
+    return [f"{coming} entries and events scheduled for later: send them again"] if coming else []
 
 
 def _hashes(keys: Keys, section: str) -> Moves:

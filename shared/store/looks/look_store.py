@@ -63,7 +63,7 @@ class BrokenPage(NamedTuple):
 
 
 class UnlistedPage(NamedTuple):
-    """What lists a page again: its stamp and fragment, the digest and languages of its group."""
+    """Entry of an unlisted page: its stamp and fragment, digest and languages of its group."""
 
     stamp: int
     entry: str

@@ -81,14 +81,14 @@ class EventLog:
                 return found
         return []
 
-    def decisions(self, most: int) -> Iterator[Decision]:
+    def decisions(self, most: int) -> Iterator[LoggedEvent]:
         """Yield the last `most` decisions, newest first."""
         for past in self.latest():
             if past.kind == DECIDED:
                 if most <= 0:
                     return
                 most -= 1
-                yield past.event, past.subject, past.reason, past.changed
+                yield past
 
     def publishes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield publishes, oldest first: the time (ms since 1970), files written and removed."""

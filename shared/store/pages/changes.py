@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from isal import isal_zlib
 
 from shared.domain.batch_state import NEWS, BatchState
+from shared.domain.deferral import AT
 from shared.domain.page_record import PLACE_BYTES, PageRecord, digest_of
 from shared.domain.translation_groups import GroupMember
 from shared.errors import SitemapdError
@@ -114,8 +115,8 @@ def read_records(
 
 
 def loc_of(key: str) -> str:
-    """Return the loc of the page or news entry `key`."""
-    return key.removeprefix(NEWS)
+    """Return the loc of the page, news entry or deferral `key`."""
+    return key.removeprefix(NEWS).removeprefix(AT)
 
 
 def unpacked(pages: Mapping[str, bytes]) -> dict[str, PageRecord | None]:
@@ -204,9 +205,9 @@ def _fed_alone(
 
 def _compared(read: ReadBatch, after: BatchState) -> Iterator[list[Any]]:
     """Yield rows that are only compared: entries that leave the expiry schedule, and the pages of
-    news that is or was scheduled.
+    news and events that are or were scheduled.
     """
-    done = {key: None for key, when in after.expiry.items() if when == 0}
+    done = {key.removeprefix(AT): None for key, when in after.expiry.items() if when == 0}
     for key in {**done, **dict.fromkeys(map(loc_of, after.coming))}:
         page, stored = after.pages[key], read.pages[key]
         if (page.tail() if page else b"") == stored[PLACE_BYTES:]:

@@ -9,6 +9,7 @@ import redis
 
 from shared.batches import batches
 from shared.domain.batch_state import NEWS
+from shared.domain.deferral import AT
 from shared.domain.page_record import PageRecord, Place, digest_of
 from shared.domain.translation_groups import GroupMember
 from shared.sitemap import fragments
@@ -123,8 +124,8 @@ class PageLookup:
         return found
 
     def coming(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return the scheduled news entries among `keys`, as expiry.schedule stored them."""
-        wanted = [key for key in keys if key.startswith(NEWS)]
+        """Return the scheduled news entries and the deferrals among `keys`, as stored."""
+        wanted = [key for key in keys if key.startswith((NEWS, AT))]
         if not wanted:
             return {}
         with answering():
@@ -134,7 +135,7 @@ class PageLookup:
         }
 
     def all_coming(self) -> Iterator[tuple[str, bytes]]:
-        """Yield all scheduled news entries."""
+        """Yield all scheduled news entries and deferrals."""
         with answering():
             for key, stored in self._client.hscan_iter(self._keys.coming):
                 yield key.decode(errors="replace"), stored

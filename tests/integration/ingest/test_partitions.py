@@ -70,6 +70,7 @@ def contents() -> st.SearchStrategy[dict[str, Any]]:
             "title": st.sampled_from(("A title", "<Another> & title")),
             "images": st.just([{"loc": f"{BASE}i.png"}]),
             "videos": st.lists(st.sampled_from((None, -1, 2, 9)), min_size=1, max_size=2),
+            "times": st.sampled_from(((-3, None), (2, None), (None, 3), (2, 5), (-1, 4), (3, 4))),
             "news": st.tuples(st.sampled_from((-50, -47, -40, 3)), st.sampled_from(("de", "en"))),
         },
     )
@@ -233,7 +234,7 @@ class Machine(RuleBasedStateMachine):
         assert lines(self.one) == lines(self.mix)
         if self.options is ROOMY:
             assert self.one.shard_files() == self.mix.shard_files()
-        fed = wanted.feed(self.accepted)
+        fed = wanted.feed(self.accepted, self.clock.ms)
         for site in self.sites:
             path = site.root / "atom.xml"
             found = reader.atom(path.read_bytes()) if path.exists() else []
@@ -300,6 +301,9 @@ class Machine(RuleBasedStateMachine):
         if "T" not in found.get("lastmod", ""):
             self.titles += 1
             found["title"] = f"Title {self.titles}"
+        for name, hours in zip(("publish_at", "expires"), found.pop("times", ()), strict=False):
+            if hours is not None:
+                found[name] = self.moment(hours)
         if "videos" in found:
             found["videos"] = [self.video(hours) for hours in found["videos"]]
         if "news" in found:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 HOUR = 3_600_000
+ALWAYS, NEVER = "1970-01-01T00:00:00Z", "9999-01-01T00:00:00Z"
 SITE = "https://www.example.com/"
 SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 LINK = "{http://www.w3.org/1999/xhtml}link"
@@ -59,24 +60,26 @@ class Fed(NamedTuple):
     updated: str
 
 
-def newest(accepted: Iterable[Accepted]) -> dict[str, Accepted]:
+def newest(accepted: Iterable[Accepted], now_ms: int) -> dict[str, Accepted]:
     """The listed pages, each with the event that made it what it is."""
     last: dict[str, Accepted] = {}
     for one in accepted:
         page = f"id {one.event['id']}" if "id" in one.event else one.event["loc"]
         if page not in last or one.stamp >= last[page].stamp:
             last[page] = one
-    return {one.event["loc"]: one for one in last.values() if _is_listed(one.event)}
+    return {one.event["loc"]: one for one in last.values() if _is_listed(one.event, now_ms)}
 
 
-def _is_listed(event: Event) -> bool:
+def _is_listed(event: Event, now_ms: int) -> bool:
+    if _ms(event.get("publish_at", ALWAYS)) > now_ms or _ms(event.get("expires", NEVER)) <= now_ms:
+        return False
     stays = event["type"] == "upsert" and not event.get("noindex")
     return stays and event.get("canonical", event.get("loc")) == event.get("loc")
 
 
 def entries(accepted: Iterable[Accepted], now_ms: int) -> dict[tuple[str, str], Entry]:
     """What is listed, by section and address."""
-    pages = newest(accepted)
+    pages = newest(accepted, now_ms)
     found = {}
     for loc, one in pages.items():
         event = one.event
@@ -88,7 +91,7 @@ def entries(accepted: Iterable[Accepted], now_ms: int) -> dict[tuple[str, str], 
             event.get("lastmod"), tuple(sorted(links.items())), images,
             tuple(
                 video["title"] for video in event.get("videos", ())
-                if _ms(video.get("expiration_date", "9999-01-01T00:00:00Z")) > now_ms
+                if _ms(video.get("expiration_date", NEVER)) > now_ms
             ),
             None,
         )  # fmt: skip
@@ -128,15 +131,16 @@ def _news_section(event: Event) -> str:
     return next((name for name, of in LANGUAGES_OF_NEWS.items() if of == language), "news")
 
 
-def feed(accepted: Iterable[Accepted]) -> list[Fed]:
+def feed(accepted: Iterable[Accepted], now_ms: int) -> list[Fed]:
     """What the feeds list, the newest first."""
     found = []
-    for loc, one in newest(accepted).items():
+    for loc, one in newest(accepted, now_ms).items():
         event, updated = one.event, one.stamp[0]
         if "T" in event.get("lastmod", ""):
             updated = _ms(event["lastmod"])
         title = event.get("title") or event.get("news", {}).get("title") or loc
-        found.append((min(updated, one.ms), loc, title))
+        appears = _ms(event.get("publish_at", ALWAYS))
+        found.append((max(min(updated, max(one.ms, appears)), appears), loc, title))
     return [Fed(loc, title, _w3c(ms)) for ms, loc, title in sorted(found, reverse=True)]
 
 

@@ -21,7 +21,7 @@ from shared.store.publishing.publish_state import PublishState
 from webhook.console.page_registry import PageRegistry, Shown
 
 SHOWN = (
-    "base_url", "web_root", "form", "index", "pages", "hints", "emit_deprecated", "engines",
+    "base_url", "web_root", "form", "index", "viewer", "hints", "emit_deprecated", "engines",
     "publish_interval", "rate", "check_interval", "shard_urls", "shard_bytes", "index_shards",
     "shrink_share", "shrink_minutes", "shrink_least", "feed", "feed_entries", "hub",
 )  # fmt: skip

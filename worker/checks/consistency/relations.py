@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 from shared.batches import batches
 from shared.domain import expiry, translation_groups
+from shared.domain.deferral import AT, Deferral
 from shared.domain.page_record import Claim, PageRecord, digest_of
 from shared.domain.translation_groups import GroupMember
+from shared.events.event import SchemaError
 from shared.sitemap import fragments
 from shared.sitemap.extensions import alternates as links
 from shared.store.pages.shard_contents import lists
 from shared.store.pages.snapshots import Pair, Seen, Snapshots
-from shared.store.pages.summaries import Summaries
+from shared.store.pages.summaries import Coming, Summaries
 from worker.checks.consistency.flaws import (
     NOT_RECIPROCAL,
     NOT_SCHEDULED,
@@ -193,6 +195,10 @@ class Relations:
 
     def _coming(self, keys: Sequence[str]) -> Iterator[Flaw]:
         for key, found in zip(keys, self._snapshots.to_come(keys), strict=True):
+            if key.startswith(AT):
+                if flaw := _never_due(key, found):
+                    yield flaw
+                continue
             page = PageRecord.unpack(found.page) if lists(found.page) else None
             at = expiry.appears_ms(found.stored, page) if found.stored and page else None
             late = at is not None and not lists(found.twin) and (found.hour or 0) > at
@@ -209,6 +215,16 @@ class Relations:
             if not lists(records[loc]):
                 detail = "in the feeds, but not listed"
                 yield Flaw(WRONG_FEED, loc.decode(errors="replace"), detail, key=_text(loc))
+
+
+def _never_due(key: str, found: Coming) -> Flaw | None:
+    if not found.stored or found.hour is not None:
+        return None
+    try:
+        due = Deferral.unpack(found.stored).due_ms
+    except SchemaError:
+        due = 1  # the worker that decides it says what is wrong with it
+    return Flaw(NOT_SCHEDULED, key, "its page would never appear or leave", key=key, when=due)
 
 
 def _text(loc: bytes) -> str:

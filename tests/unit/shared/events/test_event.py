@@ -122,7 +122,9 @@ def test_an_event_is_stored_in_the_oldest_form_that_can_hold_it() -> None:
     titled = parse(UPSERT | {"title": "About us"}, RULES)
 
     assert json.loads(plain.dump())["v"] == 1
+    timed = parse(UPSERT | {"expires": "2027-01-01"}, RULES)
     assert json.loads(titled.dump())["v"] == EXTENDED_SCHEMA == 2
+    assert json.loads(timed.dump())["v"] == SCHEMA == 3
 
 
 @pytest.mark.parametrize("item", [None, True, 1, "upsert", [], [UPSERT]])
@@ -139,7 +141,8 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
         "canonical": "/b", "prefix": "/c", "status": 0, "redirect_to": "/d",
         "images": {}, "videos": [1], "news": 1,
             "alternates": [{}],
-        "group": "", "lang": "gr", "published": "2026", "title": " ", "mobile": [],
+        "group": "", "lang": "gr", "published": "2026", "title": " ",
+        "publish_at": "tomorrow", "expires": 7, "mobile": [],
     }  # fmt: skip
     found = faults(item, 5)
 
