@@ -186,6 +186,10 @@ robots = "create"
 # again_hours = 24.0        # until a round over the pages begins again, at least
 # alarm_broken = 2.0        # per cent of broken pages above which there is an alarm
 # alarm_fewer = 10.0        # per cent of pages fewer than in the rounds before
+# gate = false              # true: list a new page only once it was seen to be 200 and indexable
+# prove_lastmod = false     # true: take a new date only once the page was seen to have changed;
+#                             pip install 'sitemapd[pages]'
+# wait_hours = 24.0         # for which a new page or a date waits for that at most
 # records = 200000          # pages whose last look is kept, 40 bytes each
 
 # Search engines to notify of published changes, a table each: `sitemapd notify test` shows the

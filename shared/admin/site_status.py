@@ -100,6 +100,12 @@ class Inspector:
         if deferral is None or deferral.stamp != page.stamp:
             return {}
         due = w3c_dates.from_epoch_s(deferral.due_ms // 1000)
+        if deferral.event.publish_at is None and deferral.event.expires is None:
+            from shared.domain.looks import held_events
+
+            if page.live:
+                return {"date_waits": f"{deferral.event.lastmod} until the page has changed"}
+            return {"why": f"{held_events.GATED}, {due} at the latest", "listed_from": due}
         if page.live:
             return {"listed_until": due}
         return {"why": f"it is to be published at {due}", "listed_from": due}

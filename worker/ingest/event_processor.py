@@ -122,6 +122,7 @@ class EventProcessor:
         self._name, self._consumer, self._trail = name, consumer, trail
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
         self._notifies = bool(site.notify.of_pages)
+        self._gate_ms, self._prove_ms = site.waits_ms
         feed = site.feed_entries if site.feed else 0
         self.pages = PageRepository(client, name, site.limits, feed, notifies=self._notifies)
         self._inbox = Inbox(client, name)
@@ -192,7 +193,11 @@ class EventProcessor:
 
     def read(self, batch: Entries) -> ReadBatch:
         """Read the state that `decide` needs."""
-        return self.pages.read([event for _, event in batch if event.type != RESYNC])
+        read = self.pages.read([event for _, event in batch if event.type != RESYNC])
+        if self._prove_ms:
+            known = {loc: page for loc, page in read.state.pages.items() if page and page.live}
+            read.state.listed = self.pages.lookup.current(known) if known else {}
+        return read
 
     def decide(self, batch: Entries, read: ReadBatch) -> DecidedBatch | None:
         """Decide `batch` on what was `read`; None if that must be read again."""
@@ -207,7 +212,8 @@ class EventProcessor:
             else:
                 quiet = received.quiet or not self._notifies
                 arrived.append(ArrivedEvent(event, arrival, quiet))
-        policy = Policy(self._routing, self._hints, round(self._clock() * 1000))
+        now_ms = round(self._clock() * 1000)
+        policy = Policy(self._routing, self._hints, now_ms, self._gate_ms, self._prove_ms)
         try:
             outcomes, after = decide_all(read.state, arrived, policy)
         except UnknownSectionError as error:

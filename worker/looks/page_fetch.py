@@ -10,7 +10,7 @@ from shared.errors import OutboundError, UrlError
 from shared.sitemap import urls
 from worker.http.client import HttpClient
 from worker.http.exchange import Bounds, OutboundRequest, configured, retry_after
-from worker.looks import page_reader
+from worker.looks import fingerprint, page_reader
 
 AGENT = "sitemapd"
 """The name for robots.txt."""
@@ -46,9 +46,11 @@ def _answer(loc: str, status: int, headers: Mapping[str, str], body: bytes) -> P
     if status != 200:
         return PageAnswer(status, redirect_to=where, wait_s=retry_after(headers))
     words = page_reader.read(loc, headers, body)
+    tree = words.tree
+    seen = fingerprint.of_bytes(body) if tree is None else fingerprint.of_html(tree, body)
     return PageAnswer(
         status, "", where, words.noindex, words.canonical[:_LONGEST], words.language,
-        page_reader.type_of(headers),
+        page_reader.type_of(headers), seen,
     )  # fmt: skip
 
 

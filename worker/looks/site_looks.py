@@ -15,6 +15,7 @@ import redis
 
 from shared.clock import now_ms
 from shared.config.sites.site import Site
+from shared.domain.deferral import Deferral
 from shared.domain.looks import record as records
 from shared.domain.looks.answers import Grade, PageAnswer, Verdict, judge
 from shared.domain.looks.record import LookRecord
@@ -28,6 +29,7 @@ from shared.store.pages.lookup import PageLookup
 from shared.store.sections import Sections
 from shared.telemetry.logs import logger
 from worker.looks import page_fetch
+from worker.looks.held_pages import HeldPages
 from worker.looks.look_order import LookOrder
 from worker.looks.robots_rules import RobotsRules
 from worker.looks.unlister import Unlister
@@ -54,12 +56,13 @@ class HostSilentError(SitemapdError):
 
 
 class FoundPage(NamedTuple):
-    """A page as it is listed, or was before it was unlisted."""
+    """A page as it is listed, or was before it was unlisted; `held` is its event that waits."""
 
     loc: str
     page: PageRecord
     codes: tuple[str, ...]
     listed: bool
+    held: Deferral | None = None
 
 
 class SiteLooks:
@@ -74,6 +77,7 @@ class SiteLooks:
         self._robots = RobotsRules(client, site.base.origin)
         self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
         self._unlister = Unlister(client, name, self._store, self._lookup)
+        self._held = HeldPages(client, name, site, self._store)
         self._summaries, self._told_at = LookSummaries(client, name), 0.0
 
     def look(self, go_on: Callable[[], None] = lambda: None) -> float:
@@ -87,7 +91,7 @@ class SiteLooks:
             state, at_ms = self._today(), now_ms()
             if state.spent >= self._settings.daily:
                 return IDLE_S
-            state = self._order.fill(state, self._lookup.count(), at_ms)
+            state = self._order.fill(self._held.fill(state), self._lookup.count(), at_ms)
             # By turns, so that many broken pages do not take the place of all others.
             found = self._next(at_ms, again_first=state.spent % 2 == 0)
             if found is None:
@@ -117,7 +121,9 @@ class SiteLooks:
                 fragment = self._lookup.current({loc: page}).get(loc)
                 links = fragments.parse(fragment).alternates if fragment else ()
                 codes = tuple(code for code, href in links if href == loc)
-                return FoundPage(loc, page, codes, listed=True), of_round
+                return FoundPage(loc, page, codes, True, self._held.find(loc, page)), of_round
+            if page is not None and (held := self._held.find(loc, page)) is not None:
+                return FoundPage(loc, page, held.event.lang, False, held), of_round
             if page is not None and self._unlister.is_ours(loc, page):
                 return FoundPage(loc, page, (), listed=False), of_round
             self._store.forget(loc)
@@ -169,11 +175,18 @@ class SiteLooks:
         loc, at_s = found.loc, now_ms() // 1000
         verdict = judge(answer, found.codes)
         (before,), known = self._store.records([loc]), self._store.broken(loc)
-        record = records.after(before, at_s, answer.status, verdict.grade, answer.print)
+        told_s, look_again = (found.page.stamp >> 16) // 1000, 0
+        record = records.after(before, at_s, answer.status, verdict.grade, answer.print, told_s)
+        if found.held is not None:
+            record, look_again = self._held.settle(
+                loc, found.held, verdict, before, record, listed=found.listed
+            )
         broken = self._broken(verdict, known, at_s, state, of_round=of_round)
         broken = self._acted(found, verdict, broken, state)
         again_ms = now_ms() + self._wait_ms(broken)
         self._store.looked_at(loc, record, broken, again_ms)
+        if look_again:
+            self._store.look_again(loc, look_again)
         failed = verdict.grade >= Grade.UNSURE
         if of_round:
             self._store.count(looked=1, failed=int(failed))
@@ -207,6 +220,8 @@ class SiteLooks:
     ) -> BrokenPage | None:
         """Unlist a page that stays broken, list one again that is good."""
         unlists = self._settings.broken == "unlist"
+        if found.held is not None and not found.listed:
+            return broken
         if not found.listed:
             if verdict.grade <= Grade.ODD or not unlists:
                 self._unlister.relist(found.loc, verdict.why)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from shared.config.credentials import ConfigModel
 
@@ -38,10 +39,37 @@ class LookSettings(ConfigModel):
         10.0, gt=0, le=100, allow_inf_nan=False,
         description="per cent of pages fewer than in the rounds before, likewise",
     )  # fmt: skip
+    gate: bool = Field(
+        False, description="list a new page only once it was seen to be 200 and indexable"
+    )
+    prove_lastmod: bool = Field(
+        False, description="take a new date only once the page was seen to have changed"
+    )
+    wait_hours: float = Field(
+        24.0, gt=0, le=8_784, allow_inf_nan=False,
+        description="hours for which a new page or a date waits for a look, at most",
+    )  # fmt: skip
     records: int = Field(
         200_000, ge=FEWEST_RECORDS, le=MOST_RECORDS,
         description="pages whose last look is kept, about 40 bytes each",
     )  # fmt: skip
+
+    @property
+    def gate_ms(self) -> int:
+        """Milliseconds for which a new page waits at most; 0: not at all."""
+        return round(self.wait_hours * 3_600_000) if self.gate else 0
+
+    @property
+    def prove_ms(self) -> int:
+        """Milliseconds for which a date waits at most; 0: not at all."""
+        return round(self.wait_hours * 3_600_000) if self.prove_lastmod else 0
+
+    @field_validator("prove_lastmod")
+    @classmethod
+    def _has_extractor(cls, wanted: bool) -> bool:
+        if wanted and find_spec("resiliparse") is None:
+            raise ValueError("needs the library resiliparse: pip install 'sitemapd[pages]'")
+        return wanted
 
 
 def as_table(given: object) -> object:

@@ -215,6 +215,11 @@ class Site(ConfigModel):
         return self.robots != "off" and self.base.path == "/"
 
     @property
+    def waits_ms(self) -> tuple[int, int]:
+        """Milliseconds for which new pages, and dates, wait for a look at the page; 0: not."""
+        return (self.pages.gate_ms, self.pages.prove_ms) if self.pages else (0, 0)
+
+    @property
     def feed_title(self) -> str:
         """`title`, by default the host."""
         return self.title or self.base.origin.partition("://")[2]

@@ -28,7 +28,8 @@ class LookState(NamedTuple):
     read last. The round that `began` (ms since 1970) goes over every page whose digest is
     `part` modulo `parts`, and is at `cursor` (section, shard, offset; empty: at its end); it has
     `looked` at pages, `failed` among them; `urls` were listed when it began, and the same of the
-    round before. `silent`: requests in a row without an answer.
+    round before. `silent`: requests in a row without an answer. Events due until `held` (ms) are
+    known to wait for a look.
     """
 
     day: int = 0
@@ -45,6 +46,7 @@ class LookState(NamedTuple):
     failed_before: int = 0
     urls_before: int = 0
     silent: int = 0
+    held: int = 0
 
 
 class BrokenPage(NamedTuple):
@@ -153,6 +155,11 @@ class LookStore:
             length = int(pipe.execute()[1])
         if length > self._most:
             self._evict(key, length - self._most)
+
+    def look_again(self, loc: str, at_ms: int) -> None:
+        """Let a page be looked at again at `at_ms` (since 1970)."""
+        with answering():
+            self._client.zadd(self._keys.again, {loc: at_ms})
 
     def _evict(self, key: str, count: int) -> None:
         """Remove the oldest records of a bucket."""

@@ -64,6 +64,7 @@ class Visited:
     def __init__(
         self, client: redis.Redis, root: Path, web: Website, base: str, **options: Any
     ) -> None:
+        root.mkdir(exist_ok=True)
         pages = {"interval": 0, "confirm_minutes": 0} | options.pop("pages", {})
         self.rig = Rig(client, root, base_url=base, pages=pages, **options)
         self.client, self.web, self.base = client, web, base

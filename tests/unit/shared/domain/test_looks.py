@@ -58,7 +58,9 @@ def test_a_record_keeps_the_last_look_and_the_proof_of_the_last_change() -> None
 
     assert first == LookRecord(10, 200, Grade.GOOD, True, b"a" * 8)
     assert same == first._replace(at_s=20)
-    assert changed == LookRecord(30, 200, Grade.ODD, True, b"b" * 8, b"a" * 8, 30)
+    assert changed == LookRecord(30, 200, Grade.ODD, True, b"b" * 8, b"a" * 8, 30, fresh=True)
+    explained = records.after(same, 30, 200, Grade.ODD, b"b" * 8, told_s=25)
+    assert explained == changed._replace(fresh=False)
     assert silent == changed._replace(at_s=40, status=503, grade=Grade.UNSURE)
     for each in (first, same, changed, silent, LookRecord(1, 0, Grade.UNSURE)):
         assert LookRecord.unpack(each.pack()) == each
