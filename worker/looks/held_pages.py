@@ -64,7 +64,8 @@ class HeldPages:
             return None
         if held is None or held.stamp != page.stamp or held_events.is_timed(held.event):
             return None
-        return held
+        # One that is due was let go by an earlier look: the next sweep decides it.
+        return held if held.due_ms > now_ms() else None
 
     def settle(
         self, loc: str, held: Deferral, verdict: Verdict, before: LookRecord | None,

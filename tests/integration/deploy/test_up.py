@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import first_config
 from deploy.local.embedded_redis import EmbeddedServer
 from deploy.local.processes import marked, reap
+from deploy.local.signed_example import signed_example
 from shared.config.settings import FILE, load
 from shared.store.connection import connect
 
@@ -72,7 +72,7 @@ class Service:
         return found
 
     def send(self, shell: str) -> str:
-        text = first_config.signed_example(load(self.home / FILE), "demo", self.address)
+        text = signed_example(load(self.home / FILE), "demo", self.address)
         done = subprocess.run([shell, "-c", text], capture_output=True, text=True, check=True)
         return done.stdout
 

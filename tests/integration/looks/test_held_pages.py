@@ -215,6 +215,17 @@ def test_a_change_that_was_seen_before_its_event_moves_the_date(make: Make) -> N
     assert not done.fresh
 
 
+def test_a_second_look_does_not_take_back_what_the_first_let_go(make: Make) -> None:
+    site = seen(make)
+    site.web.pages["/a"] = page(OTHER)
+    send(site, "/a", 2)
+    site.look()
+    site.store.add_due({site.loc("/a"): 1})
+    assert site.look() == ["/a"]
+
+    assert listed(site) == {"/a": "2026-01-02"}
+
+
 def test_an_event_that_changes_more_than_the_date_is_taken_as_it_is(make: Make) -> None:
     site = seen(make)
     send(site, "/a", 2, images=[{"loc": "https://www.example.com/a.jpg"}])

@@ -10,10 +10,12 @@ import tomllib
 from pathlib import Path
 
 from deploy.local import first_config
+from deploy.local.signed_example import signed_example
 from shared.config.console import Console, User
 from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load
 from shared.config.sites.cms_connections import Connection
+from shared.config.sites.pages import LookSettings
 from shared.config.sites.section import Section
 from shared.config.sites.site import Site
 
@@ -66,12 +68,12 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
         text = re.sub(rf"^# \[{table}\].*?\n\n", "\n", text, flags=re.MULTILINE | re.DOTALL)
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
 
-    for model in (Settings, Console, User, Site, Section, Connection):
+    for model in (Settings, Console, User, Site, Section, Connection, LookSettings):
         fields = model.model_fields
         for name, field in fields.items():
             if name in {
                 "sites", "sections", "sources", "notify", "console", "users", "api", "alerts",
-                "targets",
+                "targets", "pages",
             }:  # fmt: skip
                 continue
             assert name in shown
@@ -94,7 +96,7 @@ def sent(text: str) -> tuple[dict[str, str], str]:
 def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
     settings = load(first_config.write(tmp_path, ADDRESS))
 
-    event, text = sent(first_config.signed_example(settings, "demo", "http://127.0.0.1:9999"))
+    event, text = sent(signed_example(settings, "demo", "http://127.0.0.1:9999"))
 
     assert event == {"type": "upsert", "loc": f"{ADDRESS}/hello-world", "section": "posts"}
     assert "http://127.0.0.1:9999/v1/sites/demo/events" in text
@@ -104,7 +106,7 @@ def test_the_example_is_an_event_of_the_demo_site(tmp_path: Path) -> None:
 def test_a_site_without_secrets_gets_a_bearer_example(tmp_path: Path) -> None:
     site = Site(base_url="http://x.example/it's/", web_root=tmp_path, tokens=("0123456789abcdef",))
 
-    event, text = sent(first_config.signed_example(Settings(sites={"only": site}), "only", ADDRESS))
+    event, text = sent(signed_example(Settings(sites={"only": site}), "only", ADDRESS))
 
     assert event["loc"] == "http://x.example/it's/hello-world"
     assert event["section"] == "pages"
