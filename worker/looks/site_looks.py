@@ -23,7 +23,7 @@ from shared.domain.page_record import TOMBSTONE_MS, PageRecord
 from shared.errors import OutboundError, SitemapdError
 from shared.sitemap import fragments
 from shared.store.looks.look_store import DAY_MS, MOST_BROKEN, BrokenPage, LookState, LookStore
-from shared.store.looks.look_turn import look_turn
+from shared.store.looks.look_turn import LookTurn, look_turn
 from shared.store.looks.summary import LookSummaries, LookSummary
 from shared.store.pages.lookup import PageLookup
 from shared.store.sections import Sections
@@ -101,8 +101,8 @@ class SiteLooks:
             turn.rest_s = REST_S  # also if an error ends this
             self._prepare(go_on)
             began = time.monotonic()
-            turn.rest_s = self._visit(page, state, go_on, of_round=of_round)
-            turn.rest_s = max(turn.rest_s, min(time.monotonic() - began, REST_S))
+            rest_s = self._visit(page, state, turn, go_on, of_round=of_round)
+            turn.rest_s = max(rest_s, min(time.monotonic() - began, REST_S))
             return turn.rest_s
 
     def _today(self) -> LookState:
@@ -136,8 +136,9 @@ class SiteLooks:
             raise HostSilentError(f"no page is looked at: {error}") from None
 
     def _visit(
-        self, found: FoundPage, state: LookState, go_on: Callable[[], None], *, of_round: bool
-    ) -> float:
+        self, found: FoundPage, state: LookState, turn: LookTurn, go_on: Callable[[], None],
+        *, of_round: bool,
+    ) -> float:  # fmt: skip
         """Look at a page; return the seconds for which the host then rests."""
         rest_s = max(self._settings.interval, self._robots.delay_s)
         if not self._robots.allows(found.loc):
@@ -147,22 +148,29 @@ class SiteLooks:
         self._store.count(spent=1)
         answer = page_fetch.fetch(found.loc, go_on)
         if answer.status in {429, 503}:
-            return self._refused(answer, state, rest_s)
+            return self._refused(found.loc, answer, state, turn)
         self._store.change(silent=0 if answer.status else state.silent + 1)
         self._keep(found, answer, state, of_round=of_round)
         if not answer.status and state.silent + 1 >= SILENT:
             raise HostSilentError(f"{self._host} answers no request: {answer.fault}")
         return rest_s
 
-    def _refused(self, answer: PageAnswer, state: LookState, rest_s: float) -> float:
-        """Return for how long a host rests that wants no more requests; the page stays due."""
-        times = state.silent + 1
+    def _refused(self, loc: str, answer: PageAnswer, state: LookState, turn: LookTurn) -> float:
+        """Return for how long a host rests that wants no more requests; other pages are next.
+
+        Raises HostSilentError if it says so repeatedly.
+        """
+        times, wait_s = state.silent + 1, answer.wait_s
         self._store.change(silent=times)
-        wait_s = answer.wait_s
         if wait_s is None:
             wait_s = min(REST_S * 2.0 ** min(times - 1, 10), LONGEST_REST_S)
+        turn.rest_s = max(self._settings.interval, wait_s)
+        self._store.postpone(loc, now_ms() + round(turn.rest_s * 1000) + self._wait_ms(None))
         _log.info("host asked to wait", site=self._name, status=answer.status, seconds=wait_s)
-        return max(rest_s, wait_s)
+        if times >= SILENT:
+            asked = f"{self._host} answers {answer.status}, {times} times in a row"
+            raise HostSilentError(f"{asked}: it is asked again in {turn.rest_s:.0f} s")
+        return turn.rest_s
 
     def _barred(self, loc: str) -> LookRecord:
         (before,) = self._store.records([loc])
@@ -230,7 +238,7 @@ class SiteLooks:
             return broken
         if broken is None or verdict.grade is not Grade.BROKEN or not unlists:
             return broken._replace(unlisted_s=0) if broken else None
-        lasted_s = broken.at_s - broken.since_s
+        lasted_s = broken.at_s - broken.since_s + 1  # both are whole seconds
         confirmed = broken.times > 1 and lasted_s >= self._settings.confirm_minutes * 60
         if not confirmed or self._guarded(state):
             return broken._replace(unlisted_s=0)

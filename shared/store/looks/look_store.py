@@ -161,6 +161,14 @@ class LookStore:
         with answering():
             self._client.zadd(self._keys.again, {loc: at_ms})
 
+    def postpone(self, loc: str, at_ms: int) -> None:
+        """Let a page that is due be looked at no sooner than at `at_ms` (since 1970)."""
+        with answering():
+            pipe = self._client.pipeline()
+            pipe.zrem(self._keys.due, loc)
+            pipe.zadd(self._keys.again, {loc: at_ms})
+            pipe.execute()
+
     def _evict(self, key: str, count: int) -> None:
         """Remove the oldest records of a bucket."""
         with answering():

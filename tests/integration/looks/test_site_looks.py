@@ -203,8 +203,25 @@ def test_a_host_that_asks_to_wait_rests_so_long_for_all_workers(make: Make, stat
     assert site.web.visits == ["/a"]
     assert (site.grade("/a"), site.broken()) == (None, {})
     site.web.pages["/a"] = page()
+    site.client.zadd("{demo}:looks:again", {site.loc("/a"): 1})
     site.look()
     assert site.grade("/a") is Grade.GOOD
+
+
+def test_a_page_that_asks_to_wait_holds_back_no_other_for_ever(make: Make) -> None:
+    site = make()
+    site.there("/a", "/b", "/c")
+    site.web.pages |= dict.fromkeys(("/a", "/b", "/c"), Reply(b"", 503))
+
+    site.look()
+    with pytest.raises(HostSilentError, match="answers 503, 2 times in a row"):
+        site.look()
+    (key,) = site.client.keys("{_sitemapd}:looking:*")
+    assert 60_000 < site.client.pttl(key) <= 120_000
+    left = site.look(0) or {"/a", "/b", "/c"} - {*site.web.visits}
+    site.web.pages |= dict.fromkeys(left, page())
+    assert {*site.look()} == {*left}
+    assert site.store.state().silent == 0
 
 
 def test_two_workers_keep_the_interval_together(make: Make) -> None:
