@@ -25,6 +25,7 @@ from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
 from worker.heartbeat import Heartbeat
 from worker.ingest.inbox_consumer import InboxConsumer
+from worker.looks.looker import Looker
 from worker.loops import Companion, Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
@@ -70,27 +71,24 @@ class Runtime:
         self.client = connect(settings.redis_url, PATIENCE_S, settings.wait_replicas)
         self._name, self._history = consumer, 0
         self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
-        self._answerer = self._notifier = None
+        of, self._answerer, self._notifier = (settings, self.client, consumer), None, None
         if reconciles:
-            wake = self.wake
-            self._answerer = ReconcileScheduler(settings, self.client, consumer, wake, self.quiet)
+            self._answerer = ReconcileScheduler(*of, self.wake, self.quiet)
         if on_publish is None:
-            self._notifier = Notifier(
-                settings, self.client, consumer, self.quiet, clock=self._now_ms
-            )
+            self._notifier = Notifier(*of, self.quiet, clock=self._now_ms)
         self._published = on_publish or (lambda _site: self.notify())
         self._told: frozenset[str] = frozenset()
         self._checked = 0
         told = on_resync or (lambda _site: self.reconcile())
         self._sites = WorkedSites(self.client, consumer, clock, told)
-        self._companions: list[Companion] = [Examiner(settings, self.client, consumer, self.busy)]
-        self._followers = FollowService(settings, self.client, consumer, self.quiet, on_commit)
-        self._companions.append(Alerter(settings, self.client, consumer, clock=self._now_ms))
-        self._companions += [self._followers, *([self._answerer] if self._answerer else [])]
+        self._followers = FollowService(*of, self.quiet, on_commit)
+        self._companions: list[Companion] = [
+            Examiner(*of, self.busy), self._followers, Alerter(*of, clock=self._now_ms),
+            Looker(*of, self.quiet), *([self._answerer] if self._answerer else []),
+        ]  # fmt: skip
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)
-            readback = ReadbackService(settings, self.client, consumer, self.quiet)
-            self._companions += [self._notifier, subscriber, readback]
+            self._companions += [self._notifier, subscriber, ReadbackService(*of, self.quiet)]
         self._sweeping, self._monitoring = Loop("sweep", longest_s=60.0), Loop("monitor")
         self._tidying, self._refreshing = Loop("tidy"), Loop("refresh")
         self._following = Loop("configuration")

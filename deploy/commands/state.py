@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -133,8 +133,17 @@ def entry(
     place = find(home, site)
     found = Inspector(place.client(), place.name, place.site).entry(url)
     held = {"held": _held(found["held"])} if "held" in found and not as_json else {}
+    if "looked" in found and not as_json:
+        held["looked"] = _looked(found["looked"])
     answer(found | held, as_json=as_json)
     raise typer.Exit(0 if found["listed"] else 1)
+
+
+def _looked(look: Mapping[str, Any]) -> str:
+    said = f"{look['grade']} at {look['at']}: {look.get('why') or look['status']}"
+    if "before" in look:
+        said += f"; changed {look['changed']}, {look['before']} -> {look['fingerprint']}"
+    return said
 
 
 @examples("sitemapd confirm", "sitemapd confirm posts/1 --site shop")

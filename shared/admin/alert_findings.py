@@ -23,6 +23,7 @@ _KINDS = {
     conditions.HELD: ("held",),
     conditions.DRIFT: ("drift", "checked"),
     conditions.SOURCE: ("differs",),
+    conditions.PAGES: ("pages",),
     conditions.ENGINES: ("engine", "unsent"),
     conditions.SILENT: ("silent",),
     conditions.UNKNOWN: ("unknown",),
@@ -81,6 +82,7 @@ _MEASURES: Mapping[str, Callable[[SiteSigns, Sequence[Concern]], float]] = {
     conditions.SOURCE: lambda signs, _: sum(
         count for _, count in (signs.compared.differing() if signs.compared else ())
     ),
+    conditions.PAGES: lambda _, found: len(found),
     conditions.ENGINES: lambda _, found: len(found),
     conditions.SILENT: lambda signs, _: (signs.now_s - signs.accepted.last_ms / 1000) / 3600,
     conditions.UNKNOWN: lambda signs, _: max(each.pages for each in signs.late),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from shared.admin.outcomes import counted
 from shared.admin.site_signs import SiteSigns, drifts
@@ -27,11 +27,9 @@ NAMED = 5
 """Quarantined shards that are named for each site."""
 
 PAUSED = {
-    EVENTS: "events are paused",
-    PUBLISH: "publishing is paused",
-    NOTIFY: "notifications are paused",
-    INTAKE: "the intake is closed",
-}
+    EVENTS: "events are paused", PUBLISH: "publishing is paused",
+    NOTIFY: "notifications are paused", INTAKE: "the intake is closed",
+}  # fmt: skip
 _REFUSALS = {
     "unauthorized": ("bad signature", "rotate its secret, or fix the sender"),
     "stale": ("old or early signature", "set the clock of the sender"),
@@ -76,7 +74,7 @@ def _calm(signs: SiteSigns) -> bool:
         or status["urls"] != status["published_urls"]
         or signs.refused.counts or any(each.due_ms or each.breaker for each in signs.engines)
         or wrong_checks(signs) or (signs.compared and signs.compared.differing())
-        or signs.accepted.silent is not None or signs.late
+        or signs.accepted.silent is not None or signs.late or signs.alarms
     )  # fmt: skip
 
 
@@ -271,6 +269,12 @@ def _compared(signs: SiteSigns) -> Iterator[Concern]:
         yield Concern("differs", signs.site, BAD, said, page="checks", label="Checks")
 
 
+def _looked_at(signs: SiteSigns) -> Iterator[Concern]:
+    command = (*_of(signs.site, "check"), "--pages")
+    for said in signs.alarms:
+        yield Concern("pages", signs.site, BAD, said, "", command, "checks", "Checks")
+
+
 _EXCEPTIONS = (
     "stopped", "quarantined", "targets", "dead_events", "failing", "held", "paused", "resync",
 )  # fmt: skip
@@ -278,7 +282,7 @@ _EXCEPTIONS = (
 
 CONDITIONS: tuple[Callable[[SiteSigns], Iterator[Concern]], ...] = (
     _stopped, _quarantined, _behind, _failed, _failing, _late, _waiting, _drifted, _checked,
-    _compared, _held, _paused, _refused, _engines, _silent, _unknown, _resync,
+    _compared, _looked_at, _held, _paused, _refused, _engines, _silent, _unknown, _resync,
 )  # fmt: skip
 
 
@@ -292,8 +296,3 @@ def _many(number: int, what: str) -> str:
 
 def _of(name: str, words: str) -> tuple[str, ...]:
     return ("sitemapd", words, "--site", name)
-
-
-def held_command(site: str, hold: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the command that lets the shard of a shrink hold shrink."""
-    return ("sitemapd", "confirm", str(hold["shard"]), "--site", site)

@@ -41,7 +41,8 @@ class SiteSigns(NamedTuple):
     """All signs of one site at `now_s` (s since 1970): its `status` (Inspector.status), refused
     deliveries, accepted events by the hour, the engines it notifies, the last check, the last
     comparison with its source and when that began (ms; 0: never), and the engines that do not know
-    too many pages. `sourced`: it has a source.
+    too many pages. `sourced`: it has a source. `alarms` are those of the looks at its pages, each
+    in a sentence.
     """
 
     site: str
@@ -54,6 +55,7 @@ class SiteSigns(NamedTuple):
     report: CheckReport | None = None
     compared: ComparisonSummary | None = None
     reconciled_ms: int = 0
+    alarms: Sequence[str] = ()
     late: Sequence[LatePages] = ()
 
 
@@ -93,7 +95,7 @@ class SignReader:
         last_ms = max(snapshot.reconciled_ms if sourced else 0, compared.at_ms if compared else 0)
         return SiteSigns(
             name, now_s, self._status(name, snapshot), sourced, snapshot.refused, snapshot.hours,
-            snapshot.engines, snapshot.report, compared, last_ms,
+            snapshot.engines, snapshot.report, compared, last_ms, self._alarms(name, snapshot),
         )  # fmt: skip
 
     def _late(self, name: str, counts: Mapping[str, Mapping[str, PageCounts]]) -> list[LatePages]:
@@ -102,6 +104,10 @@ class SignReader:
             LatePages(engine, count.late, config.unknown_hours)
             for engine, count in counts.get(name, {}).items() if count.late >= config.unknown_pages
         ]  # fmt: skip
+
+    def _alarms(self, name: str, snapshot: SiteSnapshot) -> Sequence[str]:
+        settings = self._sites[name].pages
+        return snapshot.looks.alarms(settings) if snapshot.looks and settings else ()
 
     def _status(self, name: str, snapshot: SiteSnapshot) -> dict[str, Any]:
         known = self._statuses.get(name)

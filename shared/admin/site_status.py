@@ -62,14 +62,20 @@ class Inspector:
                     answer["as_news"] = self._published(NEWS + loc, news)
                 elif (appears := self._appears(loc, page)) is not None:
                     answer["as_news"] = {"from": appears}
-            else:
+            elif page.was_left:
                 answer["why"] = "the latest event removed it"
+            else:
+                answer["why"] = "looks at the page found it broken"
             answer |= self._deferred(loc, page)
             shard = self.shard_of(page)
             hold = self._publishing.shrink.held().get(shard) if shard else None
             if shard and hold:
                 answer["held"] = _held(shard, hold)
                 answer["why"] = self._why_held(loc, page, shard)
+        if self._site.pages is not None:
+            from shared.admin import page_looks
+
+            answer |= page_looks.of_page(self._client, self._name, loc)
         lately = [past for past in self._history.decisions(LATELY) if past.subject == loc][::-1]
         if changes := [past for past in lately if past.changed]:
             answer["since"] = _arrived(changes[-1])
@@ -94,6 +100,12 @@ class Inspector:
         if deferral is None or deferral.stamp != page.stamp:
             return {}
         due = w3c_dates.from_epoch_s(deferral.due_ms // 1000)
+        if deferral.event.publish_at is None and deferral.event.expires is None:
+            from shared.domain.looks import held_events
+
+            if page.live:
+                return {"date_waits": f"{deferral.event.lastmod} until the page has changed"}
+            return {"why": f"{held_events.GATED}, {due} at the latest", "listed_from": due}
         if page.live:
             return {"listed_until": due}
         return {"why": f"it is to be published at {due}", "listed_from": due}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FAILED, LATE, HELD, DRIFT, SOURCE, ENGINES, SILENT, UNKNOWN, DISK = (
-    "failed", "late", "held", "drift", "source", "engines", "silent", "unknown", "disk"
+FAILED, LATE, HELD, DRIFT, SOURCE, PAGES, ENGINES, SILENT, UNKNOWN, DISK = (
+    "failed", "late", "held", "drift", "source", "pages", "engines", "silent", "unknown", "disk"
 )  # fmt: skip
 
 TITLES = {
     FAILED: "failed events", LATE: "late publishing", HELD: "held files",
     DRIFT: "files or state that differ", SOURCE: "a source that differs",
-    ENGINES: "engines that are down", SILENT: "silent senders",
+    PAGES: "broken or missing pages", ENGINES: "engines that are down", SILENT: "silent senders",
     UNKNOWN: "published pages that engines do not know", DISK: "a full disk",
 }  # fmt: skip
 """All conditions, as messages call them."""
@@ -19,8 +19,8 @@ TITLES = {
 COMMANDS = {
     FAILED: "sitemapd dead list --site {site}", LATE: "sitemapd status --site {site}",
     HELD: "sitemapd confirm --site {site}", DRIFT: "sitemapd check --site {site}",
-    SOURCE: "sitemapd reconcile --site {site}", ENGINES: "sitemapd notify list {site}",
-    SILENT: "sitemapd event list --site {site}",
+    SOURCE: "sitemapd reconcile --site {site}", PAGES: "sitemapd check --pages --site {site}",
+    ENGINES: "sitemapd notify list {site}", SILENT: "sitemapd event list --site {site}",
     UNKNOWN: "sitemapd readback --unknown --site {site}", DISK: "sitemapd doctor --site {site}",
 }  # fmt: skip
 

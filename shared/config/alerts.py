@@ -163,6 +163,7 @@ class Alerts(ConfigModel):
     held: ConditionSettings = Field({}, validate_default=True)
     drift: ConditionSettings = Field({}, validate_default=True)
     source: ConditionSettings = Field({}, validate_default=True)
+    pages: ConditionSettings = Field({}, validate_default=True)
     engines: EnginesSettings = Field({}, validate_default=True)
     silent: SilentSettings = Field({}, validate_default=True)
     unknown: ConditionSettings = Field({}, validate_default=True)

@@ -28,12 +28,16 @@ class UnknownSectionError(SitemapdError):
 
 class Policy(NamedTuple):
     """Rules of one site: the `routing` of pages, `hints` if changefreq and priority are listed
-    (PROTOCOL M8: off by default), and the time (ms since 1970) by which news and videos expire.
+    (PROTOCOL M8: off by default), and the time (ms since 1970) by which news and videos expire. New
+    pages wait `gate_ms` at most until they were seen, dates `prove_ms` until the page was seen to
+    change (domain.looks.held_events); 0: neither waits.
     """
 
     routing: Routing
     hints: bool = False
     now_ms: int = 0
+    gate_ms: int = 0
+    prove_ms: int = 0
 
 
 class Outcome(NamedTuple):
@@ -78,7 +82,8 @@ class BatchState:
     pages that leave because their time is over, `coming` the news entries to be listed at that
     time (expiry.schedule), and the deferred events (shared.domain.deferral); empty: cancelled.
     `feed` holds the feed item of each page (None: none), no page if the site has no feeds, `titles`
-    its title (empty: none), likewise for sites with an HTML sitemap.
+    its title (empty: none), likewise for sites with an HTML sitemap. `listed` are the fragments of
+    pages as read, where dates must be proven.
     `notified` are the pages whose change search engines are to be notified of. `former_owners` if
     the claims of the site are stored under the owners of layout 2 (page_record.owner_of).
     """
@@ -99,6 +104,7 @@ class BatchState:
     titles: dict[str, str] = field(default_factory=dict)
     notified: set[str] = field(default_factory=set)
     former_owners: bool = False
+    listed: Mapping[str, bytes] = field(default_factory=dict)
 
     def section_of(self, key: str) -> int | None:
         """The number of the section that lists `key` after this batch, None if none does."""

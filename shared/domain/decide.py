@@ -14,8 +14,8 @@ from shared.domain import (
     deferral,
     feed_items,
     group_alternates,
+    listed_entry,
     news_entries,
-    translation_groups,
 )
 from shared.domain.batch_state import (
     NEWS,
@@ -23,14 +23,13 @@ from shared.domain.batch_state import (
     Changes,
     Outcome,
     Policy,
-    UnknownSectionError,
 )
-from shared.domain.expiry import is_over, next_over_ms
+from shared.domain.expiry import next_over_ms
+from shared.domain.looks import held_events, unlisted_pages
 from shared.domain.page_record import Arrival, Claim, PageRecord, is_older, stamp, subjects
-from shared.domain.routing import DEFAULT_SECTION
+from shared.events import answer_fields
 from shared.events.event import Event
 from shared.sitemap import fragments, w3c_dates
-from shared.sitemap.entry import Entry
 
 
 class Decision(NamedTuple):
@@ -84,7 +83,9 @@ def decide(
     if when is None:
         when = stamp(event.version, *arrival)
     claim = state.claims.get(owner) if owner else None
-    changed, reason = _decide(state, changes, event, (loc, owner, claim), when, arrival, policy)
+    changed, reason = unlisted_pages.decided(state, changes, event, policy.now_ms) or _decide(
+        state, changes, event, (loc, owner, claim), when, arrival, policy
+    )
     if changed and not quiet:
         changes.notified.update(filter(None, (loc, claim and claim.loc)))
     return Decision(changed, reason, changes)
@@ -104,7 +105,8 @@ def _decide(
     # count: the time (ms since 1970) against which a stored version is too far ahead.
     by_ms = max(arrival.ms, policy.now_ms)
     left = Outcome(changed=False, reason="")
-    why = _gone(event) or deferral.absence(event, policy.now_ms)
+    gated = held_events.gated(state, event, policy)
+    why = _gone(event) or deferral.absence(event, policy.now_ms) or gated
     if owner:
         if claim and is_older(when, claim.stamp, by_ms):
             return Outcome(changed=False, reason="older than what is known of this id")
@@ -113,11 +115,9 @@ def _decide(
         changes.claims[owner] = Claim(when, "" if why or loc is None else loc)
     if loc is None:
         return left if left.changed else Outcome(changed=False, reason="no page with this id")
-    if event.publish_at or event.expires:
-        page = state.pages.get(loc)
-        lost = page and is_older(when, page.stamp, by_ms) and not _vacated(page, owner)
-        if not lost and not _gone(event):
-            arrival = deferral.take(changes, event, when, arrival, policy.now_ms)
+    if gated or held_events.is_timed(event):
+        wins = _wins(state, loc, owner, when, by_ms)
+        arrival = _later(changes, event, when, arrival, policy, why) if wins else arrival
     if why:
         gone = _remove(state, changes, loc, owner, when, why, by_ms)
         return left if left.changed and not gone.changed else gone
@@ -129,14 +129,37 @@ def _decide(
     return put
 
 
+def _later(
+    changes: Changes, event: Event, when: int, arrival: Arrival, policy: Policy, why: str
+) -> Arrival:
+    """Let `event`, whose page is not listed for the reason `why` (empty: it is), be decided again
+    later, if it says so or its page waits to be seen; return the arrival that counts.
+    """
+    if not held_events.is_timed(event):
+        if why == held_events.GATED:
+            held_events.hold(changes, event, when, policy.now_ms + policy.gate_ms)
+        return arrival
+    if _gone(event):
+        return arrival
+    return deferral.take(changes, event, when, arrival, policy.now_ms)
+
+
+def _wins(state: BatchState, loc: str, owner: bytes, when: int, by_ms: int) -> bool:
+    """True if no newer event of the page at `loc` is known."""
+    page = state.pages.get(loc)
+    return not page or not is_older(when, page.stamp, by_ms) or _vacated(page, owner)
+
+
 def _gone(event: Event) -> str:
     """The reason for which the page of `event` must not be listed (PROTOCOL L8); empty: none."""
     if event.type == "delete":
-        return "deleted"
+        return answer_fields.gone(event.status, event.redirect_to) or "deleted"
     if event.noindex:
         return "noindex"
     if event.canonical is not None and event.canonical != event.loc:
         return "not canonical"
+    if event.status is not None or event.redirect_to is not None:
+        return answer_fields.gone(event.status, event.redirect_to)
     return ""
 
 
@@ -196,21 +219,24 @@ def _put(
     if event.group or (page and page.group):
         links = group_alternates.of_page(state, changes, loc)
         group = group_alternates.enter(state, changes, event, when)
-    entry = _entry(changes, event, loc, group, arrival, policy)
+    entry = listed_entry.entry_of(changes, event, loc, group, arrival, policy)
     here = state.placed.get(loc) or (page.place.section if page and page.place else None)
-    there = _section(state, event, loc, here, arrival, policy)
+    there = listed_entry.section_of(state, event, loc, here, arrival, policy)
     if entry.videos:
         changes.expiry[loc] = next_over_ms(entry.videos)
     owner = owner or (page.owner if page and page.live else b"")
     fragment = fragments.render(entry)
     digest = fragments.digest(fragment)
     place = page.place if page else None
+    if held_events.unproven(state, event, page, entry, policy) and page and here == there:
+        changes.pages[loc] = page._replace(stamp=when, owner=owner, group=group)
+        held_events.hold(changes, event, when, policy.now_ms + policy.prove_ms)
+        return Outcome(changed=False, reason=held_events.UNPROVEN)
     changes.pages[loc] = PageRecord(place, len(fragment), when, digest, owner, group)
     same = page is not None and page.live and page.digest == digest and here == there
+    put = Outcome(changed=False, reason="same content")
     if not same:
         changes.fragments[loc], changes.placed[loc] = fragment, there
-    put = Outcome(not same, "same content")
-    if not same:
         put = Outcome(changed=True, reason="changed" if page and page.live else "added")
     if group:
         changes.linked[loc] = entry.alternates
@@ -246,44 +272,9 @@ def _retitle(
     return True
 
 
-def _section(
-    state: BatchState, event: Event, loc: str, here: int | None, arrival: Arrival, policy: Policy
-) -> int:
-    """The number of the section that lists the page at `loc` after `event`; `here`: before it."""
-    listed_in = None if here is None else state.names.get(here)
-    name = event.section or listed_in or DEFAULT_SECTION
-    if name not in policy.routing.unruled:
-        name = policy.routing.section(event, loc, listed_in, arrival.ms, policy.now_ms)
-    if name not in state.sections:
-        raise UnknownSectionError(name)
-    return state.sections[name]
-
-
 def _vacated(page: PageRecord, owner: bytes) -> bool:
     """True if another id left this URL: the time of that says nothing about the page of `owner`.
 
     Two pages that swap their URLs leave them at two times, and either event may arrive first.
     """
-    return not page.live and bool(owner and page.owner) and page.owner != owner
-
-
-def _entry(
-    changes: Changes,
-    event: Event,
-    loc: str,
-    group: bytes,
-    arrival: Arrival,
-    policy: Policy,
-) -> Entry:
-    lastmod = event.lastmod
-    if lastmod is not None and w3c_dates.in_future(lastmod, arrival.ms):
-        lastmod = None  # PROTOCOL M5: worth less than none
-    changefreq, priority = (event.changefreq, event.priority) if policy.hints else (None, None)
-    if not (event.images or event.videos or event.alternates or group):
-        return Entry(loc, lastmod, changefreq, priority)
-    linked = event.alternates
-    if group:
-        members = changes.groups[group]
-        linked = translation_groups.listed_by(loc, translation_groups.alternates(members))
-    shown = tuple(video for video in event.videos if not is_over(video, policy.now_ms))
-    return Entry(loc, lastmod, changefreq, priority, event.images, shown, None, linked)
+    return page.was_left and bool(owner and page.owner) and page.owner != owner

@@ -74,7 +74,7 @@ def decide_plain(
     can decide it.
     """
     loc, page = event.loc, state.pages.get(event.loc or "")
-    if loc is None or not _is_plain(state, event, page):
+    if loc is None or policy.gate_ms or policy.prove_ms or not _is_plain(state, event, page):
         return None
     when, owner = stamp(event.version, *arrival), b""
     if page and when < page.stamp:

@@ -31,6 +31,9 @@ PLACE_BYTES = 6
 NOWHERE = b"\xff" * PLACE_BYTES
 """The place of a page that is not listed."""
 
+UNLISTED = b"looks"
+"""The digest of a tombstone that no event left: the page was found broken (domain.looks)."""
+
 _REST = struct.Struct(">Q5s")
 _RECORD = struct.Struct(">IHBHQ5s")  # the place, a length in three bytes, the rest
 _PLACE = struct.Struct(">IH")
@@ -91,6 +94,11 @@ class PageRecord(NamedTuple):
     def live(self) -> bool:
         """True if the page is listed."""
         return self.length > 0
+
+    @property
+    def was_left(self) -> bool:
+        """True for a tombstone that an event left, which others may precede."""
+        return not self.live and self.digest != UNLISTED
 
     @staticmethod
     def was_live(stored: bytes) -> bool:

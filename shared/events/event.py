@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shared.errors import Fault, InvalidError, SitemapdError
-from shared.events import event_fields
+from shared.events import answer_fields, event_fields
 from shared.events import extension_fields as extensions
 from shared.events.event_fields import MAX_VERSION, RESYNC, TYPES, EventFields, EventRules
 from shared.sitemap import fragments
@@ -20,14 +20,17 @@ from shared.sitemap.shards import nameable
 NATIVE = "native"
 """The source of events sent to /events, in our own form."""
 
+UNLIST, RELIST = "unlist", "relist"
+"""Types of events of our own, after a look at a page; no sender may use them."""
+
 SCHEMA = 3
 PLAIN_SCHEMA, EXTENDED_SCHEMA = 1, 2
 """Versions of the stored form: a worker leaves an unknown version pending for a newer worker, so an
 event is written in the oldest one that can hold it. 2 has the members of
-shared.sitemap.extensions, and resync; 3 has the members of _NEWEST.
+shared.sitemap.extensions, and resync; 3 those of _NEWEST, unlist and relist.
 """
 
-FIELDS = (*event_fields.CHECKS, *extensions.CHECKS)
+FIELDS = (*event_fields.CHECKS, *answer_fields.CHECKS, *extensions.CHECKS)
 
 
 class SchemaError(SitemapdError):
@@ -50,8 +53,11 @@ class Event:
     the version for; `published` (first publication, in the form of `lastmod`) chooses the month of
     a split section, `title` is for feeds, and for llms.txt with `description`. The page is listed
     from `publish_at` until `expires` (in the form of `lastmod`; a date is its first and its last
-    instant, UTC). A `resync` names no page: its scope is a `section`, the URLs that begin with
-    `prefix` (canonical), or the whole site.
+    instant, UTC). `status` and `redirect_to` are what the page answers with (answer_fields). An
+    `unlist` or `relist` is about the page that has this `stamp` (page_record.stamp), and says
+    `why`; `entry` is the fragment that is listed again, in the `group` of this digest. A `resync`
+    names no page: its scope is a `section`, the URLs that begin with `prefix` (canonical), or the
+    whole site.
 
     Parsed and loaded events have only the members that were given, the others by the class: the
     constructor sets each of two dozen (1.3 against 0.5 us).
@@ -82,6 +88,11 @@ class Event:
     publish_at: str | None = None
     expires: str | None = None
     description: str | None = None
+    status: int | None = None
+    redirect_to: str | None = None
+    stamp: int | None = None
+    entry: str | None = None
+    why: str | None = None
 
     def dump(self) -> bytes:
         """The stored form: JSON without the members that have their default."""
@@ -92,7 +103,7 @@ class Event:
         }
         plain = _EXTENDED.isdisjoint(members) and self.type != RESYNC
         schema = PLAIN_SCHEMA if plain else EXTENDED_SCHEMA
-        if not plain and not _NEWEST.isdisjoint(members):
+        if not _NEWEST.isdisjoint(members):
             schema = SCHEMA
         return _encode({"v": schema, **members}).encode()
 
@@ -122,10 +133,10 @@ class Event:
                 extensions.restore(members)
             event = cls.__new__(cls)
             vars(event).update(members)
-            sound = sound and event.type in TYPES
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            sound = sound and event.type in _STORED_TYPES and event._writable()
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise SchemaError(f"stored event cannot be read: {error}") from error
-        if not sound or not event._writable():
+        if not sound:
             raise SchemaError("stored event cannot be read: it is none that was accepted")
         return event
 
@@ -138,12 +149,29 @@ class Event:
             return False
         if version is not None and not 0 <= version <= MAX_VERSION:
             return False
+        if not answer_fields.is_sound(self.status):
+            return False
         if self.type == RESYNC:
             return loc is None
+        if self.type in _OWN_TYPES and not self._own():
+            return False
         if loc is None:
             return self.type == "delete" and self.id is not None
         plain = f"{self.lastmod or ''} {self.changefreq or ''} {self.priority or ''}"
         return loc.isascii() and loc.isprintable() and _PLAIN.fullmatch(plain) is not None
+
+    def _own(self) -> bool:
+        """True if it is an event of our own: an entry is written into a file as it is (T35)."""
+        if self.loc is None or self.stamp is None or not 0 <= self.stamp < 1 << 64:
+            return False
+        if self.type == UNLIST:
+            return self.entry is None and self.group is None
+        fragment = (self.entry or "").encode()
+        if not fragment.startswith(fragments.key(self.loc)):
+            return False
+        digest = bytes.fromhex(self.group or "")
+        known = len(digest) in {0, 8} and bool(digest) == bool(self.lang)
+        return known and fragments.render(fragments.parse(fragment)) == fragment
 
 
 _DATE = r"[0-9]{4}(?:-[0-9]{2}){0,2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+))?"
@@ -153,7 +181,9 @@ _MOSTLY = re.compile(
 )
 """The stored form of most events, read in a third of the time of any other."""
 _EXTENDED = frozenset(extensions.CHECKS)
-_NEWEST = frozenset({*extensions.TIMED_MEMBERS, "description"})
+_NEWEST = frozenset({*extensions.TIMED_MEMBERS, "description", *answer_fields.CHECKS, "stamp"})
+_OWN_TYPES = frozenset({UNLIST, RELIST})
+_STORED_TYPES = frozenset({*TYPES, *_OWN_TYPES})
 _PUBLISHED = frozenset(extensions.PUBLISHED_MEMBERS)
 _parse = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -162,8 +192,8 @@ _KINDS = frozenset(
     {(n, str) for n, d in _DEFAULTS.items() if type(d) in {str, type(None)}}
     | {(n, type(None)) for n, d in _DEFAULTS.items() if d is None}
     | {(n, list) for n, d in _DEFAULTS.items() if d == ()}
-    | {("version", int), ("noindex", bool), ("news", dict)}
-) - {("version", str), ("news", str)}
+    | {("version", int), ("status", int), ("stamp", int), ("noindex", bool), ("news", dict)}
+) - {("version", str), ("status", str), ("stamp", str), ("news", str)}
 """Each member with the types it may have; a set, because every event is checked."""
 
 
@@ -186,8 +216,9 @@ def parse(
     for name, check in _CHECKS.items():
         if name in item or name == "type":
             values[name] = check(checked)
-    extended = not _EXTENDED.isdisjoint(item)
+    extended = not _FURTHER.isdisjoint(item)
     if extended:
+        values |= {n: check(checked) for n, check in answer_fields.CHECKS.items() if n in item}
         values |= extensions.taken(checked, values["type"])
     if not item.keys() <= _KNOWN:
         checked.refuse((name for name in item if name not in _KNOWN), ", ".join(FIELDS))
@@ -229,6 +260,7 @@ def parse_all(
 
 
 _CHECKS = event_fields.CHECKS
+_FURTHER = frozenset({*answer_fields.CHECKS, *extensions.CHECKS})
 _KNOWN = frozenset(FIELDS)
 
 

@@ -86,6 +86,12 @@ following:          -   rw
 lease               -   rw
 migrating           -   rw
 import:             -   rw
+looks               r   rw
+looks:page:         r   rw
+looks:due           r   rw
+looks:again         -   rw
+looks:broken        r   rw
+looks:unlisted      r   rw
 absent              rw  rw
 """
 
@@ -105,6 +111,8 @@ alerts:messages     -   rw
 alerts:sent         -   rw
 alerts:channels     -   rw
 alerting            -   rw
+looking:            -   rw
+robots:             -   rw
 doctor              rw  rw
 """
 

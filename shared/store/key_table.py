@@ -79,6 +79,8 @@ PERMANENT = (
     "websub",  # hash: feed -> Subscription; store/notify/subscriptions.py
     "readback",  # hash: state of the reading, by engine; store/readback/reading_state.py
     "readback:",  # pages that are followed and answers about them; store/readback/page_chains.py
+    "looks",  # hash: LookState; this and what follows it: store/looks/look_keys.py
+    "looks:",
     "audit",  # stream, of EVERYWHERE: audit log, the newest 10,000; store/operations/audit_log.py
     "alerts",  # hash, of EVERYWHERE: condition and site -> Alert; store/operations/alert_store.py
     "alerts:messages",  # hash, of EVERYWHERE: id -> message, channels that lack it; the same
@@ -93,10 +95,10 @@ With a TTL: `seen:`, `awake`, `rate`, `lease`, `migrating`, `reconcile`, `resync
 `crawl:pages`, `reading-back`, `told:`, `spent:`, `telling:`, `following:`, `checking`,
 `checking:progress`, `import:` (an interrupted import), `pulse:` (counts of one minute), `hour:`
 (the same of one hour), `accepted:` (events of each hour of a week) and `purged:` (events removed by
-a purge); of EVERYWHERE `session:`, `once:`, `tries:`, `doctor`, of store/operations/alert_store.py
-`alerting` and `alerts:sent`, of store/operations/worker_registry.py `worker:`, `workers`,
-`wanted:`, of store/operations/loop_health.py `loops:`, and of store/operations/config_reports.py
-`configuration`.
+a purge); of EVERYWHERE `session:`, `once:`, `tries:`, `doctor`, `looking:`, `robots:`, of
+store/operations/alert_store.py `alerting` and `alerts:sent`, of store/operations/worker_registry.py
+`worker:`, `workers`, `wanted:`, of store/operations/loop_health.py `loops:`, and of
+store/operations/config_reports.py `configuration`.
 
 `absent` never exists: servers/cluster.py names it with each script, so that none runs half-way
 while its slot moves.

@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from shared.errors import DateError, InvalidError, RobotsError, UrlError
-from shared.events.event import Event, SchemaError, parse, parse_all
+from shared.events.event import RELIST, UNLIST, Event, SchemaError, parse, parse_all
 from shared.events.event_fields import TYPES, EventRules
 from shared.sitemap import fragments, robots, urls, w3c_dates
 from shared.sitemap.entry import CHANGEFREQS, Entry
 from shared.sitemap.extensions import alternates, images, news, videos
 from shared.sitemap.urls import Base
-from tests.fuzz import engines, hooks, logs, readers, sources
+from tests.fuzz import engines, hooks, logs, pages, readers, sources
 from webhook import auth, request_body
 from webhook.auth import Credentials, SigningKey
 from webhook.problems import MAX_FAULTS, RefusedError
@@ -77,7 +77,7 @@ def events(data: bytes) -> None:
 
 
 def _check_event(event: Event) -> None:
-    assert event.type in TYPES
+    assert event.type in {*TYPES, UNLIST, RELIST}
     texts = (event.loc, event.id, event.section, event.lastmod, event.priority, event.canonical)
     assert all(text is None or type(text) is str for text in texts)
     assert event.changefreq is None or event.changefreq in CHANGEFREQS
@@ -247,6 +247,7 @@ EXTENDED = {
         "title": "T",
     },
 }  # fmt: skip
+LISTED = f"<url><loc>{BASE.url('a')}</loc><lastmod>2026-01-01</lastmod></url>\n"
 OURS = b"# BEGIN sitemapd\nSitemap: https://www.example.com/sitemap.xml\n# END sitemapd\n"
 
 TARGETS = {
@@ -283,10 +284,15 @@ TARGETS = {
         (
             Event("upsert", BASE.url("a"), "7", version=1).dump(),
             parse(json.loads(_event(**EXTENDED)), RULES).dump(),
+            Event(UNLIST, BASE.url("a"), stamp=3, why="answers 404").dump(),
+            Event(
+                RELIST, BASE.url("a"), stamp=3, entry=LISTED, group="00" * 8, lang=("de",)
+            ).dump(),
         ),
     ),
     "hooks": Target(hooks.deliveries, hooks.SEEDS),
     "logs": Target(logs.access_log, logs.SEEDS),
+    "pages": Target(pages.page, pages.SEEDS),
     "engines": Target(engines.answers, engines.SEEDS),
     "readers": Target(readers.answers, readers.SEEDS),
     "sitemap": Target(sources.reader("sitemap"), sources.SITEMAP),

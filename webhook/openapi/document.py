@@ -31,7 +31,7 @@ from webhook.openapi.components import (
     ref,
 )
 from webhook.openapi.hook_paths import HOOK, HUB, SOURCE, cloud
-from webhook.openapi.page_schemas import ANY_URL, FIND, LISTED, entry
+from webhook.openapi.page_schemas import ANSWER, ANY_URL, FIND, LISTED, entry
 from webhook.problems import MAX_FAULTS, OF_DELIVERIES, PROBLEMS
 from webhook.request_body import MAX_DIGITS, MAX_ITEMS, NATIVE, NDJSON
 from webhook.sources import cloudevents
@@ -105,6 +105,7 @@ EVENT: Schema = {
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
             "description": "another URL here: the page is not listed",
         },
+        **ANSWER,
         "prefix": {
             "anyOf": [URL, _NOTHING],
             "description": "of a resync: what the URLs of its pages begin with",

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from shared.events import answer_fields
 from webhook.openapi.components import COUNT, MOMENT, TEXT, URL, Schema, object_of
 
 _FLAG = {"type": "boolean"}
+ANSWER: Schema = {
+    "status": {
+        "type": ["integer", "null"],
+        "minimum": answer_fields.LEAST,
+        "maximum": answer_fields.MOST,
+        "description": "what the page answers with: 404, 410, 301 and 308 take it out; others but "
+        "200 are accepted with a warning",
+    },
+    "redirect_to": {
+        "type": ["string", "null"],
+        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
+        "description": "where it redirects, for good unless `status` says otherwise: the page is "
+        "not listed; its target is listed by an event of its own",
+    },
+}
 FIND = "The file that lists a page, as everyone can read it in the files; for sitemap.html"
 ANY_URL = {**TEXT, "minLength": 1, "description": "of any site, in any spelling, or a path"}
 _FOUND = object_of(loc=URL, file=TEXT, lastmod=TEXT)
@@ -54,6 +70,11 @@ def entry(event: Schema) -> Schema:
             "videos": event["properties"]["videos"],
             "alternates": event["properties"]["alternates"],
             "as_news": {"type": "object", "description": "the same of its entry in a news file"},
+            "looked": {
+                "type": "object",
+                "description": "the last look at the page, where looks are on: `at`, `status`, "
+                "`grade`, `why`, and the proof of its last change",
+            },
             "lately": {"type": "array", "items": object_of(event=TEXT, at=MOMENT, decision=TEXT)},
         },
     }

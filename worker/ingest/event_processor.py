@@ -23,7 +23,7 @@ from shared.errors import (
     StoreError,
     UrlError,
 )
-from shared.events.event import Event, NewerSchemaError, SchemaError
+from shared.events.event import RELIST, Event, NewerSchemaError, SchemaError
 from shared.events.event_fields import RESYNC
 from shared.events.resync_scope import Scope
 from shared.sitemap import urls
@@ -47,6 +47,7 @@ processed alone.
 """
 
 Entries = Sequence[tuple[InboxEntry, Event]]
+_LISTING = frozenset({"upsert", RELIST})
 _Decided = tuple[str, str, str, bool]
 """Event id, loc, reason, whether published bytes change."""
 
@@ -70,7 +71,7 @@ def of_site(event: Event, base: Base) -> Event:
     """Return `event`, as it was stored. Raises SchemaError if a site at `base` cannot have accepted
     it.
     """
-    if event.type == "upsert" and event.loc is not None:
+    if event.type in _LISTING and event.loc is not None:
         try:
             canonical = urls.canonical(event.loc, base)
         except UrlError as error:
@@ -122,6 +123,7 @@ class EventProcessor:
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
         self._notifies = bool(site.notify.of_pages)
         self._shares_groups = bool(site.translations)
+        self._gate_ms, self._prove_ms = site.waits_ms
         self.pages = PageRepository(
             client, name, site.limits, site.recent_entries, notifies=self._notifies,
             titles=site.outputs.html,
@@ -194,7 +196,11 @@ class EventProcessor:
 
     def read(self, batch: Entries) -> ReadBatch:
         """Read the state that `decide` needs."""
-        return self.pages.read([event for _, event in batch if event.type != RESYNC])
+        read = self.pages.read([event for _, event in batch if event.type != RESYNC])
+        if self._prove_ms:
+            known = {loc: page for loc, page in read.state.pages.items() if page and page.live}
+            read.state.listed = self.pages.lookup.current(known) if known else {}
+        return read
 
     def decide(self, batch: Entries, read: ReadBatch) -> DecidedBatch | None:
         """Decide `batch` on what was `read`; None if that must be read again."""
@@ -209,7 +215,8 @@ class EventProcessor:
             else:
                 quiet = received.quiet or not self._notifies
                 arrived.append(ArrivedEvent(event, arrival, quiet))
-        policy = Policy(self._routing, self._hints, round(self._clock() * 1000))
+        now_ms = round(self._clock() * 1000)
+        policy = Policy(self._routing, self._hints, now_ms, self._gate_ms, self._prove_ms)
         try:
             outcomes, after = decide_all(read.state, arrived, policy)
         except UnknownSectionError as error:

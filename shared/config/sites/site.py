@@ -20,6 +20,7 @@ from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
+from shared.config.sites.pages import LookSettings, as_table
 from shared.config.sites.readback import ReadbackSettings
 from shared.config.sites.section import MAX_NEWS, Section, section_name
 from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, OutputSettings, TargetSettings
@@ -154,6 +155,9 @@ class Site(ConfigModel):
     outputs: OutputSettings = Field(
         OutputSettings.model_construct(), description="further forms and files of what is published"
     )
+    pages: Annotated[LookSettings | None, BeforeValidator(as_table)] = Field(
+        None, description="looks at the pages; off without the table"
+    )
     notify: NotifySettings = Field(
         NotifySettings(), description="search engines to notify of changes"
     )
@@ -247,6 +251,11 @@ class Site(ConfigModel):
     def keeps_robots(self) -> bool:
         """True if robots.txt is written into the web root: crawlers read only the host's (R1)."""
         return self.robots != "off" and self.base.path == "/"
+
+    @property
+    def waits_ms(self) -> tuple[int, int]:
+        """Milliseconds for which new pages, and dates, wait for a look at the page; 0: not."""
+        return (self.pages.gate_ms, self.pages.prove_ms) if self.pages else (0, 0)
 
     @property
     def feed_title(self) -> str:

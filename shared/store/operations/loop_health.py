@@ -25,7 +25,7 @@ HEALTH_S = 30
 
 LOOPS = (
     "heartbeat", "sweep", "monitor", "tidy", "refresh", "checks", "reconcile", "notify", "websub",
-    "configuration", "alerts", "follow", "readback",
+    "configuration", "alerts", "follow", "readback", "looks",
 )  # fmt: skip
 """Names of all loops of a worker."""
 

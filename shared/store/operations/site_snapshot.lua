@@ -11,7 +11,7 @@
 --      {number of dirty files, since when, number of dead letters, resync requests and their times,
 --      then as HGETALL paused, quarantine, held, targets} (empty: there is none of all these)};
 --      then for `stats` the counters as HGETALL; for `signs`
---      {mark, report, comparison}, {mark, accepted events of each week} (likewise),
+--      {mark, report, comparison, looks}, {mark, accepted events of each week} (likewise),
 --      {{note of a refusal, ..}, {code, number, ..}} (empty: none),
 --      {since when each engine is due (empty: nothing waits), ..}, breakers as HGETALL.
 local inbox, prefix, group = KEYS[1], ARGV[1], ARGV[2]
@@ -81,14 +81,14 @@ end
 local now = tonumber(ARGV[5])
 
 local function checks()
-  local kept = redis.call('HMGET', prefix .. 'checks', 'began', 'compared')
-  local began, compared = kept[1] or '', kept[2] or ''
+  local kept = redis.call('HMGET', prefix .. 'checks', 'began', 'compared', 'looks')
+  local began, compared, looks = kept[1] or '', kept[2] or '', kept[3] or ''
   -- a comparison begins with its time and its numbers
-  local mark = string.format('%s %d %s', began, #compared, string.sub(compared, 1, 40))
+  local mark = string.format('%s %d %s %s', began, #compared, string.sub(compared, 1, 40), looks)
   if mark == ARGV[9] then
     return {mark}
   end
-  return {mark, redis.call('HGET', prefix .. 'checks', 'report') or '', compared}
+  return {mark, redis.call('HGET', prefix .. 'checks', 'report') or '', compared, looks}
 end
 
 local function accepted()

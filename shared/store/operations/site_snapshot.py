@@ -24,6 +24,7 @@ from shared.store.counting.counters import (
 )
 from shared.store.keys import GROUP, keys_of
 from shared.store.layouts.version import Layout
+from shared.store.looks.summary import LookSummary, summary_of
 from shared.store.notify.notification_queue import EngineState, engine_states
 from shared.store.operations.checks import CheckReport, ComparisonSummary, comparison_of, report_of
 from shared.store.operations.queues import Pause, QueueDepth, pauses_of
@@ -48,7 +49,8 @@ class SiteSnapshot(NamedTuple):
     begin of the last reconcile (ms since 1970; 0: none), dead letters; what is paused, quarantined,
     held, to be resynced, and published; the targets, of a site with several; the layout.
 
-    Part `signs`: the last check and comparison, accepted events by the hour, refusals, engines.
+    Part `signs`: the last check and comparison, accepted events by the hour, refusals, engines,
+    looks at the pages.
     Part `stats`: the counters.
     """
 
@@ -71,6 +73,7 @@ class SiteSnapshot(NamedTuple):
     refused: RecentRefusals = RecentRefusals()
     engines: Sequence[EngineState] = ()
     totals: Totals = ({}, WaitHistogram((), 0))
+    looks: LookSummary | None = None
 
 
 class _Known(NamedTuple):
@@ -132,12 +135,14 @@ class SnapshotReader:
             return _Known(reply, (files[0],), state._replace(totals=totals))
         checks, hours, refused, dues, breakers = more
         report, compared, accepted = before.report, before.compared, before.hours
+        looks = before.looks
         if len(checks) > 1:
             report, compared = report_of(checks[1]), comparison_of(checks[2])
+            looks = summary_of(checks[3])
         if len(hours) > 1:
             accepted = accepted_of(hours[1:], inbox[2], hour)
         state = state._replace(
-            report=report, compared=compared, hours=accepted,
+            report=report, compared=compared, looks=looks, hours=accepted,
             refused=refusals_of(refused[0], pairs(refused[1])) if refused else RecentRefusals(),
             engines=engine_states(self._engines[name], dues, pairs(breakers)),
         )  # fmt: skip

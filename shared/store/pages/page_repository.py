@@ -13,6 +13,7 @@ import redis
 
 from shared.domain import translation_groups
 from shared.domain.batch_state import NEWS, BatchState
+from shared.domain.looks import unlisted_pages
 from shared.domain.page_record import (
     PLACE_BYTES,
     TOMBSTONE_MS,
@@ -102,7 +103,7 @@ class PageRepository:
         if former != self.sections.former_owners:
             return self.read(events)  # another layout since then
         state = BatchState(by_name, by_number, pages, claimed, former_owners=former)
-        wanted = {translation_groups.digest_of(event.group) for event in events if event.group}
+        wanted = {unlisted_pages.group_of(event) for event in events if event.group}
         wanted |= {page.group for page in pages.values() if page and page.group}
         most = MOST_MEMBERS if len(events) > 1 else sys.maxsize
         groups = self.lookup.groups(wanted, most) if wanted else {}

@@ -81,6 +81,11 @@ class Revisions:
         rows = forwards(self._client, self._keys.revisions, str(since_ms), step=_STEP)
         return (_revision(at, fields) for at, fields in rows)
 
+    def after(self, at: str) -> Iterator[Revision]:
+        """Return an iterator over the revisions after the id `at`, oldest first."""
+        rows = forwards(self._client, self._keys.revisions, after=at, step=_STEP)
+        return (_revision(ident, fields) for ident, fields in rows)
+
     def oldest(self) -> str:
         """Return the id of the oldest revision; empty if there is none."""
         return next((at for at, _ in forwards(self._client, self._keys.revisions, step=1)), "")

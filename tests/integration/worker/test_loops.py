@@ -156,8 +156,10 @@ def refreshed(rig: Rig, plant: Runtime) -> None:
     plant.refresh()
 
 
-OF_EVERY_SITE = [loop for loop in LOOPS if loop != "follow"]
-"""`follow` runs for sites with several targets: tests/integration/publishing/test_followers.py."""
+OF_EVERY_SITE = [loop for loop in LOOPS if loop not in {"follow", "looks"}]
+"""`follow` runs for sites with several targets: tests/integration/publishing/test_followers.py;
+`looks` for those whose pages are looked at: tests/integration/looks/test_looker.py.
+"""
 FAILS: dict[str, Callable[[Rig, Runtime], None]] = {
     "heartbeat": no_wish,
     "sweep": wrong_type(lambda rig: rig.keys.inbox),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from flask import g
 from werkzeug.datastructures import MultiDict
 
+from shared.admin import page_looks
 from shared.config.sites.site import Site
 from shared.errors import UrlError
 from shared.sitemap import urls
@@ -73,7 +74,8 @@ def install(registry: PageRegistry) -> None:
             ],
             "idle": bool(asked) and not running and services.idle(),
             "compared": compared, "differing": _differing(registry, name, compared),
-            "commands": _commands(name, site),
+            "looks": page_looks.report(services.client, name, site),
+            "looked_most": page_looks.SHOWN, "commands": _commands(name, site),
         }  # fmt: skip
         return Shown("checks.html", values)
 
@@ -153,5 +155,6 @@ def _commands(name: str, site: Site) -> Mapping[str, Sequence[str]]:
     return {
         "check": ("sitemapd", "check", "--site", name),
         "verify": ("sitemapd", "verify", "--against", against, "--site", name),
+        "pages": ("sitemapd", "check", "--pages", "--site", name),
         "reconcile": ("sitemapd", "reconcile", "--against", against, "--site", name),
     }

@@ -142,7 +142,10 @@ def _site(registry: PageRegistry, signs: SiteSigns) -> dict[str, Any]:
     grade, state = _state(signs, found)
     asked = query_arg("range")
     chosen = asked if asked in time_charts.RANGES else next(iter(time_charts.RANGES))
-    held = [hold | {"command": attention.held_command(name, hold)} for hold in status["held"]]
+    held = [
+        hold | {"command": ("sitemapd", "confirm", str(hold["shard"]), "--site", name)}
+        for hold in status["held"]
+    ]
     card = {
         **status, "concerns": found, "grade": grade, "state": state, "held": held,
         "drift": status["urls"] - status["published_urls"], "sourced": signs.sourced,

@@ -14,6 +14,7 @@ from shared.config.console import Console, User
 from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load
 from shared.config.sites.cms_connections import Connection
+from shared.config.sites.pages import LookSettings
 from shared.config.sites.section import Section
 from shared.config.sites.site import Site
 from shared.config.sites.targets import OutputSettings
@@ -68,12 +69,12 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
         text = re.sub(rf"^# \[{table}\].*?\n\n", "\n", text, flags=re.MULTILINE | re.DOTALL)
     shown = dict(re.findall(r"^#? ?(\w+) = (\S+)", text, re.MULTILINE))
 
-    for model in (Settings, Console, User, Site, Section, Connection):
+    for model in (Settings, Console, User, Site, Section, Connection, LookSettings):
         fields = model.model_fields
         for name, field in fields.items():
             if name in {
                 "sites", "sections", "sources", "notify", "console", "users", "api", "alerts",
-                "targets", "outputs", "readback",
+                "targets", "outputs", "readback", "pages",
             }:  # fmt: skip
                 continue
             assert name in shown

@@ -34,6 +34,7 @@ HOLDING: list[tuple[str, SiteSigns, str]] = [
     ("drift", signs(report=report("error")), "1 error"),
     ("drift", signs({"urls": 4}), "lists 4 pages"),
     ("source", signs(compared=ComparisonSummary(0, 1_200, 0, 0, {})), "1,200 missing"),
+    ("pages", signs(alarms=["3 % of the pages are broken."]), "3 % of the pages"),
     ("engines", signs(engines=[DOWN]), "bing refused"),
     ("engines", signs({"failing": [LOOP]}), "Notify (indexnow)"),
 ]

@@ -58,6 +58,7 @@ def engine(waited_s: float | None, breaker: Breaker | None = None) -> SiteSigns:
     [
         (signs({"stopped": {"reason": "disk full", "todo": "x"}}), "stopped", "bad", "disk full"),
         (signs({"quarantined": [SINGLE]}), "quarantined", "bad", "a/1"),
+        (signs(alarms=["3 % are broken."]), "pages", "bad", "3 % are broken."),
         (signs({"targets": [TARGET]}), "target", "bad", "cannot be written for 1 min: 403"),
         (signs({"targets": [TARGET | {"failing_s": 0.0}]}), "target", "bad", "lacks what was"),
         (signs({"dead_events": 1}), "failed", "bad", "1 event failed five times and is set aside"),

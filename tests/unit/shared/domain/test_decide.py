@@ -31,6 +31,17 @@ HISTORIES = {
     "and lets back in": ([up("a", 1), up("a", 2, noindex=True), up("a", 3)], {"a": 1}),
     "another canonical removes": ([up("a", 1), up("a", 2, canonical=PREFIX + "b")], {}),
     "one on another site removes": ([up("a", 1), up("a", 2, canonical="https://b.c/a")], {}),
+    "a page that answers 404 goes": ([up("a", 1), up("a", 2, status=404)], {}),
+    "one that answers 410 too": ([up("a", 1), up("a", 2, status=410)], {}),
+    "one that moved for good goes": (
+        [up("a", 1), up("a", 2, status=308, redirect_to=PREFIX + "b")], {}
+    ),
+    "also without a status": ([up("a", 1), up("a", 2, redirect_to="https://b.c/")], {}),
+    "one that is lent to another address stays": (
+        [up("a", 1), up("a", 2, day=2, status=302, redirect_to=PREFIX + "b")], {"a": 2}
+    ),
+    "one that answers 503 stays": ([up("a", 1), up("a", 2, day=2, status=503)], {"a": 2}),
+    "and comes back with 200": ([up("a", 1, status=404), up("a", 2, status=200)], {"a": 1}),
     "a page that is its own canonical stays": ([up("a", 1, canonical=PREFIX + "a")], {"a": 1}),
     "a page moves by its id": ([up("a", 1, id="7"), up("b", 2, id="7")], {"b": 1}),
     "moves heard of in reverse": ([up("b", 2, id="7"), up("a", 1, id="7")], {"b": 1}),

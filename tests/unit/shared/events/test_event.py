@@ -140,7 +140,8 @@ def test_every_fault_of_an_item_is_reported_at_once() -> None:
     item = {
         "type": "update", "loc": "/a", "id": "", "section": "blog", "version": -1,
         "lastmod": "21.11.2026", "changefreq": "often", "priority": 2, "noindex": "yes",
-        "canonical": "/b", "prefix": "/c", "images": {}, "videos": [1], "news": 1,
+        "canonical": "/b", "prefix": "/c", "status": 0, "redirect_to": "/d",
+        "images": {}, "videos": [1], "news": 1,
             "alternates": [{}],
         "group": "", "lang": "gr", "published": "2026", "title": " ",
         "publish_at": "tomorrow", "expires": 7, "description": "", "mobile": [],

@@ -1,0 +1,151 @@
+"""Pages that stay broken leave the sitemap where that is configured, and return when they heal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import redis
+
+from tests.integration.looks.visited import GONE, Visited, Website, page, website
+from tests.unit.worker.sources.cms import Reply
+
+UNLIST = {"broken": "unlist"}
+
+
+class Make(Protocol):
+    def __call__(self, **options: Any) -> Visited: ...
+
+
+@pytest.fixture
+def web() -> Iterator[tuple[Website, str]]:
+    with website() as found:
+        yield found
+
+
+@pytest.fixture
+def make(store: redis.Redis, tmp_path: Path, web: tuple[Website, str]) -> Make:
+    def made(**options: Any) -> Visited:
+        pages = UNLIST | options.pop("pages", {})
+        return Visited(store, tmp_path / "public", *web, pages=pages, **options)
+
+    return made
+
+
+def test_a_page_that_stays_broken_leaves_and_returns_when_it_is_good(make: Make) -> None:
+    site = make(feed=True)
+    site.there("/a", id="7", lastmod="2026-01-01")
+    site.there("/b", lastmod="2026-01-01")
+    before = site.rig.listed()
+    site.web.pages["/a"] = GONE
+    site.look(4)
+
+    assert site.listed == {"/b"}
+    assert "unlisted: answers 404" in site.rig.reasons()
+    site.rig.check_consistency()
+    assert site.look(2, again=True) == ["/a", "/a"]
+    assert site.listed == {"/b"}
+
+    site.web.pages["/a"] = page()
+    site.look(again=True)
+    assert site.rig.listed() == before
+    assert "listed again: 200 and indexable" in site.rig.reasons()
+    assert (site.broken(), site.store.unlisted(site.loc("/a"))) == ({}, None)
+    site.rig.check_consistency()
+
+
+def test_one_look_unlists_nothing(make: Make) -> None:
+    site = make(pages={"confirm_minutes": 5})
+    site.there("/a")
+    site.web.pages["/a"] = GONE
+
+    site.look(4)
+    assert (site.web.visits, site.listed) == (["/a"], {"/a"})
+
+
+@pytest.mark.parametrize("reply", [Reply(b"", 500), Reply(b"{}", 200, {"Content-Type": "a/b"})])
+def test_what_may_pass_or_is_only_odd_unlists_nothing(make: Make, reply: Reply) -> None:
+    site = make()
+    site.there("/a")
+    site.web.pages["/a"] = reply
+
+    site.look(6, again=True)
+    assert site.broken()["/a"].times == 6
+    assert site.listed == {"/a"}
+
+
+def test_a_newer_event_lists_the_page_and_an_older_one_does_not(make: Make) -> None:
+    site = make()
+    site.there("/a", version=1_700_000_000_000, lastmod="2026-01-01")
+    site.web.pages["/a"] = GONE
+    site.look(3)
+    assert site.listed == set()
+
+    site.rig.do({"type": "upsert", "loc": site.loc("/a"), "version": 1_600_000_000_000})
+    assert site.listed == set()
+    site.rig.do({"type": "upsert", "loc": site.loc("/a"), "lastmod": "2026-02-02"})
+    assert site.rig.listed() == {site.loc("/a"): "2026-02-02"}
+    site.web.pages["/a"] = page()
+    site.look(3, again=True)
+    assert site.rig.listed() == {site.loc("/a"): "2026-02-02"}
+
+
+def test_a_page_that_was_deleted_meanwhile_does_not_return(make: Make) -> None:
+    site = make()
+    site.there("/a", id="7")
+    site.web.pages["/a"] = GONE
+    site.look(3)
+    site.rig.do({"type": "delete", "id": "7"})
+
+    site.web.pages["/a"] = page()
+    assert site.look(3, again=True) == []
+    assert site.listed == set()
+    assert site.store.unlisted(site.loc("/a")) is None
+
+
+def test_the_versions_of_an_unlisted_page_name_it_no_more_and_again(make: Make) -> None:
+    site = make()
+    for code in ("de", "en", "fr"):
+        site.web.pages[f"/{code}"] = page(lang=code)
+    site.rig.do(*(
+        {"type": "upsert", "loc": site.loc(f"/{code}"), "group": "g", "lang": code}
+        for code in ("de", "en", "fr")
+    ))  # fmt: skip
+    before = {name: file.content for name, file in site.rig.files().items() if "pages" in name}
+    site.web.pages["/de"] = GONE
+    site.look(5)
+    assert site.listed == {"/en", "/fr"}
+    text = b"".join(file.content for file in site.rig.files().values())
+    assert f'href="{site.loc("/de")}"'.encode() not in text
+    site.rig.check_consistency()
+
+    site.web.pages["/de"] = page(lang="de")
+    site.look(3, again=True)
+    assert {n: f.content for n, f in site.rig.files().items() if "pages" in n} == before
+    site.rig.check_consistency()
+
+
+def test_many_broken_pages_at_once_are_rather_the_fault_of_the_server(make: Make) -> None:
+    site = make(shrink_share=1)
+    site.there(*(f"/{n}" for n in range(30)))
+    site.look(31)
+    site.web.pages = {}
+    site.round()
+
+    site.look(80, again=True)
+    assert len(site.listed) >= 15
+    assert site.rig.reasons().count("unlisted: answers 404") <= 11
+
+
+def test_what_was_unlisted_returns_when_that_is_switched_off(make: Make, web: Any) -> None:
+    site = make()
+    site.there("/a")
+    site.web.pages["/a"] = GONE
+    site.look(3)
+    assert site.listed == set()
+
+    warned = Visited(site.client, site.rig.root, *web, pages={"broken": "warn"})
+    warned.look(2, again=True)
+    assert warned.listed == {"/a"}
