@@ -29,11 +29,13 @@ class UnknownSectionError(SitemapdError):
 class Policy(NamedTuple):
     """Rules of one site: the `routing` of pages, `hints` if changefreq and priority are listed
     (PROTOCOL M8: off by default), and the time (ms since 1970) by which news and videos expire.
+    `titled`: a page that the feeds lack enters them by a title alone, for llms.txt.
     """
 
     routing: Routing
     hints: bool = False
     now_ms: int = 0
+    titled: bool = False
 
 
 class Outcome(NamedTuple):
