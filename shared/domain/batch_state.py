@@ -30,7 +30,8 @@ class Policy(NamedTuple):
     """Rules of one site: the `routing` of pages, `hints` if changefreq and priority are listed
     (PROTOCOL M8: off by default), and the time (ms since 1970) by which news and videos expire. New
     pages wait `gate_ms` at most until they were seen, dates `prove_ms` until the page was seen to
-    change (domain.looks.held_events); 0: neither waits.
+    change (domain.looks.held_events); 0: neither waits. `titled`: a page that the feeds lack enters
+    them by a title alone, for llms.txt.
     """
 
     routing: Routing
@@ -38,6 +39,7 @@ class Policy(NamedTuple):
     now_ms: int = 0
     gate_ms: int = 0
     prove_ms: int = 0
+    titled: bool = False
 
 
 class Outcome(NamedTuple):

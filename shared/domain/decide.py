@@ -250,8 +250,9 @@ def _put(
     if NEWS + loc in state.pages:
         news_is = news_entries.put(state, changes, event, entry, when, policy)
     fed = loc in state.feed and feed_items.put(
-        state, changes, event, entry, digest, page, links, updated=(when >> 16, arrival.ms)
-    )
+        state, changes, event, entry, digest, page, links, updated=(when >> 16, arrival.ms),
+        titled=policy.titled,
+    )  # fmt: skip
     retitled = _retitle(state, changes, event, fragment, there)
     if put.changed or not (news_is or fed or retitled):
         return put

@@ -24,10 +24,12 @@ def put(
     links: Links | None,
     *,
     updated: tuple[int, int],
+    titled: bool = False,
 ) -> bool:
     """Put the page on top of the feeds and return True, if the event changes its own content.
 
     `digest` is that of `entry`; `updated` is the event's version and arrival (ms since 1970).
+    `titled`: the title of a page that the feeds lack is a change of its content.
     Changes caused by other pages of its group, or by the clock, do not count.
     """
     listed, title = state.feed[entry.loc], title_of(event)
@@ -38,6 +40,8 @@ def put(
     if before and before.live:
         if listed:
             same = listed[1:] == (own, title, description)
+        elif titled and title:
+            same = False
         elif links:
             same = not event.alternates and digest_with(entry, digest, links.had) == before.digest
         else:

@@ -25,7 +25,7 @@ class DeferredEvents:
 
     def __init__(self, site: Site, pages: PageRepository) -> None:
         self._pages, self._routing, self._hints = pages, site.routing, site.hints
-        self._shares_groups = bool(site.translations)
+        self._shares_groups, self._titled = bool(site.translations), site.outputs.llms
         self._base, self._notifies = site.base, bool(site.notify.of_pages)
 
     def decided(
@@ -49,7 +49,7 @@ class DeferredEvents:
     def _decided(
         self, keys: Sequence[str], due: Mapping[str, Deferral], now_ms: int
     ) -> tuple[ReadBatch, BatchState, list[Decided]]:
-        policy = Policy(self._routing, self._hints, now_ms)
+        policy = Policy(self._routing, self._hints, now_ms, titled=self._titled)
         # The pages of deferrals that are gone, too: they are compared like all others.
         subjects = [Event("upsert", key.removeprefix(AT)) for key in keys if key not in due]
         read = self._pages.read([*(each.event for each in due.values()), *subjects])

@@ -121,9 +121,9 @@ class EventProcessor:
         """
         self._name, self._consumer, self._trail = name, consumer, trail
         self._base, self._hints, self._routing = site.base, site.hints, site.routing
-        self._notifies = bool(site.notify.of_pages)
+        self._notifies, self._titled = bool(site.notify.of_pages), site.outputs.llms
         self._shares_groups = bool(site.translations)
-        self._gate_ms, self._prove_ms = site.waits_ms
+        self._waits_ms = site.waits_ms
         self.pages = PageRepository(
             client, name, site.limits, site.recent_entries, notifies=self._notifies,
             titles=site.outputs.html,
@@ -216,7 +216,7 @@ class EventProcessor:
                 quiet = received.quiet or not self._notifies
                 arrived.append(ArrivedEvent(event, arrival, quiet))
         now_ms = round(self._clock() * 1000)
-        policy = Policy(self._routing, self._hints, now_ms, self._gate_ms, self._prove_ms)
+        policy = Policy(self._routing, self._hints, now_ms, *self._waits_ms, self._titled)
         try:
             outcomes, after = decide_all(read.state, arrived, policy)
         except UnknownSectionError as error:

@@ -74,6 +74,21 @@ def test_a_title_alone_changes_the_file_and_no_sitemap(rig: Rig) -> None:
     assert not (rig.root / "llms.txt").exists(), "an event states a page whole"
 
 
+def test_pages_of_before_are_listed_once_they_are_sent_again(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    plain = Rig(store, tmp_path / "public", **OPTIONS)
+    plain.do(page("a", "First", lastmod="2026-01-01T00:00:00Z"))
+    rig = again(plain, outputs=ON)
+    assert not (rig.root / "llms.txt").exists()
+    before = rig.files()
+
+    rig.do(page("a", "First", lastmod="2026-01-01T00:00:00Z"))
+
+    assert lines(rig) == ["## pages", f"- [First]({BASE}a)"]
+    assert rig.files() == before
+
+
 def test_only_the_newest_are_listed(rig: Rig) -> None:
     rig.do(*(page(n, f"T{n}", lastmod=f"2026-01-{n:02}T00:00:00Z") for n in range(1, 15)))
 
