@@ -197,7 +197,7 @@ class EventProcessor:
     def read(self, batch: Entries) -> ReadBatch:
         """Read the state that `decide` needs."""
         read = self.pages.read([event for _, event in batch if event.type != RESYNC])
-        if self._prove_ms:
+        if self._waits_ms[1]:
             known = {loc: page for loc, page in read.state.pages.items() if page and page.live}
             read.state.listed = self.pages.lookup.current(known) if known else {}
         return read
