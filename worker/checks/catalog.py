@@ -76,6 +76,14 @@ _CHECKS = {
         "The section had normal pages before it was configured for news: configure a separate "
         "section for news, then send these pages again.",
     ),
+    "one-way": _Check(
+        WARNING,
+        "Pages name versions in other languages that do not name them: search engines ignore "
+        "alternates that are not reciprocal (PROTOCOL H2, H3).",
+        "Send the finished set with every version, or name the `group` of each: then sitemapd "
+        "keeps the sets.",
+        (),
+    ),
     "duplicate": _Check(
         ERROR,
         "Pages are listed more than once (PROTOCOL L10).",

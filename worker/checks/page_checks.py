@@ -31,6 +31,7 @@ from shared.store.pages.page_scan import PageScan
 from shared.store.publishing.publish_batch import PublishedFile
 from worker.checks.duplicates import DuplicatePages
 from worker.checks.progress import CheckTally, Step
+from worker.checks.reciprocity import LINK, Reciprocity
 from worker.checks.robots_check import RobotsCheck
 
 LATE_MS = 5 * 60_000
@@ -75,21 +76,35 @@ class PageChecks:
         """
         twice = DuplicatePages()
         try:
-            self._barred([self._site.base.url(name) for name in indexes], step)
-            for shard, file in files.items():
-                is_news = shard.section in self._site.routing.news
-                name = shards.file_name(shard, self._site.form)
-                self._barred([self._site.base.url(name)], step)
-                if is_news and file.urls > MAX_NEWS:
-                    self._tally.add("news-too-many", name, f"{file.urls} URLs")
-                for block in listing.published([shard])[0]:
-                    self._block(shard, name, block, None if is_news else twice, step)
-                    step(block.urls)
-            for loc, times, where in twice.found(listing, step):
-                named = ", ".join(shards.file_name(each, self._site.form) for each in where)
-                self._tally.add("duplicate", loc or "more pages", named, times=times)
+            with Reciprocity(self._prefix) as self._alternates:
+                self._pages(files, indexes, listing, twice, step)
         finally:
             twice.close()
+        self._overdue(listing)
+
+    def _pages(
+        self, files: dict[Shard, PublishedFile], indexes: Iterable[str], listing: PageScan,
+        twice: DuplicatePages, step: Step,
+    ) -> None:  # fmt: skip
+        self._barred([self._site.base.url(name) for name in indexes], step)
+        for shard, file in files.items():
+            is_news = shard.section in self._site.routing.news
+            name = shards.file_name(shard, self._site.form)
+            self._barred([self._site.base.url(name)], step)
+            if is_news and file.urls > MAX_NEWS:
+                self._tally.add("news-too-many", name, f"{file.urls} URLs")
+            for block in listing.published([shard])[0]:
+                self._block(shard, name, block, None if is_news else twice, step)
+                step(block.urls)
+        for loc, times, where in twice.found(listing, step):
+            named = ", ".join(shards.file_name(each, self._site.form) for each in where)
+            self._tally.add("duplicate", loc or "more pages", named, times=times)
+        published = (block for shard in files for block in listing.published([shard])[0])
+        for loc, other, times in self._alternates.found(published, step):
+            named = f"{other} does not name it" if other else ""
+            self._tally.add("one-way", loc or "more pages", named, times=times)
+
+    def _overdue(self, listing: PageScan) -> None:
         count, names = listing.overdue(self._now_ms - LATE_MS, SAMPLES)
         for number, each in enumerate(names):
             times = count - len(names) + 1 if number == len(names) - 1 else 1
@@ -120,6 +135,8 @@ class PageChecks:
         self._barred(inside, step)
         if _NEWS in raw:
             self._articles(name, raw, step)
+        if LINK in raw:
+            self._alternates.note(raw)
         if twice is not None:
             step(0)
             twice.note(shard, locs)

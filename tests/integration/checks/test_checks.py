@@ -228,6 +228,31 @@ def test_news_that_stayed_is_found(store: redis.Redis, root: Path) -> None:
     assert found(rig) == {}
 
 
+def version(path: str, **hrefs: str) -> dict[str, Any]:
+    links = [{"hreflang": code, "href": BASE + href} for code, href in hrefs.items()]
+    return {"type": "upsert", "loc": path, "alternates": links}
+
+
+def test_alternates_that_are_not_returned_are_found(rig: Rig) -> None:
+    """PROTOCOL H2, H3: of sets that senders state; a group is always whole."""
+    rig.do(
+        version("a/de", de="a/de", en="a/en"), version("a/en", de="a/de", en="a/en"),
+        version("b/de", de="b/de", en="b/en", fr="p/1"), version("b/en", de="b/de", en="b/en"),
+        version("c/de", de="c/de", en="gone"),
+        *(
+            {"type": "upsert", "loc": f"g/{n}", "group": "g", "lang": n}
+            for n in ("de", "en", "de-AT")
+        ),
+    )  # fmt: skip
+
+    assert found(rig) == {"one-way": {BASE + "b/de", BASE + "c/de"}}
+    samples = wrong(examine(rig))["one-way"].samples
+    (detail,) = [each.detail for each in samples if each.where == BASE + "c/de"]
+    assert detail == f"{BASE}gone does not name it"
+    rig.do(version("b/de", de="b/de", en="b/en"), {"type": "delete", "loc": "c/de"})
+    assert found(rig) == {}
+
+
 def test_a_news_file_of_more_than_1000_urls_is_found(store: redis.Redis, root: Path) -> None:
     """PROTOCOL W3: a section of normal pages was configured for news."""
     Rig(store, root, sections={"news": {}}).do(
