@@ -83,8 +83,8 @@ class Runtime:
         self._sites = WorkedSites(self.client, consumer, clock, told)
         self._followers = FollowService(*of, self.quiet, on_commit)
         self._companions: list[Companion] = [
-            Examiner(*of, self.busy), self._followers, Alerter(*of, clock=self._now_ms),
-            Looker(*of, self.quiet), *([self._answerer] if self._answerer else []),
+            Examiner(*of, self.busy), Alerter(*of, clock=self._now_ms), Looker(*of, self.quiet),
+            self._followers, *([self._answerer] if self._answerer else []),
         ]  # fmt: skip
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)

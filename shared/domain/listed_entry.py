@@ -21,7 +21,7 @@ def section_of(
     listed_in = None if here is None else state.names.get(here)
     name = event.section or listed_in or DEFAULT_SECTION
     if name not in policy.routing.unruled:
-        name = policy.routing.section(event, loc, listed_in, arrival.ms)
+        name = policy.routing.section(event, loc, listed_in, arrival.ms, policy.now_ms)
     if name not in state.sections:
         raise UnknownSectionError(name)
     return state.sections[name]

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from shared.errors import InvalidError
-from shared.events.event import SCHEMA, Event
+from shared.events.event import EXTENDED_SCHEMA, Event
 from shared.events.resync_scope import WHOLE, Scope
 from tests.integration.reconcile.reconciled import reconcile, record
 from tests.integration.rig import BASE, Rig
@@ -76,7 +76,7 @@ def test_older_workers_leave_a_resync_to_newer_ones(rig: Rig) -> None:
     """RELIABILITY F21."""
     stored = rig.parse(resync(section="posts")).dump()
 
-    assert json.loads(stored)["v"] == SCHEMA == 2
+    assert json.loads(stored)["v"] == EXTENDED_SCHEMA == 2
     assert Event.load(stored).section == "posts"
 
 

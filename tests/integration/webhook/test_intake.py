@@ -198,6 +198,12 @@ FEEDS: list[Case] = [
     ({"title": ""}, "title", "length", "is empty: send text"),
     ({"title": "x" * 501}, "title", "length", "at most 500"),
     ({"title": ["x"]}, "title", "type", A_STRING),
+    ({"description": "x" * 1_001}, "description", "length", "at most 1000"),
+    ({"publish_at": "tomorrow"}, "publish_at", "M1", A_DATE),
+    ({"expires": 7}, "expires", "type", A_STRING),
+    ({"status": "gone"}, "status", "status", ""),
+    ({"redirect_to": "/b"}, "redirect_to", "L1", ""),
+    ({"publish_at": "2027-01-02", "expires": "2027-01-01"}, "expires", "order", "must be later"),
 ]
 
 CASES = [*CORE, *LANGUAGES, *IMAGES, *VIDEOS, *ARTICLES, *FEEDS]

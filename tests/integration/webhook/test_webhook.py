@@ -208,7 +208,7 @@ class TestAddresses:
         assert code(web.get(f"/v1/sites/none/listed?loc={LOC}")) == (404, "not-found")
 
     def test_a_site_without_a_page_for_visitors_answers_no_visitor(self, config, store):
-        site = config.sites["demo"].model_copy(update={"pages": False})
+        site = config.sites["demo"].model_copy(update={"viewer": False})
         changed = config.model_copy(update={"sites": {"demo": site}})
         bare = create_app(changed, store).test_client()
 

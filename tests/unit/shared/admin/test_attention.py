@@ -142,4 +142,4 @@ def test_the_worst_stands_first() -> None:
 
 
 def test_every_condition_is_tried() -> None:
-    assert len(CONDITIONS) == 17
+    assert len(CONDITIONS) == 18
