@@ -80,8 +80,8 @@ _CHECKS = {
         WARNING,
         "Pages name versions in other languages that do not name them: search engines ignore "
         "alternates that are not reciprocal (PROTOCOL H2, H3).",
-        "Send the finished set with every version, or name the `group` of each: then sitemapd "
-        "keeps the sets.",
+        "Send the finished set with every version, or name the `group` of each: then the sets are "
+        "kept whole.",
         (),
     ),
     "duplicate": _Check(
