@@ -12,6 +12,7 @@ from shared.config.settings import Settings
 from shared.domain import expiry
 from shared.domain.batch_state import BatchState
 from shared.domain.decide import include
+from shared.domain.decide_batch import copied
 from shared.domain.deferral import AT
 from shared.domain.translation_groups import GROUP
 from shared.errors import ContendedError, StoreDownError, StoreError
@@ -54,7 +55,7 @@ class ExpiryProcessor:
         examined = 0
         while (keys := self.schedule.due(self._now_ms())) and (some := self._expire(keys)):
             examined += some
-        for partner, reason in self.groups.failed.items():
+        for (partner, _), reason in self.groups.failed.items():
             raise StoreError(f"{partner} could not be told of translation groups: {reason}")
         return examined
 
@@ -108,7 +109,7 @@ class ExpiryProcessor:
         read = self._pages.read_keys(list(dict.fromkeys([*keys, *map(loc_of, coming)])))
         known = {key: page for key, page in read.state.pages.items() if page}
         listed = self._pages.lookup.current(known)
-        after = BatchState(read.state.sections, read.state.names, {**read.state.pages})
+        after = copied(read.state)
         for changes in expiry.due(read.state, keys, listed, coming, self._now_ms()):
             include(after, changes)
         return read, after

@@ -49,16 +49,13 @@ class SharedGroups:
         partners: Mapping[str, Site],
     ) -> None:  # fmt: skip
         self._client, self._name, self._keys = client, name, keys_of(name)
+        self._partners, self._repositories = partners, dict[str, PageRepository]()
         self._pages, self._scripts = pages, Scripts(client)
         self._schedule = ExpirySchedule(client, name)
-        self.failed = dict[str, str]()
-        """Partners that could not be told the last time, with the reason."""
+        self.failed = dict[tuple[str, bytes], str]()
+        """Partner and group that it could not be told of the last time, with the reason."""
         self.touched = set[str]()
         """Partners whose pages have changed, until the caller has seen to them."""
-        self._partners = {
-            name: PageRepository(client, name, site.limits, notifies=bool(site.notify.of_pages))
-            for name, site in partners.items()
-        }
 
     @property
     def shared(self) -> bool:
@@ -107,7 +104,8 @@ class SharedGroups:
     def _relate(self, partner: str, group: bytes, given: Members) -> bool:
         """Return True if `partner` lists the pages `given` in its group."""
         try:
-            changed = insist(lambda: _related(self._partners[partner], group, self._name, given))
+            pages = self._repository(partner)
+            changed = insist(lambda: _related(pages, group, self._name, given))
         except StoreDownError:
             raise
         except Exception as error:  # noqa: BLE001  # the other partners are told
@@ -115,12 +113,21 @@ class SharedGroups:
                 "group not shared", site=self._name, partner=partner, group=group.hex(),
                 reason=f"{type(error).__name__}: {error}",
             )  # fmt: skip
-            self.failed[partner] = str(error) or type(error).__name__
+            self.failed[partner, group] = str(error) or type(error).__name__
             return False
-        self.failed.pop(partner, None)
+        self.failed.pop((partner, group), None)
         if changed:
             self.touched.add(partner)
         return True
+
+    def _repository(self, partner: str) -> PageRepository:
+        # Made when there is something to tell: each of hundreds of sites may have all others.
+        if partner not in self._repositories:
+            site = self._partners[partner]
+            self._repositories[partner] = PageRepository(
+                self._client, partner, site.limits, notifies=bool(site.notify.of_pages)
+            )
+        return self._repositories[partner]
 
     def _settled(self, key: str, group: bytes, number: bytes) -> bool:
         keys = [self._keys.expiry, self._keys.cluster(group)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -27,15 +28,15 @@ class ReaderSettings(ConfigModel):
     )
 
     @property
+    @abstractmethod
     def addresses(self) -> tuple[str, ...]:
         """All addresses that requests may go to."""
-        return ()
 
+    @abstractmethod
     def account(self, notify: NotifySettings) -> engines.EngineSettings | None:
         """Return the settings of the notified engine with the credentials to be used; None if there
         are none, neither here nor there.
         """
-        raise NotImplementedError
 
 
 class GoogleReader(ReaderSettings):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +10,7 @@ import pytest
 import redis
 
 from shared.admin.site_status import Inspector
-from tests.integration.looks.visited import GONE, Visited, Website, page, website
+from tests.integration.looks.visited import GONE, Visited, Website, page
 from tests.unit.worker.sources.cms import Reply
 
 TEXT = "<main><h1>Bees</h1><p>Bees live in hives and make honey of the nectar they find.</p></main>"
@@ -21,12 +20,6 @@ DAY_S = 24 * 3600
 
 class Make(Protocol):
     def __call__(self, **pages: Any) -> Visited: ...
-
-
-@pytest.fixture
-def web() -> Iterator[tuple[Website, str]]:
-    with website() as found:
-        yield found
 
 
 @pytest.fixture

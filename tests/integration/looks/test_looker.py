@@ -12,17 +12,11 @@ import redis
 
 from shared.store.operations.loop_health import LoopHealth
 from tests.integration.conftest import RedisServer, Wait
-from tests.integration.looks.visited import Visited, Website, website
+from tests.integration.looks.visited import Visited, Website
 from tests.unit.worker.sources.cms import Reply
 from worker.looks.looker import Looker
 from worker.runtime import Runtime
 from worker.watchdog import Watchdog
-
-
-@pytest.fixture
-def web() -> Iterator[tuple[Website, str]]:
-    with website() as found:
-        yield found
 
 
 @pytest.fixture

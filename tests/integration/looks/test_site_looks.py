@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +11,7 @@ import redis
 
 from shared.domain.looks.answers import Grade
 from shared.store.looks.look_store import LookStore
-from tests.integration.looks.visited import GONE, HTML, Visited, Website, page, website
+from tests.integration.looks.visited import GONE, HTML, Visited, Website, page
 from tests.integration.rig import check_keys
 from tests.unit.worker.sources.cms import Reply
 from worker.looks.site_looks import HostSilentError, SiteLooks
@@ -20,12 +19,6 @@ from worker.looks.site_looks import HostSilentError, SiteLooks
 
 class Make(Protocol):
     def __call__(self, **options: Any) -> Visited: ...
-
-
-@pytest.fixture
-def web() -> Iterator[tuple[Website, str]]:
-    with website() as found:
-        yield found
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 import redis
 
-from tests.integration.looks.visited import GONE, Visited, Website, page, website
+from tests.integration.looks.visited import GONE, Visited, Website, page
 from tests.unit.worker.sources.cms import Reply
 
 UNLIST = {"broken": "unlist"}
@@ -17,12 +16,6 @@ UNLIST = {"broken": "unlist"}
 
 class Make(Protocol):
     def __call__(self, **options: Any) -> Visited: ...
-
-
-@pytest.fixture
-def web() -> Iterator[tuple[Website, str]]:
-    with website() as found:
-        yield found
 
 
 @pytest.fixture
