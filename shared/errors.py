@@ -72,6 +72,10 @@ class ReconcileError(SitemapdError):
     """A reconcile that did not start or complete; the changes made so far are correct and stay."""
 
 
+class ConsentError(SitemapdError):
+    """A site that an index of several hosts may not list (PROTOCOL R11); the others are listed."""
+
+
 class CheckError(SitemapdError):
     """A check of the listed pages that did not complete; it changed nothing."""
 

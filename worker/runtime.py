@@ -30,6 +30,7 @@ from worker.loops import Companion, Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
+from worker.publishing.upkeep.cross_submitter import CrossSubmitter
 from worker.publishing.upkeep.news_refresh import refresh
 from worker.readback.read_back_service import ReadbackService
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
@@ -77,14 +78,14 @@ class Runtime:
         if on_publish is None:
             self._notifier = Notifier(*of, self.quiet, clock=self._now_ms)
         self._published = on_publish or (lambda _site: self.notify())
-        self._told: frozenset[str] = frozenset()
-        self._checked = 0
+        self._told, self._checked = frozenset[str](), 0
         told = on_resync or (lambda _site: self.reconcile())
         self._sites = WorkedSites(self.client, consumer, clock, told)
         self._followers = FollowService(*of, self.quiet, on_commit)
         self._companions: list[Companion] = [
             Examiner(*of, self.busy), Alerter(*of, clock=self._now_ms), Looker(*of, self.quiet),
-            self._followers, *([self._answerer] if self._answerer else []),
+            CrossSubmitter(*of, self.quiet), self._followers,
+            *([self._answerer] if self._answerer else []),
         ]  # fmt: skip
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shared.config.notify.engines import KEY
+from shared.config.sites.outputs import OutputSettings
 from shared.config.sites.site import Site
 from shared.domain.routing import family_of
 from shared.sitemap import feed_writer, shards
@@ -42,6 +43,7 @@ KINDS = (
     FileKind("feed", "|".join(map(re.escape, feed_writer.NAMES))),
     FileKind("change list", "|".join(map(re.escape, shards.CHANGE_LIST_FILES))),
     FileKind("llms.txt", re.escape(shards.LLMS)),
+    FileKind("index of hosts", re.escape(shards.HOSTS)),
     FileKind("visitors' page", rf"{re.escape(shards.CONTENTS)}|{shards.VISITORS_PAGE}"),
     FileKind("visitors' stylesheet", re.escape(shards.CONTENTS_STYLE)),
     FileKind("stylesheet", re.escape(STYLESHEET)),
@@ -100,13 +102,7 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
         yield rf"{re.escape(section)}{'(?:-[a-z0-9-]+)?' if split else ''}-[0-9]+{_FORMS}"
     if site.feed:
         yield from map(re.escape, feed_writer.NAMES)
-    if site.outputs.change_list:
-        yield from map(re.escape, shards.CHANGE_LIST_FILES)
-    if site.outputs.llms:
-        yield re.escape(shards.LLMS)
-    if site.outputs.html:
-        yield from map(re.escape, (shards.CONTENTS, shards.CONTENTS_STYLE))
-        yield shards.VISITORS_PAGE
+    yield from _of_outputs(site.outputs)
     if site.viewer:
         yield from map(re.escape, (STYLESHEET, PAGE))
     if site.keeps_robots:
@@ -114,3 +110,15 @@ def served(site: Site, sections: Iterable[str] = ()) -> Iterator[str]:
     indexnow = site.notify.indexnow
     if indexnow is not None and indexnow.key_location is None:
         yield re.escape(f"{indexnow.key}.txt")
+
+
+def _of_outputs(outputs: OutputSettings) -> Iterator[str]:
+    if outputs.change_list:
+        yield from map(re.escape, shards.CHANGE_LIST_FILES)
+    if outputs.llms:
+        yield re.escape(shards.LLMS)
+    if outputs.hosts:
+        yield re.escape(shards.HOSTS)
+    if outputs.html:
+        yield from map(re.escape, (shards.CONTENTS, shards.CONTENTS_STYLE))
+        yield shards.VISITORS_PAGE

@@ -70,6 +70,11 @@ def edit(existing: bytes | None, sitemaps: Sequence[str], *, owner: str = "sitem
     return new
 
 
+def sitemaps(content: bytes) -> frozenset[str]:
+    """The addresses that a robots.txt names, in the part that crawlers read (PROTOCOL R8, R9)."""
+    return frozenset(url.decode(errors="replace") for url in _named(content[:MAX_BYTES]))
+
+
 def _check_readable(old: bytes) -> None:
     if len(old) > MAX_BYTES:
         raise _too_large(len(old))

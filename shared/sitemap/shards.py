@@ -31,6 +31,8 @@ CHANGE_LIST_FILES = ("changelist.xml", "capabilitylist.xml", "resourcesync.xml")
 WELL_KNOWN = ".well-known/resourcesync"
 """Path below the host at which clients look for the last of them: web servers map it to that."""
 LLMS = "llms.txt"
+HOSTS = "sitemap-hosts.xml"
+"""Index of the files of several hosts (PROTOCOL R11)."""
 CONTENTS, CONTENTS_STYLE = "sitemap-contents.html", "sitemap-contents.css"
 VISITORS_PAGE = r"sitemap-[a-z0-9-]{1,100}-[0-9]{1,7}-[0-9]{1,6}\.html"
 """Files of the HTML sitemap for visitors (html_writer.py); the last one is the pattern of names."""

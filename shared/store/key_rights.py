@@ -70,6 +70,8 @@ feed:items          r   rw
 titles:             -   rw
 changes             -   rw
 changes:since       -   rw
+hosts               r   rw
+submitting          -   rw
 resync              r   rw
 resync-alarm        -   rw
 reconcile           -   rw

@@ -54,6 +54,8 @@ PERMANENT = (
     "titles:",  # hash per bucket, of a site with an HTML sitemap: digest -> title; apply.lua
     "changes",  # list: published changes, the newest (sitemap/change_list.py); change_log.lua
     "changes:since",  # string: time from which `changes` has all (s); change_log.lua
+    "hosts",  # hash: site of an index of several hosts -> HostRecord; ``: what was last written;
+    # store/publishing/cross_submission.py
     "resync",  # zset: scope -> time of its last resync request (ms); apply.lua, close_resyncs.lua
     "dead",  # stream: events that failed five times; dead_letter.lua, requeue_dead.lua
     "recent",  # stream: event log (store/operations/event_log.py); apply.lua, commit_publish.lua
@@ -92,13 +94,13 @@ PERMANENT = (
 """Keys without a TTL, without the prefix: whole names, and prefixes that end in a colon.
 
 With a TTL: `seen:`, `awake`, `rate`, `lease`, `migrating`, `reconcile`, `resync-alarm`, `crawl`,
-`crawl:pages`, `reading-back`, `told:`, `spent:`, `telling:`, `following:`, `checking`,
-`checking:progress`, `import:` (an interrupted import), `pulse:` (counts of one minute), `hour:`
-(the same of one hour), `accepted:` (events of each hour of a week) and `purged:` (events removed by
-a purge); of EVERYWHERE `session:`, `once:`, `tries:`, `doctor`, `looking:`, `robots:`, of
-store/operations/alert_store.py `alerting` and `alerts:sent`, of store/operations/worker_registry.py
-`worker:`, `workers`, `wanted:`, of store/operations/loop_health.py `loops:`, and of
-store/operations/config_reports.py `configuration`.
+`crawl:pages`, `reading-back`, `submitting`, `told:`, `spent:`, `telling:`, `following:`,
+`checking`, `checking:progress`, `import:` (an interrupted import), `pulse:` (counts of one minute),
+`hour:` (the same of one hour), `accepted:` (events of each hour of a week) and `purged:` (events
+removed by a purge); of EVERYWHERE `session:`, `once:`, `tries:`, `doctor`, `looking:`, `robots:`,
+of store/operations/alert_store.py `alerting` and `alerts:sent`, of
+store/operations/worker_registry.py `worker:`, `workers`, `wanted:`, of
+store/operations/loop_health.py `loops:`, and of store/operations/config_reports.py `configuration`.
 
 `absent` never exists: servers/cluster.py names it with each script, so that none runs half-way
 while its slot moves.

@@ -87,6 +87,8 @@ class Keys:
     checking = _Name("checking")
     checking_progress = _Name("checking:progress")
     websub = _Name("websub")
+    hosts = _Name("hosts")
+    hosts_lease = _Name("submitting")
     readback = _Name("readback")
     readback_lease = _Name("reading-back")
     migrating = _Name("migrating")

@@ -42,7 +42,7 @@ SCHEMAS = Path(__file__).resolve().parents[1] / "schema"
 OURS = {
     ".sitemapd", "sitemap.css", "sitemap.html", "robots.txt", "atom.xml", "rss.xml",
     "changelist.xml", "capabilitylist.xml", "resourcesync.xml",
-    "llms.txt", "sitemap-contents.css", "sitemap-contents.html",
+    "llms.txt", "sitemap-hosts.xml", "sitemap-contents.css", "sitemap-contents.html",
 }  # fmt: skip
 
 

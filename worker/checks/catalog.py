@@ -57,6 +57,13 @@ _CHECKS = {
         "delete.",
         ("sitemapd event send URL --type delete",),
     ),
+    "not-named": _Check(
+        WARNING,
+        "Sites of outputs.hosts are not in sitemap-hosts.xml: the robots.txt of their host does "
+        "not name it (PROTOCOL R11).",
+        "Add the address to robots_also in the table outputs of these sites, or the line to their "
+        "robots.txt; it is looked at again within five minutes.",
+    ),
     "stale-news": _Check(
         ERROR,
         "Articles older than 48 hours are still listed as news (PROTOCOL W4).",

@@ -11,9 +11,10 @@ from shared.clock import now_ms
 from shared.config.filenames import index_name
 from shared.config.sites.site import Site
 from shared.errors import PublishError
-from shared.sitemap.shards import Shard
+from shared.sitemap.shards import HOSTS, Shard
 from shared.store.operations.checks import CheckReport, CheckRun, CheckStore
 from shared.store.pages.page_scan import PageScan
+from shared.store.publishing.cross_submission import CrossSubmission
 from shared.store.publishing.publish_batch import PublishedFile
 from shared.store.publishing.publish_state import PublishState
 from worker.checks import catalog
@@ -76,6 +77,7 @@ class Examination:
         going.at("pages")
         indexes = (index_name(self._site, page) for page in self._index_pages())
         PageChecks(self._site, tally, barriers).look(files, indexes, self._listing, going.step)
+        self._hosts(tally)
         going.at("state")
         for flaw in Consistency(self._client, self._name, self._site).flaws(going.step):
             tally.add(flaw.kind, flaw.where, flaw.detail)
@@ -119,6 +121,14 @@ class Examination:
             return root.read_own("robots.txt") or b""
         finally:
             root.close()
+
+    def _hosts(self, tally: CheckTally) -> None:
+        """Note the sites of `outputs.hosts` that are not listed for want of consent."""
+        if hosts := self._site.outputs.hosts:
+            known = CrossSubmission(self._client, self._name).records()
+            for other in hosts:
+                if other != self._name and not (other in known and known[other].named):
+                    tally.add("not-named", other, self._site.base.url(HOSTS))
 
     def _audit(self, tally: CheckTally, going: _Going) -> None:
         """Compare every file with the state.

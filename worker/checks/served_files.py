@@ -171,6 +171,7 @@ class ServedFilesCheck:
         further = {
             shards.CHANGE_LIST_FILES[0]: outputs.change_list,
             shards.LLMS: outputs.llms,
+            shards.HOSTS: bool(outputs.hosts),
             shards.CONTENTS: outputs.html,
         }
         for name, on in further.items():

@@ -9,16 +9,12 @@ from collections.abc import Callable
 import redis
 from protego import Protego
 
-from shared.errors import OutboundError
-from shared.sitemap.robots import MAX_BYTES
 from shared.store.looks.look_turn import RobotsStore
-from worker.http.client import HttpClient
-from worker.http.exchange import Bounds, OutboundRequest, configured
+from worker.http.robots_txt import robots_txt
 from worker.looks.page_fetch import AGENT, USER_AGENT
 
 LONGEST_DELAY_S = 60.0
 """Longest Crawl-delay that is obeyed; more would be a look in minutes."""
-_BOUNDS = Bounds(20.0, MAX_BYTES, redirects=5)
 
 
 class RobotsRules:
@@ -26,7 +22,7 @@ class RobotsRules:
 
     def __init__(self, client: redis.Redis, origin: str) -> None:
         self._store = RobotsStore(client, origin.partition("://")[2])
-        self._url, self._known, self._rules = f"{origin}/robots.txt", b"", Protego.parse("")
+        self._origin, self._known, self._rules = origin, b"", Protego.parse("")
 
     def prepare(self, go_on: Callable[[], None]) -> None:
         """Fetch the rules if they are not known by now.
@@ -35,7 +31,7 @@ class RobotsRules:
         """
         content = self._store.get()
         if content is None:
-            content = self._fetched(go_on)
+            content = robots_txt(self._origin, USER_AGENT, go_on)
             self._store.set(content)
         if content != self._known:
             self._known = content
@@ -49,14 +45,3 @@ class RobotsRules:
     def delay_s(self) -> float:
         """Seconds between two requests, by Crawl-delay; 0: none."""
         return min(float(self._rules.crawl_delay(AGENT) or 0.0), LONGEST_DELAY_S)
-
-    def _fetched(self, go_on: Callable[[], None]) -> bytes:
-        request = OutboundRequest("GET", self._url, self._url)
-        client = HttpClient(configured(self._url), _BOUNDS, USER_AGENT, go_on=go_on)
-        with client, client.open(request) as answer:
-            status = answer.status
-            if status == 200:
-                return answer.body(MAX_BYTES - 1, cut=True)[:MAX_BYTES]
-        if 400 <= status < 500 and status != 429:
-            return b""  # there is none: everything is allowed
-        raise OutboundError(f"{self._url} answers {status}")

@@ -59,17 +59,19 @@ def index_content(site: Site, lines: Mapping[int, bytes]) -> bytes:
 
 
 def robots_fault(root: Target, site: Site, urls: Sequence[str]) -> str | None:
-    """Return `missing` or `differs` for the sitemapd lines in robots.txt; None if they are right.
+    """Return `missing` or `differs` for the sitemapd lines in robots.txt, which name `urls` and
+    `outputs.robots_also`; None if they are right.
 
     Also None where the file is left alone on purpose; a change of lines then logs an alarm.
     """
     if not site.keeps_robots:
         return None
+    every = [*urls, *site.outputs.robots_also]
     try:
         content = root.read("robots.txt")
         if content is None:
-            return "missing" if urls and site.robots == "create" else None
-        return None if robots.edit(content, urls) == content else "differs"
+            return "missing" if every and site.robots == "create" else None
+        return None if robots.edit(content, every) == content else "differs"
     except (RobotsError, PublishError):
         return None
 
@@ -154,6 +156,7 @@ class Indexes:
         if not self._site.keeps_robots:
             return []
         urls = named(self._state, self._site, dict(changes))
+        urls += self._site.outputs.robots_also
         try:
             before = root.read("robots.txt")
             if before is None and (self._site.robots == "edit" or not urls):

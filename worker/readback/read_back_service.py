@@ -11,7 +11,8 @@ import redis
 from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
-from shared.store.readback.reading_state import ReadingLease, reading_lease
+from shared.store.keys import keys_of
+from shared.store.site_lease import SiteLease, site_lease
 from worker.http.client import ask
 from worker.http.exchange import READ_BACK, Outbound
 from worker.loops import Loop
@@ -76,11 +77,12 @@ class ReadbackService:
             if self.loop.stopping or self._quiet():
                 return
             if self.loop.due(name):
-                with self.loop.at(name), reading_lease(self._client, name, self._owner) as lease:
+                key = keys_of(name).readback_lease
+                with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
                     if lease is not None:
                         self._read(name, site, lease)
 
-    def _read(self, name: str, site: SiteReadback, lease: ReadingLease) -> None:
+    def _read(self, name: str, site: SiteReadback, lease: SiteLease) -> None:
         def before() -> None:
             self.loop.progress()
             lease.keep()

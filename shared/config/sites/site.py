@@ -20,10 +20,11 @@ from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
+from shared.config.sites.outputs import OutputSettings
 from shared.config.sites.pages import LookSettings, as_table
 from shared.config.sites.readback import ReadbackSettings
 from shared.config.sites.section import MAX_NEWS, Section, section_name
-from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, OutputSettings, TargetSettings
+from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
 from shared.domain.shrink_guard import ShrinkRule
 from shared.events.event_fields import EventRules
@@ -197,7 +198,7 @@ class Site(ConfigModel):
             )
         yield from targets.faults(self.every_target)
         yield from self._of_archives()
-        yield from self.outputs.faults(self.form, index=self.index)
+        yield from self.outputs.faults(self.form, index=self.index, keeps_robots=self.keeps_robots)
         if self.form in shards.TEXT_FORMS and any(each.news for each in self.sections.values()):
             yield "form: txt files list URLs only and cannot contain news"
 

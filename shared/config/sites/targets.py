@@ -1,4 +1,4 @@
-"""Tables `outputs` and `targets` of a site: further files, and directories and buckets for all."""
+"""Tables `targets` of a site: the directories and buckets to which its files are published."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from shared.config import locations
 from shared.config.credentials import ConfigModel
-from shared.sitemap.xml_text import legal, one_line
 
 HOST = "SITEMAPD_HOST"
 """Environment variable with the name of this host; `--host` of a worker sets it."""
@@ -70,54 +69,10 @@ def _url(text: str) -> str:
     return text
 
 
-def _text(text: str) -> str:
-    return one_line(legal(text))
-
-
 def _endpoint(text: str) -> str:
     if text and (not locations.http_address(text) or set("?#@") & set(text)):
         raise ValueError("must be an address of the form https://host:port")
     return text
-
-
-class OutputSettings(ConfigModel):
-    """Further forms and files of what a site publishes."""
-
-    gzip_index: bool = Field(
-        False, description="the index is sitemap.xml.gz in place of sitemap.xml (PROTOCOL F9)"
-    )
-
-    change_list: bool = Field(
-        False, description="write changelist.xml: created, updated and deleted pages (ResourceSync)"
-    )
-    change_list_entries: int = Field(
-        1_000, ge=10, le=50_000, description="number of changes that the change list keeps"
-    )
-
-    llms: bool = Field(False, description="write llms.txt: titled pages with their descriptions")
-    llms_entries: int = Field(500, ge=10, le=10_000, description="number of pages in llms.txt")
-    llms_summary: Annotated[str, AfterValidator(_text)] = Field(
-        "", max_length=2_000, description="what the site is, in llms.txt"
-    )
-
-    html: bool = Field(
-        False, description="write sitemap-contents.html and pages of links, for visitors"
-    )
-
-    @property
-    def files(self) -> bool:
-        """True if any further file is written."""
-        return self.change_list or self.llms or self.html
-
-    def faults(self, form: str, *, index: bool) -> Iterator[str]:
-        """Yield what does not fit the `form` of the site's files, or a site without an `index`."""
-        if self.gzip_index and not index:
-            yield "outputs.gzip_index: there is no index: set index = true"
-        if self.gzip_index and form == "encoded":
-            yield (
-                'outputs.gzip_index: with form = "encoded" files are packed on disk and listed as '
-                ".xml: an index listed as .xml.gz does not go with it"
-            )
 
 
 class TargetSettings(ConfigModel):

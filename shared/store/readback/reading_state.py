@@ -8,20 +8,14 @@ section.
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import redis
 
-from shared.errors import StoreError
-from shared.store.client import Scripts, answering
+from shared.store.client import answering
 from shared.store.keys import keys_of
 from shared.store.notify.notification_queue import Breaker
-
-LEASE_MS = 60_000
-"""Lifetime of the lease (ms), extended before each request; a request may take 10 s."""
 
 MOST_SITEMAPS = 1_000
 """Sitemaps kept of one engine."""
@@ -53,10 +47,6 @@ class EngineReading(NamedTuple):
     read_ms: int = 0
     sitemaps_ms: int = 0
     breaker: Breaker | None = None
-
-
-class ReadingLeaseLostError(StoreError):
-    """Another worker reads back from the engines of this site."""
 
 
 class ReadingState:
@@ -120,33 +110,6 @@ class ReadingState:
         """Delete all of it."""
         with answering():
             self._client.delete(self._key)
-
-
-class ReadingLease:
-    """The right to read back from the engines of one site."""
-
-    def __init__(self, client: redis.Redis, key: str, token: str) -> None:
-        self._scripts, self._key, self._token = Scripts(client), key, token
-
-    def keep(self) -> None:
-        """Extend the lease. Raises ReadingLeaseLostError if it was lost."""
-        if not self._scripts("publishing/extend_lease", [self._key], self._token, LEASE_MS):
-            raise ReadingLeaseLostError("another worker reads back from the engines of this site")
-
-
-@contextmanager
-def reading_lease(client: redis.Redis, site: str, owner: str) -> Iterator[ReadingLease | None]:
-    """Hold the lease of a site for the block; None if another worker holds it."""
-    key, token = keys_of(site).readback_lease, f"{owner}:{secrets.token_hex(8)}"
-    with answering():
-        free = client.set(key, token, nx=True, px=LEASE_MS)
-    if not free:
-        yield None
-        return
-    try:
-        yield ReadingLease(client, key, token)
-    finally:
-        Scripts(client)("lua/unlock", [key], token)
 
 
 def _reading(stored: bytes | None) -> EngineReading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
 from itertools import count
@@ -21,6 +22,7 @@ from tests.integration.rig import BASE, Rig
 OPTIONS: dict[str, Any] = {
     "outputs": {
         "gzip_index": True, "change_list": True, "llms": True, "llms_entries": 10_000, "html": True,
+        "hosts": ["elsewhere"],
     },
     "shard_urls": 6, "block_urls": 2, "shrink_least": 1_000, "sections": {"posts": {}, "docs": {}},
     "robots": "create",
@@ -61,6 +63,8 @@ def check(rig: Rig, titles: dict[str, str]) -> None:
     assert rig.listed().keys() == titles.keys()
     assert followed(rig) == titles.keys()
     assert linked(rig) == {loc: title or html_writer.readable(loc) for loc, title in titles.items()}
+    index, of_hosts = (rig.root / name for name in ("sitemap.xml.gz", "sitemap-hosts.xml"))
+    assert of_hosts.read_bytes() == gzip.decompress(index.read_bytes())
     llms = rig.root / "llms.txt"
     text = llms.read_text() if llms.exists() else ""
     assert {line for line in text.split("\n") if line.startswith("- ")} == {

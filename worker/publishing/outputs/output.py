@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 
 from shared.sitemap.shards import Shard
+from shared.store.publishing.publish_work import PublishedShard
 from worker.publishing.shard_file import MergedShard
 from worker.publishing.targets.target import Target
 
@@ -22,6 +23,9 @@ class Output(ABC):
     @abstractmethod
     def record(self, published: Sequence[MergedShard]) -> None:
         """Record what the shards of a publish pass changed, once these are in their places."""
+
+    def index(self, done: Sequence[PublishedShard]) -> None:  # noqa: B027
+        """Take the index lines of a publish pass, which are stored after all is written."""
 
     @abstractmethod
     def contents(self, shards: Collection[Shard] | None = None) -> Iterable[tuple[str, bytes]]:

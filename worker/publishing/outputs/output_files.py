@@ -41,6 +41,7 @@ class OutputFiles:
     def _every(self) -> list[tuple[bool, Output]]:
         """Each output, and whether it is on."""
         from worker.publishing.outputs.change_list import ChangeListFiles
+        from worker.publishing.outputs.hosts_index import HostsIndex
         from worker.publishing.outputs.html_pages import HtmlPages
         from worker.publishing.outputs.llms_file import LlmsFile
 
@@ -49,6 +50,7 @@ class OutputFiles:
             (outputs.change_list, ChangeListFiles(*of)),
             (outputs.llms, LlmsFile(*of)),
             (outputs.html, HtmlPages(*of)),
+            (bool(outputs.hosts), HostsIndex(*of)),
         ]
 
     def publish(
@@ -65,6 +67,7 @@ class OutputFiles:
         published = [each for each in merged if each.taken.shard in placed]
         for output in self._on:
             output.record(published)
+            output.index(done)
         for on, output in self._every if again else ():
             if not on:
                 output.forget()

@@ -14,10 +14,10 @@ from shared.config.console import Console, User
 from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load
 from shared.config.sites.cms_connections import Connection
+from shared.config.sites.outputs import OutputSettings
 from shared.config.sites.pages import LookSettings
 from shared.config.sites.section import Section
 from shared.config.sites.site import Site
-from shared.config.sites.targets import OutputSettings
 
 ADDRESS = "http://127.0.0.1:8080"
 
@@ -84,7 +84,8 @@ def test_every_setting_is_named_and_every_default_shown_is_the_default(tmp_path:
                 assert tomllib.loads(f"x = {shown[name]}")["x"] == plain
     assert {name for name in OperatorApi.model_fields if f"\n# {name} = " not in text} == set()
     for name, field in OutputSettings.model_fields.items():
-        assert tomllib.loads(f"x = {shown[name]}")["x"] == field.default
+        plain = list(field.default) if isinstance(field.default, tuple) else field.default
+        assert tomllib.loads(f"x = {shown[name]}")["x"] == plain
     assert int(shown["shard_urls"]) == Site.model_fields["shard_urls"].default
 
 

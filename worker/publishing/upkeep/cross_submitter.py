@@ -1,0 +1,141 @@
+"""Upkeep of the index of several hosts: which of them may be listed, and when it is written.
+
+A host consents by its robots.txt (PROTOCOL R11), which is fetched once an hour; while it does not,
+the duty of that site fails, which `status`, console and alerts show with the remedy, and is tried
+again after the back-off of its loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import redis
+
+from shared.clock import now_ms
+from shared.config.settings import Settings
+from shared.config.sites.site import Site
+from shared.errors import ConsentError
+from shared.sitemap import robots
+from shared.sitemap.shards import HOSTS, Shard
+from shared.store.keys import keys_of
+from shared.store.publishing.cross_submission import CrossSubmission, HostRecord
+from shared.store.publishing.publish_state import PublishState
+from shared.store.site_lease import site_lease
+from shared.store.targets.target_state import INDEX, TargetState
+from worker.http.robots_txt import robots_txt
+from worker.loops import Loop
+
+POLL_S = 1.0
+"""Seconds until the index has what another site published."""
+CONSENT_MS = 3_600_000
+_AGENT = "Mozilla/5.0 (compatible; sitemapd-hosts)"
+
+
+class CrossSubmitter:
+    """Upkeep for all sites, by the worker `owner`; it has no thread without such a site."""
+
+    def __init__(
+        self, settings: Settings, client: redis.Redis, owner: str,
+        quiet: Callable[[], bool] = lambda: False, *, clock: Callable[[], int] = now_ms,
+    ) -> None:  # fmt: skip
+        """Prepare the sites with an index of several hosts. While `quiet` returns True nothing is
+        done. `clock` returns ms since 1970.
+        """
+        self._client, self._owner, self._quiet, self._clock = client, owner, quiet, clock
+        self._sites: Mapping[str, Site] = {}
+        self._every: Mapping[str, Site] = {}
+        self.loop, self._wanted = Loop("hosts"), False
+        self.prepare(settings)()
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Take `settings`; the returned function puts them in force."""
+        sites = {name: site for name, site in settings.sites.items() if site.outputs.hosts}
+
+        def put_in_force() -> None:
+            for name in self._sites.keys() - sites.keys():
+                self.loop.forget(name)
+            self._sites, self._every = sites, settings.sites
+            self._begin()
+
+        return put_in_force
+
+    def start(self) -> None:
+        """Start the loop, with the first such site."""
+        self._wanted = True
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._wanted and self._sites and not self.loop.started:
+            self.loop.start(self.look, POLL_S)
+
+    def stop(self) -> None:
+        """Look no further; a request in progress ends by its deadline."""
+        self.loop.stop()
+
+    def look(self) -> None:
+        """Look at robots.txt of each host where it is due, and have the index of a site written
+        that lacks what others published.
+        """
+        for name, site in self._sites.items():
+            if self.loop.stopping or self._quiet():
+                return
+            if self.loop.due(name):
+                key = keys_of(name).hosts_lease
+                with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
+                    if lease is not None:
+                        self._look(name, site, lease.keep)
+
+    def _look(self, name: str, site: Site, keep: Callable[[], None]) -> None:
+        submission = CrossSubmission(self._client, name)
+        records = submission.records()
+        submission.drop(records.keys() - {*site.outputs.hosts})
+        due_ms = self._clock() - CONSENT_MS
+        for other in site.outputs.hosts:
+            known = records.get(other)
+            fresh = known and known.named and known.seen_ms > due_ms
+            if not fresh and other != name and self.loop.due(name, other):
+                keep()
+                with self.loop.at(name, other):
+                    self._ask(submission, site, other)
+        self._have_written(name, site, submission)
+
+    def _ask(self, submission: CrossSubmission, site: Site, other: str) -> None:
+        """Store whether `other` may be listed. Raises ConsentError if not, OutboundError if its
+        robots.txt cannot be read: then it stays as it was.
+        """
+        member = self._every.get(other)
+        if member is None:
+            submission.drop([other])
+            raise ConsentError(f"outputs.hosts names {other}, and no site has that name")
+        url = site.base.url(HOSTS)
+        named = self._consents(site, member, url)
+        submission.store(other, HostRecord(named, self._clock(), member.index_shards))
+        if not named:
+            raise ConsentError(
+                f"{other} is not listed in {HOSTS}: {member.base.origin}/robots.txt does not name "
+                f"it. Add the line Sitemap: {url} (robots_also in the table outputs of {other})"
+            )
+
+    def _consents(self, site: Site, member: Site, url: str) -> bool:
+        if member.base.prefix.startswith(site.base.prefix):
+            return True  # the same host, below the index: nothing to cross
+        return url in robots.sitemaps(robots_txt(member.base.origin, _AGENT, self.loop.progress))
+
+    def _have_written(self, name: str, site: Site, submission: CrossSubmission) -> None:
+        """Have the index written if others have published since it was asked for last."""
+        listed = sorted(n for n, record in submission.records().items() if record.named)
+        publishes = submission.publishes(listed)
+        if publishes == submission.asked():
+            return
+        state = PublishState(self._client, name)
+        if (shard := next(_published(state), None)) is None:
+            return  # sitemap-hosts.xml begins with the first file of its own site
+        state.mark_dirty([shard])
+        for target in site.several_targets:
+            TargetState(self._client, name, target.ident, self._owner).mistrust([f"{INDEX}0"])
+        submission.ask(publishes)
+
+
+def _published(state: PublishState) -> Iterator[Shard]:
+    for section in state.sections():
+        yield from state.files([section])
