@@ -23,10 +23,11 @@ from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
 from shared.telemetry.logs import logger
 from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
+from worker.companions import Companion
 from worker.heartbeat import Heartbeat
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.looks.looker import Looker
-from worker.loops import Companion, Loop
+from worker.loops import Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
