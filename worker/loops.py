@@ -13,14 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from shared.errors import SitemapdError, StoreDownError
 from shared.store.operations.loop_health import LoopTrouble
 from shared.telemetry.logs import logger
-
-if TYPE_CHECKING:
-    from shared.config.settings import Settings
 
 HANG_S = 45.0
 """Seconds without progress after which work counts as hanging: reported within 5 s, displayed
@@ -156,6 +153,10 @@ class Loop:
         self._stopping.set()
         self._asked.set()
 
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until `stop`."""
+        self._stopping.wait(seconds)
+
     def join(self, seconds: float) -> None:
         """Wait up to `seconds` for the thread to end."""
         if self._thread is not None:
@@ -231,21 +232,6 @@ class Loop:
         duty.failures, duty.reason, duty.since, duty.not_before = 0, "", 0.0, 0.0
         if not duty.site:
             self.succeeded = time.time()
-
-
-class Companion(Protocol):
-    """A background service of a worker, with a thread of its own."""
-
-    loop: Loop
-
-    def start(self) -> None:
-        """Start the thread."""
-
-    def stop(self) -> None:
-        """Ask the thread to end soon."""
-
-    def prepare(self, settings: Settings) -> Callable[[], None]:
-        """Build what `settings` need; the returned function puts it in force."""
 
 
 def _where(thread: int) -> str:

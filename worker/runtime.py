@@ -23,10 +23,11 @@ from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
 from shared.telemetry.logs import logger
 from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
+from worker.companions import Companion
 from worker.heartbeat import Heartbeat
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.looks.looker import Looker
-from worker.loops import Companion, Loop
+from worker.loops import Loop
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
@@ -70,7 +71,7 @@ class Runtime:
         notifies. `on_commit` is called with a site and its other hosts. `clock`: s since 1970.
         """
         self.client = connect(settings.redis_url, PATIENCE_S, settings.wait_replicas)
-        self._name, self._history = consumer, 0
+        self._name, self._history, self._checked = consumer, 0, 0
         self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
         of, self._answerer, self._notifier = (settings, self.client, consumer), None, None
         if reconciles:
@@ -78,15 +79,14 @@ class Runtime:
         if on_publish is None:
             self._notifier = Notifier(*of, self.quiet, clock=self._now_ms)
         self._published = on_publish or (lambda _site: self.notify())
-        self._told, self._checked = frozenset[str](), 0
-        told = on_resync or (lambda _site: self.reconcile())
+        self._told, told = frozenset[str](), on_resync or (lambda _site: self.reconcile())
         self._sites = WorkedSites(self.client, consumer, clock, told)
         self._followers = FollowService(*of, self.quiet, on_commit)
         self._companions: list[Companion] = [
             Examiner(*of, self.busy), Alerter(*of, clock=self._now_ms), Looker(*of, self.quiet),
             CrossSubmitter(*of, self.quiet), self._followers,
-            *([self._answerer] if self._answerer else []),
         ]  # fmt: skip
+        self._companions += [self._answerer] if self._answerer else []
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)
             self._companions += [self._notifier, subscriber, ReadbackService(*of, self.quiet)]

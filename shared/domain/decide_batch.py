@@ -8,11 +8,11 @@ what is decided here to `decide`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from shared.domain.batch_state import NEWS, BatchState, Outcome, Policy
+from shared.domain.batch_state import NEWS, BatchState, Outcome, Policy, UnknownSectionError
 from shared.domain.decide import decide, include
 from shared.domain.page_record import Arrival, Claim, PageRecord, owner_of, stamp
 from shared.domain.routing import DEFAULT_SECTION
@@ -25,6 +25,8 @@ _PLAIN = frozenset(
 )  # fmt: skip
 _ADDED, _CHANGED = Outcome(changed=True, reason="added"), Outcome(changed=True, reason="changed")
 _SAME = Outcome(changed=False, reason="same content")
+
+_Decided = TypeVar("_Decided")
 
 
 class ArrivedEvent(NamedTuple):
@@ -65,6 +67,19 @@ def decide_all(
             after.notified.add(event.loc)
         outcomes.append(outcome)
     return outcomes, after
+
+
+def with_sections(
+    decided: Callable[[], _Decided], number: Callable[[Iterable[str]], object]
+) -> _Decided:
+    """Return what `decided` returns. Where that misses a section, `number` gives this a number, and
+    it is decided again.
+    """
+    while True:
+        try:
+            return decided()
+        except UnknownSectionError as error:
+            number([error.name])
 
 
 def decide_plain(

@@ -29,9 +29,9 @@ from shared.telemetry.logs import logger
 from worker.alerts import volumes
 from worker.alerts.channels import Sender, senders
 from worker.alerts.delivery import ChannelDelivery
+from worker.companions import Companion
 from worker.loops import Loop
 
-LOOK_S = 15.0
 LONGEST_S = 60.0
 """Longest back-off (s) of the loop; that of a channel is stored (worker/alerts/delivery.py)."""
 
@@ -41,8 +41,10 @@ SITES = 100
 _log = logger("alerts")
 
 
-class Alerter:
+class Alerter(Companion):
     """Alerts of the sites of `settings`, by the worker `owner`."""
+
+    POLL_S = 15.0
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str, *,
@@ -52,10 +54,10 @@ class Alerter:
         """Prepare the look at all sites. `clock` gives milliseconds since 1970, `jitter` numbers in
         0..1; `channels` are by default those of the settings.
         """
+        super().__init__(Loop("alerts", longest_s=LONGEST_S))
         self._client, self._clock, self._jitter = client, clock, jitter
         self._store, self._channels = AlertStore(client, owner), channels
-        self._holding = self._wanted = False
-        self.loop = Loop("alerts", longest_s=LONGEST_S)
+        self._holding = False
         self._take(*self._built(settings))
         self._coming: tuple[Settings, dict[str, ChannelDelivery]] | None = None
 
@@ -79,23 +81,18 @@ class Alerter:
 
         def put_in_force() -> None:
             self._coming = built
-            self._begin_loop(built[1])
+            self._begin_loop()
 
         return put_in_force
 
-    def start(self) -> None:
-        """Start the loop, with the first channel."""
-        self._wanted = True
-        self._begin_loop(self._deliveries)
-
-    def _begin_loop(self, deliveries: Mapping[str, ChannelDelivery]) -> None:
-        if self._wanted and deliveries:
-            self._wanted = False
-            self.loop.start(self.look, LOOK_S)
+    @property
+    def switched_on(self) -> bool:
+        """True if there is a channel."""
+        return bool(self._coming[1] if self._coming else self._deliveries)
 
     def stop(self) -> None:
         """Start no further look, and leave the lease to another worker."""
-        self.loop.stop()
+        super().stop()
         if self._deliveries:
             with suppress(StoreError):
                 self._store.release()
@@ -106,12 +103,11 @@ class Alerter:
         """
         if self._coming is not None:
             coming, self._coming = self._coming, None
+            self._forget_troubles(self._deliveries.keys() - coming[1].keys())
             self._take(*coming)
         holding = self._store.hold()
         if self._holding and not holding:
-            for name in self._deliveries:  # their troubles are those of the new holder now
-                with self.loop.at("", name):
-                    pass
+            self._forget_troubles(self._deliveries)  # they are those of the new holder now
         self._holding = holding
         if not holding:
             return False
@@ -120,6 +116,11 @@ class Alerter:
             more = [self._deliver(delivery, board) for delivery in self._deliveries.values()]
             return any(more)
         return False
+
+    def _forget_troubles(self, channels: Iterable[str]) -> None:
+        for name in channels:
+            with self.loop.at("", name):
+                pass
 
     def _deliver(self, delivery: ChannelDelivery, board: AlertBoard) -> bool:
         more = False

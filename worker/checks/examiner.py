@@ -7,7 +7,6 @@ pass never waits for a check, and under full load a check still makes progress.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,10 +21,10 @@ from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
 from shared.store.operations.site_work import checks_begun, with_checks_asked
 from shared.telemetry.logs import logger
 from worker.checks.examination import Examination
+from worker.companions import Companion
 from worker.loops import Loop
 
-POLL_S = 2.0
-FIRST_S = 600.0
+PERIODIC_S = 600.0
 """Seconds after the start of a worker at which its periodic checks begin."""
 
 FAILED_S = 300.0
@@ -41,21 +40,22 @@ class _StoppedError(CheckError):
     """The worker stops: the check is aborted, and the next worker starts it again."""
 
 
-class Examiner:
+class Examiner(Companion):
     """Checks of the configured sites, run by the worker `owner`."""
+
+    POLL_S = FIRST_S = 2.0
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str, busy: Callable[[], bool],
-        *, first_s: float = FIRST_S,
+        *, first_s: float = PERIODIC_S,
     ) -> None:  # fmt: skip
         """Prepare the checks; `busy` returns True while this process applies events or
         publishes.
         """
+        super().__init__(Loop("checks", first_s=FAILED_S, longest_s=12 * FAILED_S))
         self._client, self._owner, self._busy = client, owner, busy
         self.prepare(settings)()
-        self._stopping = threading.Event()
         self._by_the_clock = time.monotonic() + first_s
-        self.loop = Loop("checks", first_s=FAILED_S, longest_s=12 * FAILED_S)
         self._worked_since = time.perf_counter()
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
@@ -69,22 +69,13 @@ class Examiner:
 
         return put_in_force
 
-    def start(self) -> None:
-        """Start the loop."""
-        self.loop.start(self.look, POLL_S, first_s=POLL_S)
-
-    def stop(self) -> None:
-        """Start no further check, and abort the running one."""
-        self._stopping.set()
-        self.loop.stop()
-
     def look(self) -> None:
         """Run the checks of every site that are requested or due."""
         sites = self._sites
         wanted = with_checks_asked(self._client, sites) | self._due() | self.loop.failing
         for name in [name for name in sites if name in wanted]:
             site = sites[name]
-            if self._stopping.is_set():
+            if self.loop.stopping:
                 return
             if self.loop.due(name) and name in self._sites:
                 with self.loop.at(name), suppress(CheckBusyError, _StoppedError):
@@ -127,7 +118,7 @@ class Examiner:
         until = time.perf_counter() + BUSY_S
         while self._busy() and time.perf_counter() < until:
             time.sleep(_SHORTEST_S * 4)
-        if self._stopping.is_set():
+        if self.loop.stopping:
             raise _StoppedError("the worker stops: the check was aborted")
         self.loop.progress()
         self._worked_since = time.perf_counter()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from shared.config.sites.site import Site
-from shared.domain.batch_state import BatchState, Changes, Policy, UnknownSectionError
+from shared.domain.batch_state import BatchState, Changes, Policy
 from shared.domain.decide import decide, include
-from shared.domain.decide_batch import copied
+from shared.domain.decide_batch import copied, with_sections
 from shared.domain.deferral import AT, Deferral
 from shared.domain.page_record import Arrival
 from shared.events.event import Event
@@ -40,11 +41,8 @@ class DeferredEvents:
         due = {
             key: Deferral.unpack(stored) for key, stored in self._pages.lookup.coming(keys).items()
         }
-        while True:
-            try:
-                return self._decided(keys, due, now_ms)
-            except UnknownSectionError as error:
-                self._pages.sections.numbers([error.name])
+        decided = partial(self._decided, keys, due, now_ms)
+        return with_sections(decided, self._pages.sections.numbers)
 
     def _decided(
         self, keys: Sequence[str], due: Mapping[str, Deferral], now_ms: int

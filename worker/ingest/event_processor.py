@@ -5,15 +5,16 @@ failing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import redis
 
 from shared.config.sites.site import Site
-from shared.domain.batch_state import Policy, UnknownSectionError
-from shared.domain.decide_batch import ArrivedEvent, decide_all
+from shared.domain.batch_state import BatchState, Policy
+from shared.domain.decide_batch import ArrivedEvent, decide_all, with_sections
 from shared.domain.page_record import Arrival
 from shared.errors import (
     ContendedError,
@@ -189,8 +190,6 @@ class EventProcessor:
     def _attempt(self, batch: Entries, begin: PipelinedScript | None) -> Sequence[_Decided] | None:
         """Read, decide and apply once; return the decisions, None if it must be repeated."""
         work = self.decide(batch, self.read(batch))
-        if work is None:
-            return None
         running = self.start(work, [begin] if begin and not begin.done else [])
         return work.decided if self._applied(work, running) else None
 
@@ -202,8 +201,8 @@ class EventProcessor:
             read.state.listed = self.pages.lookup.current(known) if known else {}
         return read
 
-    def decide(self, batch: Entries, read: ReadBatch) -> DecidedBatch | None:
-        """Decide `batch` on what was `read`; None if that must be read again."""
+    def decide(self, batch: Entries, read: ReadBatch) -> DecidedBatch:
+        """Decide `batch` on what was `read`."""
         arrived, scopes, ids, payloads = [], {}, [], []
         for received, event in batch:
             ms, _, sequence = received.id.partition("-")
@@ -217,11 +216,8 @@ class EventProcessor:
                 arrived.append(ArrivedEvent(event, arrival, quiet))
         now_ms = round(self._clock() * 1000)
         policy = Policy(self._routing, self._hints, now_ms, *self._waits_ms, self._titled)
-        try:
-            outcomes, after = decide_all(read.state, arrived, policy)
-        except UnknownSectionError as error:
-            self.pages.sections.numbers([error.name])
-            return None
+        deciding = partial(decide_all, read.state, arrived, policy)
+        outcomes, after = with_sections(deciding, partial(self._number, read.state))
         if after.groups:
             relink(self.pages, read, after)
             if self._shares_groups:
@@ -239,6 +235,10 @@ class EventProcessor:
             resyncs=[*scopes.values()],
         )  # fmt: skip
         return DecidedBatch(read, decided, packed, bool(scopes))
+
+    def _number(self, state: BatchState, names: Iterable[str]) -> None:
+        """Give the sections `names` numbers, also in the `state` that was read before."""
+        state.sections, state.names = self.pages.number(state.pages, names)
 
     def start(self, work: DecidedBatch, follow_ups: Sequence[PipelinedScript]) -> RunningScript:
         """Send the changes of `work`, then `follow_ups`."""

@@ -9,7 +9,6 @@ or configured host, whatever a feed says.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -25,13 +24,13 @@ from shared.errors import BarredError, OutboundError
 from shared.sitemap import feed_parser
 from shared.store.notify.subscriptions import Subscription, Subscriptions
 from shared.telemetry.logs import logger
+from worker.companions import SiteCompanion
 from worker.http.client import ask
 from worker.http.exchange import AllowedHosts, Outbound, OutboundRequest, excerpt
 from worker.loops import Loop
 from worker.notify.engine import AnswerVerdict, NotificationOutcome, by_status
 
 NAME = "websub"
-POLL_S = 10.0
 REFUSED_MS = 24 * 3600_000
 """Milliseconds until a hub is asked again that refused the request, or may not be asked."""
 
@@ -194,8 +193,10 @@ def _no_hub(named: list[str]) -> str:
     return f"the hub of the feed is at {hosts}, which is not allowed: add it to notify.hosts"
 
 
-class WebSubSubscriber:
+class WebSubSubscriber(SiteCompanion[SiteHubs]):
     """Subscriptions of all sites, made by one worker in a thread of its own."""
+
+    POLL_S = 10.0
 
     def __init__(
         self, settings: Settings, client: redis.Redis, quiet: Callable[[], bool] = lambda: False,
@@ -206,45 +207,23 @@ class WebSubSubscriber:
         `clock` gives milliseconds since 1970.
         """
         self._hubs = partial(SiteHubs, client, clock=clock, outbound=outbound)
-        self._quiet, self._stopping = quiet, threading.Event()
-        self.loop, self._wanted = Loop("websub"), False
-        self.prepare(settings)()
+        super().__init__(settings, Loop("websub"), quiet)
 
-    def prepare(self, settings: Settings) -> Callable[[], None]:
-        """Build the subscriptions of all sites; the returned function puts them in force."""
-        built = [
-            self._hubs(name, site) for name, site in settings.sites.items() if NAME in site.sources
-        ]
+    def _serves(self, site: Site) -> bool:
+        return NAME in site.sources
 
-        def put_in_force() -> None:
-            self._sites = built
-            self._begin_loop()
-
-        return put_in_force
-
-    def start(self) -> None:
-        """Start the loop, with the first site that has subscriptions."""
-        self._wanted = True
-        self._begin_loop()
-
-    def _begin_loop(self) -> None:
-        if self._wanted and self._sites and not self.loop.started:
-            self.loop.start(self.look, POLL_S)
-
-    def stop(self) -> None:
-        """Start no further request; one in progress ends by its deadline."""
-        self._stopping.set()
-        self.loop.stop()
+    def _build(self, name: str, site: Site) -> SiteHubs:
+        return self._hubs(name, site)
 
     def look(self) -> None:
         """Ask every hub that is due, one after the other."""
-        for site in self._sites:
-            if not self.loop.due(site.name):
+        for name, (_, site) in self._sites.items():
+            if not self.loop.due(name):
                 continue
-            with self.loop.at(site.name):
+            with self.loop.at(name):
                 for topic in site.due():
-                    if self._stopping.is_set() or self._quiet():
+                    if self.loop.stopping or self._quiet():
                         return
-                    if self.loop.due(site.name, topic):
-                        with self.loop.at(site.name, topic):
+                    if self.loop.due(name, topic):
+                        with self.loop.at(name, topic):
                             site.ask(topic)

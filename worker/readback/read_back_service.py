@@ -13,18 +13,19 @@ from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.store.keys import keys_of
 from shared.store.site_lease import SiteLease, site_lease
+from worker.companions import SiteCompanion
 from worker.http.client import ask
 from worker.http.exchange import READ_BACK, Outbound
 from worker.loops import Loop
 from worker.readback.site_readback import LOOKS_A_MINUTE, SiteReadback
 
-POLL_S = 60.0 / LOOKS_A_MINUTE
-
 _ASK = partial(ask, bounds=READ_BACK)
 
 
-class ReadbackService:
+class ReadbackService(SiteCompanion[SiteReadback]):
     """Reading back of all sites, by the worker `owner`; it has no thread without such a site."""
+
+    POLL_S = 60.0 / LOOKS_A_MINUTE
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str,
@@ -33,43 +34,15 @@ class ReadbackService:
         jitter: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
         """Prepare the sites that read back. While `quiet` returns True nothing is read."""
-        self._client, self._owner, self._quiet = client, owner, quiet
+        self._client, self._owner = client, owner
         self._make = partial(SiteReadback, client, clock=clock, outbound=outbound, jitter=jitter)
-        self._sites = dict[str, tuple[Site, SiteReadback]]()
-        self.loop, self._wanted = Loop("readback"), False
-        self.prepare(settings)()
+        super().__init__(settings, Loop("readback"), quiet)
 
-    def prepare(self, settings: Settings) -> Callable[[], None]:
-        """Build what new and changed sites need; the returned function puts it in force."""
-        known = self._sites
-        built = {
-            name: known[name]
-            if name in known and known[name][0] == site
-            else (site, self._make(name=name, site=site))
-            for name, site in settings.sites.items()
-            if site.readback.engines
-        }
+    def _serves(self, site: Site) -> bool:
+        return bool(site.readback.engines)
 
-        def put_in_force() -> None:
-            for name in known.keys() - built.keys():
-                self.loop.forget(name)
-            self._sites = built
-            self._begin()
-
-        return put_in_force
-
-    def start(self) -> None:
-        """Start the loop, with the first site that reads back."""
-        self._wanted = True
-        self._begin()
-
-    def _begin(self) -> None:
-        if self._wanted and self._sites and not self.loop.started:
-            self.loop.start(self.look, POLL_S)
-
-    def stop(self) -> None:
-        """Read nothing further; a request in progress ends by its deadline."""
-        self.loop.stop()
+    def _build(self, name: str, site: Site) -> SiteReadback:
+        return self._make(name=name, site=site)
 
     def look(self) -> None:
         """Follow what was published, and ask the engines about what is due."""

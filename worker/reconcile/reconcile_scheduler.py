@@ -6,7 +6,6 @@ wake-up waits for it. It also polls, for messages may be lost and the schedule m
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,13 +19,13 @@ from shared.events.resync_scope import WHOLE, Scope
 from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests
 from shared.store.operations.site_work import with_resyncs
 from shared.telemetry.logs import logger
+from worker.companions import Companion
 from worker.http.exchange import SOURCE
 from worker.loops import Loop
 from worker.reconcile.reconciler import Reconciler, Repairs
 from worker.reconcile.source_polls import SourcePolls
 from worker.sources import SourceOptions, public, read
 
-POLL_S = 60.0
 PAUSE_S = 60.0
 UNREAD_S = 900.0
 REFUSED_S = 3600.0
@@ -46,8 +45,10 @@ class _StoppedError(Exception):
     """The worker stops, or the site was removed: the run is aborted, and the lock released."""
 
 
-class ReconcileScheduler:
+class ReconcileScheduler(Companion):
     """Reconciles the sites of one worker, as `owner` of the reconcile lock."""
+
+    POLL_S = 60.0
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str, wake: Callable[[str], None],
@@ -57,15 +58,14 @@ class ReconcileScheduler:
 
         While `quiet` returns True no run is started.
         """
+        rests = {SourceError: UNREAD_S, ReconcileError: REFUSED_S}
+        super().__init__(
+            Loop("reconcile", first_s=UNREAD_S, longest_s=UNREAD_S, hang_s=SLOW_S, rests=rests)
+        )
         self._quiet = quiet
         self._client, self._owner, self._wake = client, owner, wake
-        self._stopping = threading.Event()
         self._not_before: dict[str, float] = {}
         self._polls = SourcePolls()
-        rests = {SourceError: UNREAD_S, ReconcileError: REFUSED_S}
-        self.loop = Loop(
-            "reconcile", first_s=UNREAD_S, longest_s=UNREAD_S, hang_s=SLOW_S, rests=rests
-        )
         self.prepare(settings)()
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
@@ -79,19 +79,6 @@ class ReconcileScheduler:
 
         return put_in_force
 
-    def start(self) -> None:
-        """Start the loop."""
-        self.loop.start(self.look, POLL_S)
-
-    def stop(self) -> None:
-        """Start no further run, and abort the current one: it loses nothing."""
-        self._stopping.set()
-        self.loop.stop()
-
-    def ask(self) -> None:
-        """Look for resync requests now."""
-        self.loop.ask()
-
     def look(self) -> None:
         """Carry out the open and due reconciles of every site."""
         sites = self._sites
@@ -99,7 +86,7 @@ class ReconcileScheduler:
         wanted |= {name for name, site in sites.items() if site.reconcile_hours}
         for name in [name for name in sites if name in wanted]:
             site = sites[name]
-            if self._stopping.is_set():
+            if self.loop.stopping:
                 return
             if not self._quiet() and self.loop.due(name) and name in self._sites:
                 with self.loop.at(name), suppress(ReconcileBusyError, _StoppedError):
@@ -159,16 +146,16 @@ class ReconcileScheduler:
     def _drain(self, name: str) -> None:
         self._go_on(name)
         self._wake(name)
-        self._stopping.wait(BUSY_S)
+        self.loop.wait(BUSY_S)
 
     def _rest(self, name: str, seconds: float) -> None:
         """Wait because the source asks for it."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._go_on(name)
-            self._stopping.wait(min(left, 1.0))
+            self.loop.wait(min(left, 1.0))
 
     def _go_on(self, name: str) -> None:
-        if self._stopping.is_set() or name not in self._sites:
+        if self.loop.stopping or name not in self._sites:
             raise _StoppedError
         self.loop.progress()

@@ -12,14 +12,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import redis
 
 from shared.batches import batches
 from shared.config.sites.site import Site
-from shared.domain.batch_state import NEWS, BatchState, Policy, UnknownSectionError
+from shared.domain.batch_state import NEWS, BatchState, Policy
 from shared.domain.decide import Decision, decide, include
+from shared.domain.decide_batch import with_sections
 from shared.domain.deferral import AT, Deferral
 from shared.domain.page_record import Arrival, PageRecord, subjects
 from shared.domain.routing import family_of
@@ -167,7 +169,7 @@ class SourceDiff:
     def _source(self, stated: Mapping[str, Stated]) -> None:
         if not stated:
             return
-        verdicts = self._decide(stated)
+        verdicts = self._verdicts(stated)
         doubtful = {
             loc: stated[loc]
             for loc, verdict in verdicts.items()
@@ -175,7 +177,7 @@ class SourceDiff:
         }
         if doubtful:
             stated = {**stated, **self._completed(doubtful, verdicts)}
-            verdicts |= self._decide({loc: stated[loc] for loc in doubtful})
+            verdicts |= self._verdicts({loc: stated[loc] for loc in doubtful})
         meant = {loc for loc, v in verdicts.items() if self._scope.holds(loc, v.families)}
         self._findings.named(verdicts.keys() - meant)
         self._findings.named(meant, meant=True)
@@ -185,16 +187,13 @@ class SourceDiff:
             if loc in meant and verdicts[loc].decision.changed:
                 self._findings.found(_finding(stated[loc], verdicts[loc]))
 
+    def _verdicts(self, stated: Mapping[str, Stated]) -> dict[str, DiffVerdict]:
+        return with_sections(partial(self._decide, stated), self._pages.sections.numbers)
+
     def _decide(self, stated: Mapping[str, Stated]) -> dict[str, DiffVerdict]:
-        while True:
-            state = self._pages.read([each.event for each in stated.values()]).state
-            before = {**state.pages}
-            try:
-                return {
-                    loc: self._verdict(state, each, before[loc]) for loc, each in stated.items()
-                }
-            except UnknownSectionError as error:
-                self._pages.sections.numbers([error.name])
+        state = self._pages.read([each.event for each in stated.values()]).state
+        before = {**state.pages}
+        return {loc: self._verdict(state, each, before[loc]) for loc, each in stated.items()}
 
     def _verdict(self, state: BatchState, stated: Stated, before: PageRecord | None) -> DiffVerdict:
         """Return the verdict on one page, and make its changes a part of `state`."""

@@ -333,6 +333,21 @@ def test_a_channel_that_is_not_configured_any_more_is_forgotten(watch: Watch) ->
     assert not AlertStore(watch.store, "test").board().messages
 
 
+def test_a_failing_channel_that_is_not_configured_any_more_is_shown_no_longer(watch: Watch) -> None:
+    watch.receiver.script = [reply(500)]
+    watch.fail()
+    watch.look()
+    watch.look(minutes=2)
+    assert len(watch.troubles()) == 1
+    del watch.alerts["webhook"]
+    watch.alerts["slack"] = {"url": watch.receiver.url, "allow_private": True}
+
+    watch.workers["w1"].prepare(watch.settings())()
+    watch.look()
+
+    assert not watch.troubles()
+
+
 def test_a_site_that_cannot_be_read_hides_no_other_and_ends_nothing(watch: Watch) -> None:
     watch.fail()
     watch.look()

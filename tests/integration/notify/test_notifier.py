@@ -221,6 +221,24 @@ def test_trouble_with_one_engine_is_not_that_of_the_next(
     assert [asked.target.partition("?")[0] for asked in server.asked] == ["/SubmitUrlbatch"]
 
 
+def test_trouble_with_an_engine_ends_with_its_configuration(
+    rig: Rig, server: Engine, configured: Configured
+) -> None:
+    notifier = Notifier(configured(indexnow=server.url, bing=server.url), rig.client, "w1")
+    enqueue(rig, "indexnow")
+    rig.client.set(rig.keys.notified("indexnow"), "no zset")
+    try:
+        while notifier.look():
+            pass
+        assert [each.part for each in notifier.loop.troubles()] == ["indexnow"]
+
+        notifier.prepare(configured(bing=server.url))()
+    finally:
+        notifier.stop()
+
+    assert notifier.loop.troubles() == []
+
+
 def test_a_quiet_worker_tells_nobody_until_it_works_again(
     rig: Rig, server: Engine, configured: Configured
 ) -> None:

@@ -245,7 +245,7 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
             "refresh": (plant._sites.present["bad"].state, "shards"),
             "checks": (plant._companions[0], "_check"),
             "reconcile": (plant._answerer, "_look_at"),
-            "websub": (plant._companions[-2]._sites[0], "due"),
+            "websub": (plant._companions[-2]._sites["bad"][1], "due"),
             "configuration": (ConfigReports, "report"),
             "alerts": (plant._companions[1], "_signs"),
         }  # fmt: skip

@@ -5,21 +5,19 @@ Messages may be lost, so the service also looks by itself.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from functools import partial
 
 import redis
 
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.config.sites.targets import host_name
+from worker.companions import DutyThreads, SiteCompanion
 from worker.loops import Loop
 from worker.publishing.followers.follower import Follower
 
-POLL_S = 2.0
 AT_ONCE = 4
 """Targets written at once: a bucket that hangs blocks one thread for seconds, then backs off."""
 
@@ -33,63 +31,34 @@ TIDY_S = 60.0
 """Seconds between two looks for files of earlier settings."""
 
 
-class FollowService:
+class FollowService(SiteCompanion[list[Follower]]):
     """Followers that the worker `owner` runs: of the targets of its host, of sites with several.
 
     `wake` is called with a site and the hosts of its other targets after a publish.
     """
+
+    POLL_S = 2.0
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str,
         quiet: Callable[[], bool] = lambda: False,
         wake: Callable[[str, set[str]], None] = lambda _site, _hosts: None,
     ) -> None:  # fmt: skip
-        self._client, self._owner, self._quiet, self._wake = client, owner, quiet, wake
-        self.loop, self._stopping = Loop("follow", longest_s=LONGEST_S), threading.Event()
-        self._pool = ThreadPoolExecutor(AT_ONCE, "follow")
-        self._sites = dict[str, tuple[Site, list[Follower]]]()
-        self._under_way = dict[tuple[str, str], Future[bool]]()
+        self._client, self._owner, self._wake = client, owner, wake
         self._tidied = dict[tuple[str, str], float]()
-        self._wanted = False
-        self.prepare(settings)()
+        super().__init__(settings, Loop("follow", longest_s=LONGEST_S), quiet)
+        self._threads = DutyThreads[bool](self.loop, AT_ONCE)
 
-    def prepare(self, settings: Settings) -> Callable[[], None]:
-        """Build the followers of new and changed sites; the returned function puts them in
-        force.
-        """
-        known, host = self._sites, host_name()
-        built = {
-            name: known[name]
-            if name in known and known[name][0] == site
-            else (site, followers_of(self._client, name, site, self._owner, host))
-            for name, site in settings.sites.items()
-            if site.several_targets
-        }
+    def _serves(self, site: Site) -> bool:
+        return bool(site.several_targets)
 
-        def put_in_force() -> None:
-            self._sites = built
-            self._begin_loop()
-
-        return put_in_force
-
-    def start(self) -> None:
-        """Start the loop, with the first site that has several targets."""
-        self._wanted = True
-        self._begin_loop()
-
-    def _begin_loop(self) -> None:
-        if self._wanted and self._sites and not self.loop.started:
-            self.loop.start(self.look, POLL_S)
+    def _build(self, name: str, site: Site) -> list[Follower]:
+        return followers_of(self._client, name, site, self._owner)
 
     def stop(self) -> None:
         """Begin nothing further; a request in progress ends by its deadline."""
-        self._stopping.set()
-        self.loop.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def ask(self) -> None:
-        """Look for publishes now."""
-        self.loop.ask()
+        super().stop()
+        self._threads.stop()
 
     def published(self, site: str) -> None:
         """Have the other targets of `site` follow, those of other hosts by messages."""
@@ -106,26 +75,15 @@ class FollowService:
         """
         for name, (_, followers) in self._sites.items():
             for each in [] if self._quiet() else followers:
-                if self.loop.due(name, each.ident):
-                    self._begin(name, each)
-        done, left = wait(self._under_way.values(), PATIENCE_S)
-        self._under_way = {key: of for key, of in self._under_way.items() if of in left}
-        return any(not each.cancelled() and each.result() for each in done)
-
-    def _begin(self, name: str, follower: Follower) -> None:
-        if (name, follower.ident) not in self._under_way and not self._stopping.is_set():
-            with suppress(RuntimeError):  # the pool was shut down meanwhile
-                following = self._pool.submit(self._follow, name, follower)
-                self._under_way[name, follower.ident] = following
+                self._threads.begin(name, each.ident, partial(self._follow, name, each))
+        return any(self._threads.ended(PATIENCE_S).values())
 
     def _follow(self, name: str, follower: Follower) -> bool:
-        more, key = False, (name, follower.ident)
-        with self.loop.at(*key):
-            more = follower.tick(self.loop.progress)
-            now = time.monotonic()
-            if not more and now > self._tidied.setdefault(key, now) + TIDY_S:
-                self._tidied[key] = now
-                follower.tidy()
+        key = name, follower.ident
+        more, now = follower.tick(self.loop.progress), time.monotonic()
+        if not more and now > self._tidied.setdefault(key, now) + TIDY_S:
+            self._tidied[key] = now
+            follower.tidy()
         return more
 
 

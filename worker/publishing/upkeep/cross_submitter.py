@@ -22,17 +22,19 @@ from shared.store.publishing.cross_submission import CrossSubmission, HostRecord
 from shared.store.publishing.publish_state import PublishState
 from shared.store.site_lease import site_lease
 from shared.store.targets.target_state import INDEX, TargetState
+from worker.companions import SiteCompanion
 from worker.http.robots_txt import robots_txt
 from worker.loops import Loop
 
-POLL_S = 1.0
-"""Seconds until the index has what another site published."""
 CONSENT_MS = 3_600_000
 _AGENT = "Mozilla/5.0 (compatible; sitemapd-hosts)"
 
 
-class CrossSubmitter:
+class CrossSubmitter(SiteCompanion[CrossSubmission]):
     """Upkeep for all sites, by the worker `owner`; it has no thread without such a site."""
+
+    POLL_S = 1.0
+    """Until the index has what another site published."""
 
     def __init__(
         self, settings: Settings, client: redis.Redis, owner: str,
@@ -41,52 +43,45 @@ class CrossSubmitter:
         """Prepare the sites with an index of several hosts. While `quiet` returns True nothing is
         done. `clock` returns ms since 1970.
         """
-        self._client, self._owner, self._quiet, self._clock = client, owner, quiet, clock
-        self._sites: Mapping[str, Site] = {}
+        self._client, self._owner, self._clock = client, owner, clock
         self._every: Mapping[str, Site] = {}
-        self.loop, self._wanted = Loop("hosts"), False
-        self.prepare(settings)()
+        super().__init__(settings, Loop("hosts"), quiet)
+
+    def _serves(self, site: Site) -> bool:
+        return bool(site.outputs.hosts)
+
+    def _build(self, name: str, site: Site) -> CrossSubmission:  # noqa: ARG002
+        return CrossSubmission(self._client, name)
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
-        """Take `settings`; the returned function puts them in force."""
-        sites = {name: site for name, site in settings.sites.items() if site.outputs.hosts}
+        """Build what new and changed sites need; the returned function puts it in force."""
+        put = super().prepare(settings)
 
         def put_in_force() -> None:
-            for name in self._sites.keys() - sites.keys():
-                self.loop.forget(name)
-            self._sites, self._every = sites, settings.sites
-            self._begin()
+            before, self._every = self._every, settings.sites
+            put()
+            for name, (site, _) in self._sites.items():
+                if any(before.get(n) != self._every.get(n) for n in site.outputs.hosts):
+                    self.loop.forget(name)  # what was missing may be there soon
 
         return put_in_force
-
-    def start(self) -> None:
-        """Start the loop, with the first such site."""
-        self._wanted = True
-        self._begin()
-
-    def _begin(self) -> None:
-        if self._wanted and self._sites and not self.loop.started:
-            self.loop.start(self.look, POLL_S)
-
-    def stop(self) -> None:
-        """Look no further; a request in progress ends by its deadline."""
-        self.loop.stop()
 
     def look(self) -> None:
         """Look at robots.txt of each host where it is due, and have the index of a site written
         that lacks what others published.
         """
-        for name, site in self._sites.items():
+        for name, (site, submission) in self._sites.items():
             if self.loop.stopping or self._quiet():
                 return
             if self.loop.due(name):
                 key = keys_of(name).hosts_lease
                 with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
                     if lease is not None:
-                        self._look(name, site, lease.keep)
+                        self._look(name, site, submission, lease.keep)
 
-    def _look(self, name: str, site: Site, keep: Callable[[], None]) -> None:
-        submission = CrossSubmission(self._client, name)
+    def _look(
+        self, name: str, site: Site, submission: CrossSubmission, keep: Callable[[], None]
+    ) -> None:
         records = submission.records()
         submission.drop(records.keys() - {*site.outputs.hosts})
         due_ms = self._clock() - CONSENT_MS
