@@ -13,38 +13,35 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import redis
 
 from shared.batches import batches
 from shared.config.sites.site import Site
-from shared.domain.batch_state import NEWS, BatchState, Policy
+from shared.domain.batch_state import BatchState, Policy
 from shared.domain.decide import Decision, decide, include
 from shared.domain.decide_batch import with_sections
-from shared.domain.deferral import AT, Deferral
 from shared.domain.page_record import Arrival, PageRecord, subjects
 from shared.domain.routing import family_of
 from shared.errors import UrlError
-from shared.events.event import Event, SchemaError
+from shared.events.event import Event
 from shared.events.plain_page import PlainPage
 from shared.events.resync_scope import Scope
-from shared.sitemap import fragments, urls
-from shared.store.pages.changes import unpacked
+from shared.sitemap import urls
 from shared.store.pages.page_repository import PageRepository
 from shared.store.pages.page_scan import PageScan
 from worker.reconcile.diff_spool import EXTRA, MISSING, STALE, DiffSpool, SourceDifference
 from worker.reconcile.equal_pages import EqualPages
 from worker.reconcile.event_mapping import EventMapper, Remark
+from worker.reconcile.kept_members import KeptMembers
 from worker.reconcile.statement_spool import StatedPage, StatementSpool
 from worker.sources import PARTIAL, Item, Note, RecordRefusal, SourceRecord
-from worker.sources.records import STATED
 
 BATCH = 500
 DECIDED_AT_ONCE = 250
 """Pages that differ need most of the memory of a comparison: some 4 kB each."""
 
-_ENTRY = STATED - {"news"}
 _IN_GROUP = "differs, but only its sender knows its translation group"
 
 
@@ -101,7 +98,7 @@ class SourceDiff:
         self._listing = PageScan(client, name)
         self._translator = EventMapper(site.rules, into)
         self._policy = Policy(site.routing, site.hints, began_ms)
-        self._base, self._families = site.base, frozenset(site.limits)
+        self._base, self._families, self._site = site.base, frozenset(site.limits), site
         self._most_bytes = site.rules.most_bytes
         self._incomplete, self._partial = "", False
 
@@ -173,7 +170,7 @@ class SourceDiff:
         doubtful = {
             loc: stated[loc]
             for loc, verdict in verdicts.items()
-            if verdict.decision.changed and _live(verdict) and stated[loc].silent
+            if verdict.decision.changed and _live(verdict)
         }
         if doubtful:
             stated = {**stated, **self._completed(doubtful, verdicts)}
@@ -216,37 +213,13 @@ class SourceDiff:
     def _completed(
         self, stated: Mapping[str, Stated], verdicts: Mapping[str, DiffVerdict]
     ) -> dict[str, Stated]:
-        """Return `stated` with the listed values of the fields that the source cannot express.
-
-        Also with the `expires` of the page: only an event takes that away.
-        """
+        """Return `stated` with what is kept of the listed pages."""
         listed = {loc: page for loc in stated if (page := verdicts[loc].before)}
-        twins = self._pages.lookup.records([NEWS + loc for loc in stated])[0]
-        listed |= {key: page for key, page in unpacked(twins).items() if page}
-        current = self._pages.lookup.current(listed)
-        expires = self._expires(listed)
-        done = {}
-        for loc, (event, silent) in stated.items():
-            members: dict[str, Any] = {}
-            if event.expires is None and loc in expires:
-                members["expires"] = expires[loc]
-            if loc in current:  # else it is being published right now
-                entry = fragments.parse(current[loc])
-                members = {name: getattr(entry, name) for name in silent & _ENTRY}
-            if "news" in silent and NEWS + loc in current:
-                members["news"] = fragments.parse(current[NEWS + loc]).news
-            done[loc] = Stated(replace(event, **members), silent)
-        return done
-
-    def _expires(self, listed: Mapping[str, PageRecord]) -> dict[str, str]:
-        """Return the `expires` of those of the `listed` pages that have one."""
-        found = {}
-        for key, stored in self._pages.lookup.coming(AT + loc for loc in listed).items():
-            with contextlib.suppress(SchemaError):  # said by the check of the state
-                deferral, page = Deferral.unpack(stored), listed[key.removeprefix(AT)]
-                if deferral.stamp == page.stamp and deferral.event.expires is not None:
-                    found[key.removeprefix(AT)] = deferral.event.expires
-        return found
+        kept = KeptMembers(self._pages.lookup, self._site, listed)
+        return {
+            loc: Stated(replace(event, **kept.of(event, silent)), silent)
+            for loc, (event, silent) in stated.items()
+        }
 
     def _walk(self) -> tuple[int, int]:
         """Look up every listed page; return the number of all, and of those in the scope."""

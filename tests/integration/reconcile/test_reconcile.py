@@ -310,6 +310,25 @@ def test_news_is_no_page_of_its_own(rig: Rig) -> None:
     assert truth(rig) == {"n/0"}
 
 
+@pytest.mark.parametrize("silent", [frozenset(), EXTENDED], ids=["all is stated", "little is"])
+def test_a_repair_keeps_the_time_at_which_a_page_leaves_and_its_title(
+    store: redis.Redis, tmp_path: Path, silent: frozenset[str]
+) -> None:
+    outputs = {"llms": True, "html": True}
+    rig = Rig(store, tmp_path, outputs=outputs)
+    said = {"title": "Offer", "description": "Of the week.", "expires": "2999-01-01T00:00:00Z"}
+    rig.do(upsert("p/0", **said), upsert("p/1"))
+
+    done = reconcile(rig, [record(f"p/{n}", "2026-04-04", silent=silent) for n in range(2)])
+
+    assert done.changed == 2
+    assert rig.listed()[f"{BASE}p/0"] == "2026-04-04"
+    assert f"[Offer]({BASE}p/0): Of the week." in (rig.root / "llms.txt").read_text()
+    assert ">Offer<" in (rig.root / "sitemap-pages-1-1.html").read_text()
+    assert rig.client.zscore(rig.keys.expiry, f"at {BASE}p/0")
+    rig.check()
+
+
 def test_a_page_keeps_its_translations_and_is_said_to_differ(rig: Rig) -> None:
     rig.do(
         upsert("en", group="home", lang="en"), upsert("de", group="home", lang="de"), upsert("x")
