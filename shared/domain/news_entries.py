@@ -47,6 +47,22 @@ def drop(state: BatchState, changes: Changes, loc: str, when: int) -> str:
     return "no news any more"
 
 
+def put_back(
+    state: BatchState, changes: Changes, entry: Entry, article: News, when: int, now_ms: int
+) -> None:
+    """List the page of `entry` as news again, where `drop` took it out with the stamp `when`, if it
+    is current at `now_ms` (since 1970).
+    """
+    key = NEWS + entry.loc
+    page = state.pages.get(key)
+    if page is None or page.live or page.place is None or page.stamp != when:
+        return
+    if is_current(article, now_ms):
+        twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=article)
+        changes.expiry[key] = news.leaves_ms(article)
+        _list(state, changes, key, twin, page.place.section, when)
+
+
 def _list(state: BatchState, changes: Changes, key: str, twin: Entry, there: int, when: int) -> str:
     page, here = state.pages[key], state.section_of(key)
     fragment = fragments.render(twin)

@@ -15,6 +15,7 @@ from shared.domain.page_record import UNLISTED, PageRecord
 from shared.domain.translation_groups import GroupMember
 from shared.events.event import RELIST, UNLIST, Event
 from shared.sitemap import fragments
+from shared.sitemap.feed_writer import FeedItem
 
 _NEWER = Outcome(changed=False, reason="what was found is about an earlier state of this page")
 
@@ -42,7 +43,9 @@ def _unlist(state: BatchState, changes: Changes, event: Event) -> Outcome:
 
 
 def _relist(state: BatchState, changes: Changes, event: Event, now_ms: int) -> Outcome:
-    """List the page as it was when it was unlisted, if no event came since."""
+    """List the page as it was when it was unlisted, if no event came since. The `version` of the
+    event is the time of its feed item.
+    """
     loc, page = event.loc or "", state.pages.get(event.loc or "")
     if not is_unlisted(page, event.stamp) or page is None or page.place is None:
         return _NEWER
@@ -61,6 +64,13 @@ def _relist(state: BatchState, changes: Changes, event: Event, now_ms: int) -> O
     changes.fragments[loc], changes.placed[loc] = fragment, page.place.section
     if shown:
         changes.expiry[loc] = next_over_ms(shown)
+    if event.news:
+        news_entries.put_back(state, changes, entry, event.news, page.stamp, now_ms)
+    if event.version is not None and loc in state.feed:
+        stated = replace(entry, alternates=()) if event.group else entry
+        own = fragments.digest(fragments.render(stated))
+        texts = event.title or "", event.description or ""
+        changes.feed[loc] = FeedItem(event.version, own, *texts)
     return Outcome(changed=True, reason=f"listed again: {event.why}")
 
 

@@ -65,12 +65,16 @@ class BrokenPage(NamedTuple):
 
 
 class UnlistedPage(NamedTuple):
-    """Entry of an unlisted page: its stamp and fragment, digest and languages of its group."""
+    """Entry of an unlisted page: its stamp and fragment, digest and languages of its group, the
+    fragment of its news entry, and its FeedItem as stored (empty: it has none).
+    """
 
     stamp: int
     entry: str
     group: str = ""
     lang: tuple[str, ...] = ()
+    news: str = ""
+    item: bytes = b""
 
 
 class LookStore:
@@ -224,8 +228,8 @@ class LookStore:
             stored: Any = self._client.hget(self._keys.unlisted, loc)
         if not stored:
             return None
-        stamp, entry, group, lang = msgpack.unpackb(stored)
-        return UnlistedPage(stamp, entry, group, tuple(lang))
+        stamp, entry, group, lang, *rest = msgpack.unpackb(stored)
+        return UnlistedPage(stamp, entry, group, tuple(lang), *rest)
 
     def set_unlisted(self, loc: str, page: UnlistedPage | None) -> None:
         """Remember a page that is unlisted, or forget it: None."""

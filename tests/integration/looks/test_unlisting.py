@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +48,36 @@ def test_a_page_that_stays_broken_leaves_and_returns_when_it_is_good(make: Make)
     assert "listed again: 200 and indexable" in site.rig.reasons()
     assert (site.broken(), site.store.unlisted(site.loc("/a"))) == ({}, None)
     site.rig.check_consistency()
+
+
+def test_news_titles_and_feeds_return_with_the_page(make: Make) -> None:
+    site = make(feed=True, outputs={"llms": True, "html": True}, sections={"news": {"news": True}})
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    news = {
+        "publication": {"name": "N", "language": "en"}, "publication_date": now, "title": "Now",
+    }  # fmt: skip
+    site.there("/a", lastmod=now, news=news, title="Titled", description="In a sentence.")
+    site.there("/b", lastmod="2026-01-01")
+    names = ("pages-1.xml", "news-1.xml", "llms.txt", "atom.xml", "sitemap-pages-1-1.html")
+    before = {name: (site.rig.root / name).read_bytes() for name in names}
+    site.web.pages["/a"] = GONE
+    site.look(4)
+    assert site.listed == {"/b"}
+    assert not any(
+        b"/a<" in path.read_bytes() or b"/a)" in path.read_bytes()
+        for name in names
+        if (path := site.rig.root / name).exists()
+    )
+
+    site.web.pages["/a"] = page()
+    site.look(again=True)
+    assert {name: (site.rig.root / name).read_bytes() for name in names} == before
+    site.rig.check_consistency()
+    site.rig.do({
+        "type": "upsert", "loc": site.loc("/a"), "lastmod": now, "news": news, "title": "Titled",
+        "description": "In a sentence.",
+    })  # fmt: skip
+    assert (site.rig.root / "atom.xml").read_bytes() == before["atom.xml"]
 
 
 def test_one_look_unlists_nothing(make: Make) -> None:
