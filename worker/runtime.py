@@ -19,7 +19,7 @@ from shared.store.counting import counter_buffer
 from shared.store.operations.config_follower import LOOK_S
 from shared.store.operations.site_work import with_work
 from shared.store.retention import trim
-from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
+from shared.task_names import SWEEP_S
 from shared.telemetry.logs import logger
 from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
@@ -32,10 +32,10 @@ from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
 from worker.publishing.upkeep.cross_submitter import CrossSubmitter
-from worker.publishing.upkeep.news_refresh import refresh
 from worker.readback.read_back_service import ReadbackService
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
 from worker.site_layouts import SiteLayouts
+from worker.site_upkeep import SiteUpkeep
 from worker.site_work import WorkedSites
 from worker.watchdog import Watchdog
 
@@ -45,8 +45,6 @@ TURN_S, SHORT_TURN_S = 0.5, 0.1
 """Seconds of one turn of a site; the short one while every thread is at work."""
 SLICE_S = 1.0
 """Seconds that a sweep spends on one site before it turns to the next."""
-CHECK_S = 0.2
-"""Seconds of one look at files; the next one goes on where it ended."""
 SETTLE_S = 5.0
 """Seconds that a new configuration waits for the batches in progress, before it looks for work."""
 
@@ -71,7 +69,7 @@ class Runtime:
         notifies. `on_commit` is called with a site and its other hosts. `clock`: s since 1970.
         """
         self.client = connect(settings.redis_url, PATIENCE_S, settings.wait_replicas)
-        self._name, self._history, self._checked = consumer, 0, 0
+        self._name, self._history = consumer, 0
         self._now_ms: Callable[[], int] = lambda: round(clock() * 1000)
         of, self._answerer, self._notifier = (settings, self.client, consumer), None, None
         if reconciles:
@@ -79,7 +77,8 @@ class Runtime:
         if on_publish is None:
             self._notifier = Notifier(*of, self.quiet, clock=self._now_ms)
         self._published = on_publish or (lambda _site: self.notify())
-        self._told, told = frozenset[str](), on_resync or (lambda _site: self.reconcile())
+        self._told: frozenset[str] = frozenset()
+        told = on_resync or (lambda _site: self.reconcile())
         self._sites = WorkedSites(self.client, consumer, clock, told)
         self._followers = FollowService(*of, self.quiet, on_commit)
         self._companions: list[Companion] = [
@@ -90,9 +89,8 @@ class Runtime:
         if self._notifier is not None:
             subscriber = WebSubSubscriber(settings, self.client, self.quiet, clock=self._now_ms)
             self._companions += [self._notifier, subscriber, ReadbackService(*of, self.quiet)]
-        self._sweeping, self._monitoring = Loop("sweep", longest_s=60.0), Loop("monitor")
-        self._tidying, self._refreshing = Loop("tidy"), Loop("refresh")
-        self._following = Loop("configuration")
+        self._sweeping, self._following = Loop("sweep", longest_s=60.0), Loop("configuration")
+        self.upkeep = SiteUpkeep(self._sites, self.quiet, self._now_ms)
         self._layouts = SiteLayouts(self.client, consumer, self._sweeping)
         self._stopping = threading.Event()
         self._heart = Heartbeat(
@@ -100,7 +98,7 @@ class Runtime:
             on_quiet=self._be_quiet,
         )  # fmt: skip
         self._on_quiet: Callable[[bool], None] = lambda _quiet: None
-        own = [self._sweeping, self._monitoring, self._tidying, self._refreshing, self._following]
+        own = [self._sweeping, *self.upkeep.loops, self._following]
         self.loops = [self._heart.loop, *own, *(each.loop for each in self._companions)]
         self.watchdog = Watchdog(self.client, consumer, self.loops)
         self._sites.prepare(settings)()
@@ -186,9 +184,7 @@ class Runtime:
         self._on_quiet = on_quiet
         self._heart.start(threads)
         self._sweeping.start(self._sweep_and_count, SWEEP_S)
-        self._monitoring.start(self.check, SWEEP_S)
-        self._tidying.start(self.tidy, TIDY_S, first_s=TIDY_S)
-        self._refreshing.start(self.refresh, REFRESH_S, first_s=REFRESH_S)
+        self.upkeep.start()
         if look_at_file:
             self._following.start(look_at_file, LOOK_S)
         self.watchdog.start()
@@ -256,28 +252,6 @@ class Runtime:
             with self._heart.at(name):
                 return consumer.run(SLICE_S)
         return False
-
-    def check(self) -> None:
-        """Compare web roots and files with the state, a few at a time, where it is due."""
-        if not self._heart.quiet:
-            self._checked = self._sites.check(self._monitoring, self._checked, CHECK_S)
-
-    def tidy(self) -> None:
-        """Purge expired tombstones, and empty one nearly empty shard of each site."""
-        for name, work in self._sites.present.items() if not self._heart.quiet else ():
-            if self._tidying.due(name):
-                with self._tidying.at(name):
-                    work.tidy(self._tidying, self._now_ms)
-
-    def refresh(self) -> None:
-        """Check the expiry time of every news entry."""
-        for name, work in self._sites.present.items() if not self._heart.quiet else ():
-            if self._refreshing.due(name):
-                with self._refreshing.at(name):
-                    consumer, progress = work.consumer, self._refreshing.progress
-                    seen = refresh(consumer.pages, work.state, consumer.expiry.schedule, progress)
-                    if seen:
-                        _log.info("news checked", site=name, entries=seen, left=consumer.expire())
 
     def dropped(self) -> None:
         """Count a message that the broker module dropped."""

@@ -87,9 +87,10 @@ def register(app: Celery, runtime: Callable[[], Runtime]) -> None:
             again(site)
 
     alone: dict[str, Callable[[Runtime], object]] = {
-        task_names.SWEEP: Runtime.sweep, task_names.TIDY: Runtime.tidy,
-        task_names.REFRESH: Runtime.refresh, task_names.RECONCILE: Runtime.reconcile,
+        task_names.SWEEP: Runtime.sweep, task_names.RECONCILE: Runtime.reconcile,
         task_names.NOTIFY: Runtime.notify, task_names.FOLLOW: Runtime.follow_targets,
+        task_names.TIDY: lambda runtime: runtime.upkeep.tidy(),
+        task_names.REFRESH: lambda runtime: runtime.upkeep.refresh(),
     }  # fmt: skip
     for name, work in alone.items():
         app.task(name=name)(_alone(runtime, work))

@@ -120,7 +120,7 @@ def bed(
         )
         publisher = ClockedPublisher(client, name, site, CONSUMER)
         pump.publisher = publisher
-        yield Bed(name, client, site, pump, publisher, PageRepository(client, name, site.limits))
+        yield Bed(name, client, site, pump, publisher, PageRepository.of(client, name, site))
 
 
 class Bare:

@@ -97,7 +97,7 @@ class Rig:
         self.site = self.settings.sites[name]
         self.keys = Keys(name)
         self.inbox = Inbox(client, name)
-        self.pages = PageRepository(client, name, self.site.limits)
+        self.pages = PageRepository.of(client, name, self.site)
         self.state, self.lease = PublishState(client, name), PublishLease(client, name)
         self.resyncs = ResyncRequests(client, name)
 

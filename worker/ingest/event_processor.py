@@ -125,10 +125,7 @@ class EventProcessor:
         self._notifies, self._titled = bool(site.notify.of_pages), site.outputs.llms
         self._shares_groups = bool(site.translations)
         self._waits_ms = site.waits_ms
-        self.pages = PageRepository(
-            client, name, site.limits, site.recent_entries, notifies=self._notifies,
-            titles=site.outputs.html,
-        )  # fmt: skip
+        self.pages = PageRepository.of(client, name, site)
         self._inbox = Inbox(client, name)
         self._clock, self._on_resync = clock, on_resync
         self.events = 0

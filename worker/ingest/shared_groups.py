@@ -124,9 +124,7 @@ class SharedGroups:
         # Made when there is something to tell: each of hundreds of sites may have all others.
         if partner not in self._repositories:
             site = self._partners[partner]
-            self._repositories[partner] = PageRepository(
-                self._client, partner, site.limits, notifies=bool(site.notify.of_pages)
-            )
+            self._repositories[partner] = PageRepository.of(self._client, partner, site)
         return self._repositories[partner]
 
     def _settled(self, key: str, group: bytes, number: bytes) -> bool:

@@ -16,7 +16,7 @@ from shared.domain.looks import held_events
 from shared.domain.looks.answers import Grade, Verdict
 from shared.domain.looks.record import LookRecord
 from shared.domain.page_record import PageRecord
-from shared.events.event import Event, SchemaError
+from shared.events.event import SchemaError
 from shared.store.client import answering
 from shared.store.keys import keys_of
 from shared.store.looks.look_store import LookState, LookStore
@@ -32,7 +32,7 @@ class HeldPages:
     def __init__(self, client: redis.Redis, name: str, site: Site, store: LookStore) -> None:
         assert site.pages is not None
         self._client, self._keys, self._store = client, keys_of(name), store
-        self._pages = PageRepository(client, name, site.limits)
+        self._pages = PageRepository.of(client, name, site)
         gate_ms, self._prove_ms = site.waits_ms
         self._longest_ms = max(gate_ms, self._prove_ms)
         self._confirm_ms = round(site.pages.confirm_minutes * 60_000)
@@ -94,7 +94,7 @@ class HeldPages:
         decided on the page meanwhile.
         """
         key = AT + loc
-        read = self._pages.read([Event("upsert", loc)])
+        read = self._pages.read_keys([loc])
         page = read.state.pages.get(loc)
         if page is None or page.stamp != held.stamp:
             return

@@ -42,11 +42,10 @@ class BulkListing:
         self, client: redis.Redis, name: str, site: Site, began_ms: int, *, quiet: bool
     ) -> None:
         """Prepare; with `quiet`, search engines are not notified."""
-        notifies = bool(site.notify.of_pages)
-        self._pages = PageRepository(client, name, site.limits, notifies=notifies)
+        self._pages = PageRepository.of(client, name, site)
         self._queues = Queues(client, name)
         self._hints, self._began_ms = site.hints, began_ms
-        self._told = int(notifies and not quiet)
+        self._told = int(bool(site.notify.of_pages) and not quiet)
         self._possible = bool(site.routing.unruled) and not site.recent_entries
         self._some_known = False
         self._after_ms, self._sequence = began_ms, FIRST_SEQUENCE

@@ -93,7 +93,7 @@ class SourceDiff:
         pages whose source names none.
         """
         self._scope, self._findings, self._began = scope, findings, began_ms
-        self._pages = PageRepository(client, name, site.limits, draft=True)
+        self._pages = PageRepository.of(client, name, site, draft=True)
         self._equal = EqualPages(site, self._pages, began_ms)
         self._listing = PageScan(client, name)
         self._translator = EventMapper(site.rules, into)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from shared.config import locations
 from shared.config.credentials import ConfigModel
 from shared.domain.archive_rules import ArchiveRule
-from shared.domain.routing import Family
+from shared.domain.routing import DEFAULT_SECTION, Family
 from shared.sitemap import shards
 from shared.sitemap.entry import priority_text
 
@@ -94,3 +94,18 @@ class Section(ConfigModel):
             fields = [(name, frozenset(map(_STATED[name], of))) for name, of in self.fields.items()]
             rule = ArchiveRule(self.archives, self.after_days, tuple(fields))
         return Family(self.split, self.paths, languages, self.news, rule)
+
+
+def archive_faults(sections: Mapping[str, Section]) -> Iterator[str]:
+    """Yield what is wrong with the archives among `sections`."""
+    active: set[str] = set()
+    plain = {n for n, each in sections.items() if not (each.news or each.archives)}
+    for name, section in sections.items():
+        if not section.archives:
+            continue
+        if section.archives not in plain | {DEFAULT_SECTION} or section.archives == name:
+            detail = "must name another section, not of news and no archive"
+            yield f"sections.{name}.archives: {detail}"
+        if section.archives in active:
+            yield f"sections.{name}.archives: {section.archives} has an archive already"
+        active.add(section.archives)

@@ -23,7 +23,7 @@ from shared.config.sites.cms_connections import Connection, SourceName
 from shared.config.sites.outputs import OutputSettings
 from shared.config.sites.pages import LookSettings, as_table
 from shared.config.sites.readback import ReadbackSettings
-from shared.config.sites.section import MAX_NEWS, Section, section_name
+from shared.config.sites.section import MAX_NEWS, Section, archive_faults, section_name
 from shared.config.sites.targets import NO_DIRECTORY, WEB_ROOT, TargetSettings
 from shared.domain.routing import DEFAULT_SECTION, Routing
 from shared.domain.shrink_guard import ShrinkRule
@@ -197,23 +197,10 @@ class Site(ConfigModel):
                 f"that of {self.base.origin}/, which is not in a web root below {self.base.path}"
             )
         yield from targets.faults(self.every_target)
-        yield from self._of_archives()
+        yield from archive_faults(self.sections)
         yield from self.outputs.faults(self.form, index=self.index, keeps_robots=self.keeps_robots)
         if self.form in shards.TEXT_FORMS and any(each.news for each in self.sections.values()):
             yield "form: txt files list URLs only and cannot contain news"
-
-    def _of_archives(self) -> Iterator[str]:
-        active: set[str] = set()
-        plain = {n for n, each in self.sections.items() if not (each.news or each.archives)}
-        for name, section in self.sections.items():
-            if not section.archives:
-                continue
-            if section.archives not in plain | {DEFAULT_SECTION} or section.archives == name:
-                detail = "must name another section, not of news and no archive"
-                yield f"sections.{name}.archives: {detail}"
-            if section.archives in active:
-                yield f"sections.{name}.archives: {section.archives} has an archive already"
-            active.add(section.archives)
 
     @property
     def base(self) -> Base:

@@ -6,11 +6,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgpack
 import redis
 
+from shared.config.sites.site import Site
 from shared.domain import translation_groups
 from shared.domain.batch_state import NEWS, BatchState
 from shared.domain.looks import unlisted_pages
@@ -49,16 +50,9 @@ class PageRepository:
     """Page records, claims and pending patches of one site."""
 
     def __init__(
-        self,
-        client: redis.Redis,
-        site: str,
-        limits: Mapping[str, Limits],
-        feed_entries: int = 0,
-        *,
-        draft: bool = False,
-        notifies: bool = False,
-        titles: bool = False,
-    ) -> None:
+        self, client: redis.Redis, site: str, limits: Mapping[str, Limits], feed_entries: int = 0,
+        *, draft: bool = False, notifies: bool = False, titles: bool = False,
+    ) -> None:  # fmt: skip
         """Create a repository with the `limits` of each configured section.
 
         News entries are read if one of the sections reuses its files. `feed_entries` is the number
@@ -76,6 +70,15 @@ class PageRepository:
         self._feed_most, self._notifies = feed_entries * RESERVE, notifies
         self._titles = titles
         self._lists_news = any(each.reuse for each in limits.values())
+
+    @classmethod
+    def of(cls, client: redis.Redis, name: str, site: Site, *, draft: bool = False) -> Self:
+        """Return the repository of a configured site. A `draft` decides on entries alone, not on
+        the titles and descriptions that feeds and pages of links keep.
+        """
+        feed, titles = (0, False) if draft else (site.recent_entries, site.outputs.html)
+        notifies = bool(site.notify.of_pages)
+        return cls(client, name, site.limits, feed, draft=draft, notifies=notifies, titles=titles)
 
     def limits_of(self, section: str) -> Limits:
         """Return the limits of a shard of `section`."""

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
 from shared.domain.index_status import IndexState
-from tests.integration.readback.reading import ReadingRig, bing_table
+from tests.integration.readback.reading import ReadingRig
 from tests.integration.rig import BASE
-from tests.integration.webmasters import SECRET, Answer, Bing, bing_feed, bing_page, serving
+from tests.integration.webmasters import SECRET, Answer, Bing, bing_feed, bing_page
 from worker.readback.engine_reader import UnreadError
 
 CRAWLED, FOUND = 1_795_262_400_000, 1_795_176_000_000
-
-
-@pytest.fixture
-def bing() -> Iterator[Bing]:
-    with serving(Bing(BASE.rstrip("/"))) as server:
-        yield server
-
-
-@pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, bing: Bing) -> ReadingRig:
-    return ReadingRig(store, tmp_path / "public", {"bing": bing_table(bing.url)})
 
 
 @pytest.mark.parametrize(

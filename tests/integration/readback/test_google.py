@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -37,10 +38,9 @@ def google(account: Account) -> Iterator[Google]:
 
 
 @pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, google: Google, account: Account) -> ReadingRig:
+def tables(tmp_path: Path, google: Google, account: Account) -> dict[str, Any]:
     (tmp_path / SERVICE).write_text(account.json)
-    table = google_table(google.url, tmp_path / SERVICE)
-    return ReadingRig(store, tmp_path / "public", {"google": table})
+    return {"google": google_table(google.url, tmp_path / SERVICE)}
 
 
 def inspected(google: Google) -> list[str]:

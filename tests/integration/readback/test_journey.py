@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import redis
 
 from shared.admin import read_back
 from shared.admin.page_journey import journey_of
@@ -18,22 +15,11 @@ from shared.store.operations import crawl_report
 from shared.store.operations.crawl_report import FetchedPage
 from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import HERE, TOKENS, Browser
-from tests.integration.readback.reading import ReadingRig, bing_table
+from tests.integration.readback.reading import ReadingRig
 from tests.integration.rig import BASE
-from tests.integration.webmasters import Bing, bing_page, serving
+from tests.integration.webmasters import Bing, bing_page
 
 A = BASE + "a"
-
-
-@pytest.fixture
-def bing() -> Iterator[Bing]:
-    with serving(Bing(BASE.rstrip("/"))) as server:
-        yield server
-
-
-@pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, bing: Bing) -> ReadingRig:
-    return ReadingRig(store, tmp_path / "public", {"bing": bing_table(bing.url)})
 
 
 def steps(site: ReadingRig) -> list[tuple[str, str]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
-import redis
 
 from shared.config.settings import Settings
 from shared.store.keys import keys_of
@@ -14,27 +12,13 @@ from shared.store.site_lease import site_lease
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.readback.reading import ReadingRig, bing_table, yandex_table
-from tests.integration.rig import BASE
-from tests.integration.webmasters import Answer, Bing, Yandex, serving
+from tests.integration.webmasters import Answer, Bing, Yandex
 from worker.readback.read_back_service import ReadbackService
 
 
 @pytest.fixture
-def bing() -> Iterator[Bing]:
-    with serving(Bing(BASE.rstrip("/"))) as server:
-        yield server
-
-
-@pytest.fixture
-def yandex() -> Iterator[Yandex]:
-    with serving(Yandex()) as server:
-        yield server
-
-
-@pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, bing: Bing, yandex: Yandex) -> ReadingRig:
-    tables = {"bing": bing_table(bing.url), "yandex": yandex_table(yandex.url)}
-    return ReadingRig(store, tmp_path / "public", tables)
+def tables(bing: Bing, yandex: Yandex) -> dict[str, Any]:
+    return {"bing": bing_table(bing.url), "yandex": yandex_table(yandex.url)}
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -18,22 +18,21 @@ from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import HERE, TOKENS, Browser
 from tests.integration.readback.reading import ReadingRig, bing_table
 from tests.integration.rig import BASE
-from tests.integration.webmasters import Bing, bing_feed, bing_page, serving
+from tests.integration.webmasters import Bing, bing_feed, bing_page
 
 PAGES = ("a", "b", "c")
 
 
 @pytest.fixture
-def bing() -> Iterator[Bing]:
-    with serving(Bing(BASE.rstrip("/"))) as server:
-        yield server
+def tables(bing: Bing) -> dict[str, Any]:
+    """A page is late at once, two of them are a concern."""
+    options = {"unknown_hours": 0, "unknown_pages": 2, "first_minutes": 0}
+    return options | {"bing": bing_table(bing.url)}
 
 
 @pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, bing: Bing) -> ReadingRig:
-    """Pages of which Bing knows the first; a page is late at once, two of them are a concern."""
-    options = {"unknown_hours": 0, "unknown_pages": 2, "first_minutes": 0}
-    site = ReadingRig(store, tmp_path / "public", options | {"bing": bing_table(bing.url)})
+def site(site: ReadingRig, bing: Bing) -> ReadingRig:
+    """Pages of which Bing knows the first."""
     site.publish(*PAGES, section="pages")
     bing.pages[BASE + "a"] = bing_page(site.now, site.now, 200)
     return site

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from shared.domain.index_status import IndexState
 from tests.integration.readback.reading import ReadingRig, yandex_table
 from tests.integration.rig import BASE
-from tests.integration.webmasters import Answer, Yandex, serving
+from tests.integration.webmasters import Answer, Yandex
 from worker.readback.engine_reader import UnreadError
 
 DAY = "2030-01-01T00:00:00,000+0300"
@@ -21,14 +18,8 @@ FETCHED, EVENTS, SEARCH = LISTS
 
 
 @pytest.fixture
-def yandex() -> Iterator[Yandex]:
-    with serving(Yandex()) as server:
-        yield server
-
-
-@pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, yandex: Yandex) -> ReadingRig:
-    return ReadingRig(store, tmp_path / "public", {"yandex": yandex_table(yandex.url)})
+def tables(yandex: Yandex) -> dict[str, Any]:
+    return {"yandex": yandex_table(yandex.url)}
 
 
 def row(loc: str, **more: Any) -> dict[str, Any]:

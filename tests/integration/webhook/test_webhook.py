@@ -169,7 +169,7 @@ class TestAddresses:
         assert (told["site"], told["urls"], told["waiting_events"]) == ("demo", 0, 1)
 
     def test_a_page_is_found_where_it_is_listed(self, web, store, config):
-        pages = PageRepository(store, "demo", config.sites["demo"].limits)
+        pages = PageRepository.of(store, "demo", config.sites["demo"])
         bearer = {"Authorization": f"Bearer {TOKEN}"}
 
         def ask() -> dict[str, Any]:

@@ -180,7 +180,7 @@ def test_a_failure_of_a_removed_site_is_shown_no_longer(
     monkeypatch.setattr(site_work, "LEAVE_S", 0.0)
     monkeypatch.setattr(site_work, "LONGEST_S", 0.0)
     store.set(rigs["one"].keys.tombs, "of the wrong type", ex=600)
-    runtime.tidy()
+    runtime.upkeep.tidy()
     shown = runtime.watchdog.look
     assert [each.site for each in shown().troubles] == ["one"]
 

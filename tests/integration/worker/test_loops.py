@@ -148,12 +148,12 @@ def no_source(rig: Rig, plant: Runtime) -> None:
 
 def tidied(rig: Rig, plant: Runtime) -> None:
     wrong_type(lambda rig: rig.keys.tombs)(rig, plant)
-    plant.tidy()  # as the schedule's message does
+    plant.upkeep.tidy()  # as the schedule's message does
 
 
 def refreshed(rig: Rig, plant: Runtime) -> None:
     rig.client.hset(rig.keys.shards("news"), "1", "no record")
-    plant.refresh()
+    plant.upkeep.refresh()
 
 
 OF_EVERY_SITE = [loop for loop in LOOPS if loop not in {"follow", "looks"}]
@@ -262,7 +262,8 @@ def test_f30_a_loop_that_hangs_is_shown_and_the_others_go_on(
             NotificationQueue(store, "bad").enqueue(["indexnow"], [A], 0)
             plant.notify()
         plant.reconcile()
-        message = {"tidy": plant.tidy, "refresh": plant.refresh}.get(loop, lambda: None)
+        upkeep = plant.upkeep
+        message = {"tidy": upkeep.tidy, "refresh": upkeep.refresh}.get(loop, lambda: None)
         thread = threading.Thread(target=message)  # as a message of the schedule
         thread.start()
         try:

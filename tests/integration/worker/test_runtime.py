@@ -153,7 +153,7 @@ def test_tidying_forgets_what_is_long_deleted(config: Settings, rigs: dict[str, 
     members: Any = rig.client.zrange(rig.keys.tombs, 0, -1)
     rig.client.zadd(rig.keys.tombs, dict.fromkeys(members, 1))
 
-    Runtime(config, "w1").tidy()
+    Runtime(config, "w1").upkeep.tidy()
 
     assert rig.pages.lookup.find(BASE + "a") is None
 

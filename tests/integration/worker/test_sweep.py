@@ -156,7 +156,7 @@ def test_tidying_empties_a_shard_that_is_nearly_empty_and_loses_no_page(
     before = rig.listed()
 
     with silence():
-        plant.tidy()
+        plant.upkeep.tidy()
     sweep(plant)
 
     assert rig.listed() == before

@@ -223,8 +223,8 @@ def test_a_quiet_worker_leaves_all_to_the_others_until_it_is_to_work_again(
 
     first.wake("demo")
     first.sweep()
-    first.tidy()
-    first.refresh()
+    first.upkeep.tidy()
+    first.upkeep.refresh()
     assert rig.inbox.waiting() == 1
     other.sweep()
     assert set(rig.listed()) == {BASE + "a"}

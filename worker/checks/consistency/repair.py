@@ -76,7 +76,7 @@ class Repair:
         self._snapshots = self._consistency.snapshots
         self._amending, self._state = Amendments(client, name), PublishState(client, name)
         self._files = FileRepair(self._snapshots, self._amending, site, token)
-        pages = PageRepository(client, name, site.limits)
+        pages = PageRepository.of(client, name, site)
         self._relations = RelationRepair(self._snapshots, self._amending, pages)
         self._token, self._exclusively = token, exclusively
         self._unwritten: set[Shard] = set()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 from typer.testing import CliRunner, Result
 
 from deploy.cli.program import app
 from shared.errors import InvalidError
 from tests.integration.conftest import RedisServer
-from tests.integration.readback.reading import ReadingRig, bing_table
+from tests.integration.readback.reading import ReadingRig
 from tests.integration.rig import BASE
-from tests.integration.webmasters import SECRET, Answer, Bing, bing_page, serving
+from tests.integration.webmasters import SECRET, Answer, Bing, bing_page
 
 CONFIG = """
 redis_url = "{redis}"
@@ -32,17 +30,6 @@ key = "{key}"
 endpoint = "{bing}/json"
 allow_private = true
 """
-
-
-@pytest.fixture
-def bing() -> Iterator[Bing]:
-    with serving(Bing(BASE.rstrip("/"))) as server:
-        yield server
-
-
-@pytest.fixture
-def site(store: redis.Redis, tmp_path: Path, bing: Bing) -> ReadingRig:
-    return ReadingRig(store, tmp_path / "public", {"bing": bing_table(bing.url)})
 
 
 @pytest.fixture
