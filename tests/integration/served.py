@@ -30,8 +30,8 @@ class Web:
 
     def __init__(self, redis_server: Any, home: Path, secret: str, wait: Any) -> None:
         self.redis, self.store = redis_server, redis_server.client()
-        config = home / "sitemapd.toml"
-        config.write_text(
+        self.config = home / "sitemapd.toml"
+        self.config.write_text(
             f'redis_url = "{redis_server.url}"\n[sites.demo]\nweb_root = "public"\n'
             f'base_url = "https://www.example.com"\nsecrets = ["{secret}"]\ntokens = ["{TOKEN}"]\n'
             f'[api]\ntoken = "{OPERATOR}"\n'

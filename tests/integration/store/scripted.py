@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -61,16 +61,27 @@ def image(client: redis.Redis) -> Image:
     return {name: (replies[2 * n], replies[2 * n + 1]) for n, name in enumerate(names)}
 
 
-def restore(client: redis.Redis, image: Image) -> None:
+def restore(client: redis.Redis, image: Image, only: Collection[bytes] | None = None) -> None:
+    """Make the whole state, or the keys `only` of it, that of the image."""
     pipe = client.pipeline(transaction=False)
-    pipe.flushdb()
-    for name, (dump, ttl) in image.items():
+    if only is None:
+        pipe.flushdb()
+    for name in () if only is None else only:
+        pipe.delete(name)
+    for name in image.keys() if only is None else image.keys() & only:
+        dump, ttl = image[name]
         pipe.restore(name, max(ttl, 0) and 600_000, dump)
     pipe.execute()
 
 
-def content(client: redis.Redis) -> dict[bytes, bytes]:
-    return {name: dump for name, (dump, _) in image(client).items()}
+def content(client: redis.Redis, only: Collection[bytes] | None = None) -> dict[bytes, bytes]:
+    """What is in each key, or in those `only`."""
+    names = client.keys("*") if only is None else [*only]
+    pipe = client.pipeline(transaction=False)
+    for name in names:
+        pipe.dump(name)
+    found = zip(names, pipe.execute(), strict=True)
+    return {name: dump for name, dump in found if dump is not None}
 
 
 def changed(before: Mapping[bytes, bytes], after: Mapping[bytes, bytes]) -> set[bytes]:

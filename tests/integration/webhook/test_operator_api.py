@@ -31,8 +31,15 @@ def web(redis_server, home, secret) -> Iterator[Web]:
     web.stop()
 
 
-@pytest.fixture
-def ask(web: Web) -> Callable[..., Answer]:
+@pytest.fixture(scope="module")
+def steady(redis_server, tmp_path_factory, secret) -> Iterator[Web]:
+    """One for all requests that change nothing: each asserts that it stays as it was."""
+    web = Web(redis_server, tmp_path_factory.mktemp("steady"), secret, wait)
+    yield web
+    web.stop()
+
+
+def asking(web: Web) -> Callable[..., Answer]:
     def ask(method: str, path: str, body: Any = None, token: str = OPERATOR) -> Answer:
         content = b"" if body is None else json.dumps(body).encode()
         headers = {"content-type": "application/json", "content-length": str(len(content))}
@@ -41,6 +48,11 @@ def ask(web: Web) -> Callable[..., Answer]:
         return web.ask(method, path, content, headers)
 
     return ask
+
+
+@pytest.fixture
+def ask(web: Web) -> Callable[..., Answer]:
+    return asking(web)
 
 
 def until_known(ask: Callable[..., Answer], name: str, *, known: bool = True) -> None:
@@ -93,16 +105,14 @@ def test_a_section_is_added(ask: Callable[..., Answer], home: Path) -> None:
         ("POST", "/v1/sites/demo/sections"),
     ],
 )  # fmt: skip
-def test_t26_nobody_else_may(
-    web: Web, ask: Callable[..., Answer], home: Path, method: str, path: str, token: str
-) -> None:
-    before = (home / "sitemapd.toml").read_bytes()
+def test_t26_nobody_else_may(steady: Web, method: str, path: str, token: str) -> None:
+    before = steady.config.read_bytes()
 
-    refused = ask(method, path, SHOP, token)
+    refused = asking(steady)(method, path, SHOP, token)
 
     assert (refused.status, refused.json["code"]) == (401, "unauthorized")
-    assert (home / "sitemapd.toml").read_bytes() == before
-    assert web.process.poll() is None
+    assert steady.config.read_bytes() == before
+    assert steady.process.poll() is None
 
 
 @pytest.mark.parametrize(
@@ -115,20 +125,18 @@ def test_t26_nobody_else_may(
         ("/v1/sites/none/sections", {"name": "a"}, 404),
     ],
 )  # fmt: skip
-def test_a_wrong_request_changes_nothing(
-    ask: Callable[..., Answer], home: Path, path: str, body: Any, status: int
-) -> None:
-    before = (home / "sitemapd.toml").read_bytes()
+def test_a_wrong_request_changes_nothing(steady: Web, path: str, body: Any, status: int) -> None:
+    before = steady.config.read_bytes()
 
-    refused = ask("POST", path, body)
+    refused = asking(steady)("POST", path, body)
 
     assert refused.status == status, refused
     assert refused.headers["content-type"] == "application/problem+json"
-    assert (home / "sitemapd.toml").read_bytes() == before
+    assert steady.config.read_bytes() == before
 
 
-def test_the_last_site_stays(ask: Callable[..., Answer]) -> None:
-    refused = ask("DELETE", "/v1/sites/demo")
+def test_the_last_site_stays(steady: Web) -> None:
+    refused = asking(steady)("DELETE", "/v1/sites/demo")
 
     assert (refused.status, refused.json["code"]) == (409, "last-site")
 

@@ -60,17 +60,37 @@ class Home:
             check=False, timeout=60,
         )  # fmt: skip
 
-    def inspect(self, what: str) -> Any:
-        """The answer of the only node, which hears commands some time after its first beat."""
+    def inspect(self, name: str, what: str) -> Any:
+        """The answer of a node, which hears commands some time after its first beat.
+
+        It is asked by name: who asks all waits for further answers until the time is over.
+        """
+        node = f"{name}@{socket.gethostname()}"
         answers = list[str]()
 
         def answered() -> bool:
-            answers.append(self.say("inspect", what, "-t", "10", "--json").stdout)
+            answers.append(self.say("inspect", what, "-d", node, "-t", "10", "--json").stdout)
             return bool(answers[-1])
 
-        wait_until(answered, f"the node answers {what}", 60)
+        wait_until(answered, f"{node} answers {what}", 60)
         (found,) = json.loads(answers[-1]).values()
         return found
+
+
+def inspected(rig: Rig, url: str, name: str, what: str) -> Any:
+    """The same without a process of its own, which takes two seconds of a processor to start."""
+    node = f"{name}@{socket.gethostname()}"
+    answers = list[Any]()
+    with create_worker_app(rig.settings.model_copy(update={"redis_url": url})) as app:
+        nodes = app.control.inspect([node], timeout=10)
+
+        def answered() -> bool:
+            answers.append(getattr(nodes, what)())
+            return bool(answers[-1])
+
+        wait_until(answered, f"{node} answers {what}", 60)
+    (found,) = answers[-1].values()
+    return found
 
 
 @pytest.fixture
@@ -134,7 +154,7 @@ def test_an_event_becomes_visible_by_a_worker_of_any_pool(
 
     publishes(rig, redis_server.url, "a")
 
-    stats = home.inspect("stats")
+    stats = inspected(rig, redis_server.url, "w", "stats")
     assert stats["total"][WAKE] >= 1
     assert stats["pool"]["implementation"] == f"celery.concurrency.{pool}:TaskPool"
     process.send_signal(signal.SIGTERM)
@@ -148,7 +168,7 @@ def test_a_process_of_a_pool_that_dies_is_replaced_under_its_name(
 ) -> None:
     start(home.celery("worker", "-n", "w@%h", "-P", "prefork", "-c", "2"))
     works(rig, "w-1 w-2")
-    assert home.inspect("ping") == {"ok": "pong"}
+    assert inspected(rig, redis_server.url, "w", "ping") == {"ok": "pong"}
     before = working(rig.client)
 
     os.kill(before["w-2"], signal.SIGKILL)
@@ -198,16 +218,18 @@ def test_a_pool_that_cannot_work_is_refused_with_the_remedy(
     assert "-P threads" in refused.stderr
 
 
-def test_celery_inspects_a_worker_that_sitemapd_runs(rig: Rig, home: Home, start: Start) -> None:
+def test_celery_inspects_a_worker_that_sitemapd_runs(
+    rig: Rig, home: Home, start: Start, redis_server: RedisServer
+) -> None:
     config = home.env["SITEMAPD_CONFIG"]
     start([sys.executable, "-m", "worker.main", "--config", config, "--threads", "2"])
     works(rig, "ours")
 
-    assert home.inspect("ping") == {"ok": "pong"}
-    queues = {each["name"] for each in home.inspect("active_queues")}
+    assert home.inspect("ours", "ping") == {"ok": "pong"}
+    queues = {each["name"] for each in inspected(rig, redis_server.url, "ours", "active_queues")}
     assert queues == {QUEUE, RECONCILE_QUEUE, NOTIFY_QUEUE}
-    assert home.inspect("active") == []
-    assert home.inspect("stats")["pool"]["max-concurrency"] == 2
+    assert inspected(rig, redis_server.url, "ours", "active") == []
+    assert home.inspect("ours", "stats")["pool"]["max-concurrency"] == 2
     assert "1 node online" in home.say("status", "-t", "10").stdout
 
 
