@@ -135,6 +135,8 @@ def entry(
     held = {"held": _held(found["held"])} if "held" in found and not as_json else {}
     if "looked" in found and not as_json:
         held["looked"] = _looked(found["looked"])
+    if not as_json:
+        held["lately"] = [each | {"event": each["event"] or "no event"} for each in found["lately"]]
     answer(found | held, as_json=as_json)
     raise typer.Exit(0 if found["listed"] else 1)
 

@@ -15,14 +15,13 @@ from shared.domain.index_status import EngineAnswer, IndexState, PublishedPage
 from shared.sitemap import w3c_dates
 from shared.store.operations import crawl_report
 
-LOOKED_AT = 5
-"""Last decisions about the page among which the change is searched."""
-
 GRADES = {
     "waiting": "busy", "in flight": "busy", "applied": "busy", "to be told": "busy",
     "being told": "busy", "held": "warn", "dead": "bad", "unchanged": "quiet", "unknown": "quiet",
 }  # fmt: skip
 """Grades of the steps of a timeline that are not good."""
+LOOKS = {"good": "good", "broken": "bad"}
+"""Grades of looks, as those of steps: all others are a warning."""
 
 
 class JourneyStep(NamedTuple):
@@ -66,13 +65,15 @@ class Journey(NamedTuple):
 def journey_of(client: redis.Redis, name: str, site: Site, found: Mapping[str, Any]) -> Journey:
     """Return the journey of a page; `found` is what Inspector.entry says of it."""
     loc = str(found["loc"])
-    timeline = _change(Timelines(client, name, site), found.get("lately", ()))
+    timeline = Timelines(client, name, site).change(loc)
     page = ReadBack(client, name, site).page(loc)
     steps = [_of_timeline(step, timeline) for step in timeline.steps] if timeline else []
     if not steps and page is not None:
         steps = [*_of_page(page.chain.page)]
+    if site.pages is not None and steps:
+        steps.append(_of_look(found.get("looked"), steps))
     if not found.get("listed"):
-        return Journey(tuple(steps), timeline.ident if timeline else "", reads=False)
+        return Journey(_timed(steps), timeline.ident if timeline else "", reads=False)
     published = next((each.at_ms for each in steps if each.step == "published"), None)
     if published is not None:
         fetches = crawl_report.first_fetches(client, name, [loc]).get(loc, {})
@@ -81,17 +82,6 @@ def journey_of(client: redis.Redis, name: str, site: Site, found: Mapping[str, A
     engines = [*site.readback.engines]
     steps += [_of_engine(engine, page, published) for engine in engines]
     return Journey(_timed(steps), timeline.ident if timeline else "", bool(engines))
-
-
-def _change(timelines: Timelines, lately: Sequence[Mapping[str, Any]]) -> Timeline | None:
-    """Return the timeline of the last event that changed the page, of the last one if none did."""
-    last = None
-    for each in reversed(lately[-LOOKED_AT:]):
-        timeline = timelines.event(each["event"])
-        last = last or timeline
-        if timeline.state not in {"unchanged", "unknown"}:
-            return timeline
-    return last
 
 
 def _of_timeline(step: Step, timeline: Timeline) -> JourneyStep:
@@ -111,6 +101,22 @@ def _of_page(page: PublishedPage) -> Iterator[JourneyStep]:
     """Yield the steps of a page whose event is not kept any more."""
     yield JourneyStep("changed", "", "good", page.changed_ms)
     yield JourneyStep("published", page.section, "good", page.published_ms)
+
+
+def _of_look(look: Mapping[str, Any] | None, steps: Sequence[JourneyStep]) -> JourneyStep:
+    """Return the last look at the page, if that was not before the first of `steps`."""
+    times = [step.at_ms for step in steps if step.at_ms is not None]
+    at_ms = w3c_dates.epoch_ms(look["at"]) if look else 0
+    if look is None or at_ms + 999 < min(times, default=0):  # looks are kept in whole seconds
+        return JourneyStep("not looked at", "no look at the page since", "quiet", None)
+    within = [at for at in times if at_ms <= at < at_ms + 1000]
+    what = look.get("why") or f"status {look['status']}, indexable"
+    if "fingerprint" in look:
+        what += f"; fingerprint {look['fingerprint']}"
+        what += f", {look['before']} before" if "before" in look else ""
+    return JourneyStep(
+        "looked at", what, LOOKS.get(look["grade"], "warn"), max(within, default=at_ms)
+    )
 
 
 def _of_engine(engine: str, page: FollowedPage | None, published: int | None) -> JourneyStep:
