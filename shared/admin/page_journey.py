@@ -38,9 +38,7 @@ class JourneyStep(NamedTuple):
     @property
     def clock(self) -> str:
         """Its time by the clock in UTC; empty for what lasts."""
-        if self.at_ms is None:
-            return ""
-        return w3c_dates.from_epoch_s(self.at_ms // 1000).replace("T", " ").replace("Z", " UTC")
+        return "" if self.at_ms is None else _clock(self.at_ms)
 
     @property
     def after(self) -> str:
@@ -71,7 +69,7 @@ def journey_of(client: redis.Redis, name: str, site: Site, found: Mapping[str, A
     if not steps and page is not None:
         steps = [*_of_page(page.chain.page)]
     if site.pages is not None and steps:
-        steps.append(_of_look(found.get("looked"), steps))
+        steps += [*_of_looks(found.get("looked"), steps)]
     if not found.get("listed"):
         return Journey(_timed(steps), timeline.ident if timeline else "", reads=False)
     published = next((each.at_ms for each in steps if each.step == "published"), None)
@@ -103,20 +101,32 @@ def _of_page(page: PublishedPage) -> Iterator[JourneyStep]:
     yield JourneyStep("published", page.section, "good", page.published_ms)
 
 
-def _of_look(look: Mapping[str, Any] | None, steps: Sequence[JourneyStep]) -> JourneyStep:
-    """Return the last look at the page, if that was not before the first of `steps`."""
+def _of_looks(
+    look: Mapping[str, Any] | None, steps: Sequence[JourneyStep]
+) -> Iterator[JourneyStep]:
+    """Yield the look that saw the page change, and the last look, as far as they were not before
+    the first of `steps`.
+    """
     times = [step.at_ms for step in steps if step.at_ms is not None]
-    at_ms = w3c_dates.epoch_ms(look["at"]) if look else 0
-    if look is None or at_ms + 999 < min(times, default=0):  # looks are kept in whole seconds
-        return JourneyStep("not looked at", "no look at the page since", "quiet", None)
-    within = [at for at in times if at_ms <= at < at_ms + 1000]
+    first = min(times, default=0)
+    if look is None or (at_ms := _within(look["at"], times)) < first:
+        yield JourneyStep("not looked at", "no look at the page since", "quiet", None)
+        return
+    if "before" in look and (changed_ms := _within(look["changed"], times[:2])) >= first:
+        proof = f"fingerprint {look['before']} before, {look['fingerprint']} now"
+        yield JourneyStep("seen to have changed", proof, "good", changed_ms)
     what = look.get("why") or f"status {look['status']}, indexable"
     if "fingerprint" in look:
         what += f"; fingerprint {look['fingerprint']}"
-        what += f", {look['before']} before" if "before" in look else ""
-    return JourneyStep(
-        "looked at", what, LOOKS.get(look["grade"], "warn"), max(within, default=at_ms)
-    )
+    yield JourneyStep("looked at", what, LOOKS.get(look["grade"], "warn"), at_ms)
+
+
+def _within(at: str, times: Sequence[int]) -> int:
+    """Return the time of a look (ms), which is kept in whole seconds: not before those of `times`
+    that are in the same second.
+    """
+    at_ms = w3c_dates.epoch_ms(at)
+    return max((each for each in times if at_ms <= each < at_ms + 1000), default=at_ms)
 
 
 def _of_engine(engine: str, page: FollowedPage | None, published: int | None) -> JourneyStep:
@@ -137,8 +147,12 @@ def _of_engine(engine: str, page: FollowedPage | None, published: int | None) ->
 
 def _said(answer: EngineAnswer) -> str:
     crawled = answer.status.crawled_ms
-    when = f"; crawled {w3c_dates.from_epoch_s(crawled // 1000)}" if crawled else ""
+    when = f"; crawled {_clock(crawled)}" if crawled else ""
     return f"“{answer.status.said}”{when}"
+
+
+def _clock(ms: int) -> str:
+    return w3c_dates.from_epoch_s(ms // 1000).replace("T", " ").replace("Z", " UTC")
 
 
 def _timed(steps: Sequence[JourneyStep]) -> tuple[JourneyStep, ...]:

@@ -2,8 +2,8 @@
 
 Each alternate that is a page of the same site adds 17 bytes to a temporary file: the digests of
 both pages in one order, and the direction. A pair with one direction only is looked for again in
-the files, for its addresses. What a page of another site lists is unknown here, also if that site is below
-the directory of this one.
+the files, for its addresses. What a page of another site lists is unknown here, also if that site
+is below the directory of this one.
 """
 
 from __future__ import annotations
