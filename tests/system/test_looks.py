@@ -1,7 +1,10 @@
-"""A worker looks at the pages of small real sites: what is broken is named, leaves and returns."""
+"""A worker looks at the pages of small real sites: what is broken is named and leaves. Meanwhile
+another site is polled, by the minute.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator
@@ -12,7 +15,8 @@ import pytest
 
 from tests.integration.engines import Engine, engine, reply
 from tests.system.driver import System, wait_until
-from tests.system.website import Website, WebPage, website
+from tests.system.website import WebPage, Website, website
+from tests.unit.worker.sources.cms import Asked, Reply, served
 
 TEXT = "<p>Bees live in hives, and make honey of the nectar that they find in flowers.</p>"
 GONE = WebPage(status=410)
@@ -51,18 +55,43 @@ secrets = ["whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="]
 [sites.late.pages]
 gate = true
 wait_hours = 0.001
+
+[sites.polled]
+base_url = "{other}"
+web_root = "public-polled"
+secrets = ["whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="]
+source = "sitemap:{polled}/sitemap.xml"
+reconcile_hours = 0.0003
 """
+OTHER = "https://www.example.com/"
 WAIT_S = 3.6
 """Seconds that the gate of the last site waits at most."""
 
 
+class Polled:
+    """A sitemap with an ETag, and the statuses of its answers."""
+
+    def __init__(self) -> None:
+        self.pages = ["a", "b"]
+        self.statuses: list[int] = []
+
+    def __call__(self, asked: Asked) -> Reply:
+        urls = "".join(f"<url><loc>{OTHER}{path}</loc></url>" for path in self.pages)
+        text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>'
+        tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:8]}"'
+        same = asked.headers.get("if-none-match") == tag
+        self.statuses.append(304 if same else 200)
+        return Reply(b"" if same else text.encode(), self.statuses[-1], {"ETag": tag})
+
+
 class Visited(System):
-    """Three sites in one installation, each at a web server of its own."""
+    """Three sites in one installation, each at a web server of its own, and one that is polled."""
 
     demo: Website
     large: Website
     late: Website
     slack: Engine
+    polled: Polled
 
     def listed(self, page: str, site: str = "demo") -> bool:
         """Whether the files of a site list a page."""
@@ -101,9 +130,11 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visited]:
         for name in ("demo", "large", "late"):
             setattr(system, name, servers.enter_context(website()))
         system.slack = servers.enter_context(engine(reply(200, b"ok")))
+        system.polled = Polled()
+        url = servers.enter_context(served(system.polled))
         bases = {name: getattr(system, name).base for name in ("demo", "large", "late")}
-        system.configure(CONFIG.format(slack=system.slack.url, **bases))
-        for name in ("large", "late"):
+        system.configure(CONFIG.format(slack=system.slack.url, polled=url, other=OTHER, **bases))
+        for name in ("large", "late", "polled"):
             (system.home / f"public-{name}").mkdir()
         servers.callback(system.end)
         system.start()
@@ -232,3 +263,14 @@ def test_pages_of_which_their_sender_says_what_they_answer_are_treated_so(
     assert all(visited.listed(f"{base}/good/{n}", "large") for n in (4, 5, 6))
     (why,) = [each["decision"] for each in visited.shown(gone[2], "large")["lately"]][-1:]
     assert why == f"moved for good to {base}/good/4"
+
+
+def test_a_sitemap_is_polled_and_costs_a_304_while_it_stays(visited: Visited) -> None:
+    wait_until(lambda: visited.listed(f"{OTHER}a", "polled"), "the first poll", 60)
+    wait_until(lambda: 304 in visited.polled.statuses, "the next one, a minute later", 150)
+    assert visited.polled.statuses[0] == 200
+
+    visited.polled.pages = ["b", "c"]
+    visited.tell({"type": "resync"}, site="polled")
+    wait_until(lambda: visited.listed(f"{OTHER}c", "polled"), "what it says now", 150)
+    assert not visited.listed(f"{OTHER}a", "polled")

@@ -91,9 +91,7 @@ def test_the_versions_of_a_page_on_two_sites_list_each_other_whatever_dies(famil
     home = {"de": f"{DE}/", "fr": f"{FR}/", "fr-CA": f"{FR}/ca"}
     family.tell("demo", upsert(home["de"], group="home", lang="de"), upsert(f"{DE}/alone"))
     family.kill("worker")
-    family.tell(
-        "fr", *(upsert(home[code], group="home", lang=code) for code in ("fr", "fr-CA"))
-    )
+    family.tell("fr", *(upsert(home[code], group="home", lang=code) for code in ("fr", "fr-CA")))
 
     def both() -> dict[str, Links]:
         return family.pages() | family.pages("fr")
