@@ -49,7 +49,10 @@ def check(
     place = find(home, site)
     if pages:
         raise typer.Exit(_pages(place, as_json=as_json))
-    examination = Examination(place.client(), place.name, place.site, f"cli-{os.getpid()}")
+    examination = Examination(
+        place.client(), place.name, place.site, f"cli-{os.getpid()}",
+        elsewhere=place.settings.inner(place.name),
+    )  # fmt: skip
     with progress("checking", examination.pages(), quiet=as_json) as seen:
         report = examination.run(by="sitemapd check", served=served, seen=seen)
     if as_json:

@@ -15,14 +15,13 @@ from shared.domain.index_status import EngineAnswer, IndexState, PublishedPage
 from shared.sitemap import w3c_dates
 from shared.store.operations import crawl_report
 
-LOOKED_AT = 5
-"""Last decisions about the page among which the change is searched."""
-
 GRADES = {
     "waiting": "busy", "in flight": "busy", "applied": "busy", "to be told": "busy",
     "being told": "busy", "held": "warn", "dead": "bad", "unchanged": "quiet", "unknown": "quiet",
 }  # fmt: skip
 """Grades of the steps of a timeline that are not good."""
+LOOKS = {"good": "good", "broken": "bad"}
+"""Grades of looks, as those of steps: all others are a warning."""
 
 
 class JourneyStep(NamedTuple):
@@ -39,9 +38,7 @@ class JourneyStep(NamedTuple):
     @property
     def clock(self) -> str:
         """Its time by the clock in UTC; empty for what lasts."""
-        if self.at_ms is None:
-            return ""
-        return w3c_dates.from_epoch_s(self.at_ms // 1000).replace("T", " ").replace("Z", " UTC")
+        return "" if self.at_ms is None else _clock(self.at_ms)
 
     @property
     def after(self) -> str:
@@ -66,13 +63,15 @@ class Journey(NamedTuple):
 def journey_of(client: redis.Redis, name: str, site: Site, found: Mapping[str, Any]) -> Journey:
     """Return the journey of a page; `found` is what Inspector.entry says of it."""
     loc = str(found["loc"])
-    timeline = _change(Timelines(client, name, site), found.get("lately", ()))
+    timeline = Timelines(client, name, site).change(loc)
     page = ReadBack(client, name, site).page(loc)
     steps = [_of_timeline(step, timeline) for step in timeline.steps] if timeline else []
     if not steps and page is not None:
         steps = [*_of_page(page.chain.page)]
+    if site.pages is not None and steps:
+        steps += [*_of_looks(found.get("looked"), steps)]
     if not found.get("listed"):
-        return Journey(tuple(steps), timeline.ident if timeline else "", reads=False)
+        return Journey(_timed(steps), timeline.ident if timeline else "", reads=False)
     published = next((each.at_ms for each in steps if each.step == "published"), None)
     if published is not None:
         fetches = crawl_report.first_fetches(client, name, [loc]).get(loc, {})
@@ -81,17 +80,6 @@ def journey_of(client: redis.Redis, name: str, site: Site, found: Mapping[str, A
     engines = [*site.readback.engines]
     steps += [_of_engine(engine, page, published) for engine in engines]
     return Journey(_timed(steps), timeline.ident if timeline else "", bool(engines))
-
-
-def _change(timelines: Timelines, lately: Sequence[Mapping[str, Any]]) -> Timeline | None:
-    """Return the timeline of the last event that changed the page, of the last one if none did."""
-    last = None
-    for each in reversed(lately[-LOOKED_AT:]):
-        timeline = timelines.event(each["event"])
-        last = last or timeline
-        if timeline.state not in {"unchanged", "unknown"}:
-            return timeline
-    return last
 
 
 def _of_timeline(step: Step, timeline: Timeline) -> JourneyStep:
@@ -113,6 +101,34 @@ def _of_page(page: PublishedPage) -> Iterator[JourneyStep]:
     yield JourneyStep("published", page.section, "good", page.published_ms)
 
 
+def _of_looks(
+    look: Mapping[str, Any] | None, steps: Sequence[JourneyStep]
+) -> Iterator[JourneyStep]:
+    """Yield the look that saw the page change, and the last look, as far as they were not before
+    the first of `steps`.
+    """
+    times = [step.at_ms for step in steps if step.at_ms is not None]
+    first = min(times, default=0)
+    if look is None or (at_ms := _within(look["at"], times)) < first:
+        yield JourneyStep("not looked at", "no look at the page since", "quiet", None)
+        return
+    if "before" in look and (changed_ms := _within(look["changed"], times[:2])) >= first:
+        proof = f"fingerprint {look['before']} before, {look['fingerprint']} now"
+        yield JourneyStep("seen to have changed", proof, "good", changed_ms)
+    what = look.get("why") or f"status {look['status']}, indexable"
+    if "fingerprint" in look:
+        what += f"; fingerprint {look['fingerprint']}"
+    yield JourneyStep("looked at", what, LOOKS.get(look["grade"], "warn"), at_ms)
+
+
+def _within(at: str, times: Sequence[int]) -> int:
+    """Return the time of a look (ms), which is kept in whole seconds: not before those of `times`
+    that are in the same second.
+    """
+    at_ms = w3c_dates.epoch_ms(at)
+    return max((each for each in times if at_ms <= each < at_ms + 1000), default=at_ms)
+
+
 def _of_engine(engine: str, page: FollowedPage | None, published: int | None) -> JourneyStep:
     title = TITLES[engine]
     answer = page.chain.answers.get(engine) if page else None
@@ -131,8 +147,12 @@ def _of_engine(engine: str, page: FollowedPage | None, published: int | None) ->
 
 def _said(answer: EngineAnswer) -> str:
     crawled = answer.status.crawled_ms
-    when = f"; crawled {w3c_dates.from_epoch_s(crawled // 1000)}" if crawled else ""
+    when = f"; crawled {_clock(crawled)}" if crawled else ""
     return f"“{answer.status.said}”{when}"
+
+
+def _clock(ms: int) -> str:
+    return w3c_dates.from_epoch_s(ms // 1000).replace("T", " ").replace("Z", " UTC")
 
 
 def _timed(steps: Sequence[JourneyStep]) -> tuple[JourneyStep, ...]:

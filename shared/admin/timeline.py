@@ -107,6 +107,36 @@ class Timelines:
         what = "decided too long ago to be kept, removed by a purge, or never accepted here"
         return Timeline(ident, "", "unknown", {}, b"", [Step("unknown", what, None, None)])
 
+    def change(self, loc: str) -> Timeline | None:
+        """Return the timeline of the last change of the page `loc`; of its last event if nothing
+        changed it; None if no decision about it is kept.
+
+        What changed without an event follows the event that waited for it, if one did.
+        """
+        pasts = [past for past in self._history.decisions(_LOOKED_AT) if past.subject == loc]
+        changed = next((past for past in pasts if past.changed), None)
+        events = [past for past in pasts if past.event]
+        if changed is not None and changed.event:
+            return self.event(changed.event)
+        if changed is None:
+            return self.event(events[0].event) if events else None
+        waited = next(iter(pasts[pasts.index(changed) + 1 :]), None)
+        return self._by_itself(loc, changed, waited if waited and waited.event else None)
+
+    def _by_itself(self, loc: str, past: LoggedEvent, waited: LoggedEvent | None) -> Timeline:
+        """Return the timeline of a decision without an event: by time, by a look, by another site.
+
+        `waited` is the decision before it, if that was about an event.
+        """
+        decided = Step("decided", past.reason, past.at_ms, 0)
+        state, found, lines = self._published(loc, past.at_ms, decided)
+        steps, event = [decided, *found, *self._told(loc, past.at_ms, decided)], dict[str, Any]()
+        ident = waited.event if waited and not waited.changed else ""
+        if ident and waited:
+            before, event = self.event(ident), members(waited.payload)
+            steps = [*before.steps, *steps]
+        return Timeline(ident, loc, state, event, b"", steps, lines)
+
     def _made(
         self, ident: str, payload: bytes, accepted: Step, state: str, *steps: Step
     ) -> Timeline:

@@ -121,6 +121,12 @@ class Settings(ConfigModel):
             if other != name and site.translations == pool
         }
 
+    def inner(self, name: str) -> list[str]:
+        """The beginnings of the pages of other sites that are below the directory of `name`."""
+        prefix = self.sites[name].base.prefix
+        others = (site.base.prefix for other, site in self.sites.items() if other != name)
+        return [other for other in others if other != prefix and other.startswith(prefix)]
+
     @field_validator("broker_url")
     @classmethod
     def _no_cluster(cls, broker_url: str, info: ValidationInfo) -> str:

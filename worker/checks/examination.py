@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import redis
 
@@ -39,12 +39,14 @@ class Examination:
 
     def __init__(
         self, client: redis.Redis, name: str, site: Site, owner: str,
-        breathe: Callable[[], None] = lambda: None,
+        breathe: Callable[[], None] = lambda: None, *, elsewhere: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Prepare the check; `breathe` is called after every few milliseconds of work.
 
-        It may wait, and raises CheckError to abort the check.
+        It may wait, and raises CheckError to abort the check. Pages of other sites begin with one
+        of `elsewhere`.
         """
+        self._elsewhere = elsewhere
         self._client, self._name, self._site, self._owner = client, name, site, owner
         self._breathe = breathe
         self._state, self._listing = PublishState(client, name), PageScan(client, name)
@@ -76,7 +78,8 @@ class Examination:
         barriers = self._barriers(serving if served else None, going)
         going.at("pages")
         indexes = (index_name(self._site, page) for page in self._index_pages())
-        PageChecks(self._site, tally, barriers).look(files, indexes, self._listing, going.step)
+        pages = PageChecks(self._site, tally, barriers, self._elsewhere)
+        pages.look(files, indexes, self._listing, going.step)
         self._hosts(tally)
         going.at("state")
         for flaw in Consistency(self._client, self._name, self._site).flaws(going.step):

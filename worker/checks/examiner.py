@@ -63,7 +63,7 @@ class Examiner(Companion):
         checks = {name: CheckStore(self._client, name) for name in settings.sites}
 
         def put_in_force() -> None:
-            self._checks, self._sites = checks, settings.sites
+            self._checks, self._sites, self._settings = checks, settings.sites, settings
             self._every_ms = settings.checks_hours * 3_600_000
             self._due_ms = dict[str, int]()
 
@@ -105,7 +105,10 @@ class Examiner(Companion):
 
     def _check(self, name: str, site: Site) -> None:
         self._worked_since = time.perf_counter()
-        report = Examination(self._client, name, site, self._owner, self._breathe).run()
+        elsewhere = self._settings.inner(name) if name in self._settings.sites else ()
+        report = Examination(
+            self._client, name, site, self._owner, self._breathe, elsewhere=elsewhere
+        ).run()
         wrong = {each.check: each.found for each in report.findings if each.severity == ERROR}
         say = _log.warning if wrong else _log.info
         took = (report.ended_ms - report.began_ms) / 1000

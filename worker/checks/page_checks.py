@@ -53,10 +53,15 @@ _OVERDUE = {
 
 
 class PageChecks:
-    """Checks of every page of one site; the findings go to `tally`."""
+    """Checks of every page of one site; the findings go to `tally`. Pages of other sites begin with
+    one of `elsewhere`.
+    """
 
-    def __init__(self, site: Site, tally: CheckTally, barriers: Sequence[RobotsCheck]) -> None:
-        self._site, self._tally = site, tally
+    def __init__(
+        self, site: Site, tally: CheckTally, barriers: Sequence[RobotsCheck],
+        elsewhere: Sequence[str],
+    ) -> None:  # fmt: skip
+        self._site, self._tally, self._elsewhere = site, tally, elsewhere
         self._barriers = [each for each in barriers if not each.forbids_nothing]
         self._prefix = site.base.prefix
         self._inside = fragments.START + escape(self._prefix).encode()
@@ -76,7 +81,7 @@ class PageChecks:
         """
         twice = DuplicatePages()
         try:
-            with Reciprocity(self._prefix) as self._alternates:
+            with Reciprocity(self._prefix, self._elsewhere) as self._alternates:
                 self._pages(files, indexes, listing, twice, step)
         finally:
             twice.close()

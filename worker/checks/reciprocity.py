@@ -2,13 +2,14 @@
 
 Each alternate that is a page of the same site adds 17 bytes to a temporary file: the digests of
 both pages in one order, and the direction. A pair with one direction only is looked for again in
-the files, for its addresses. What a page of another site lists is unknown here.
+the files, for its addresses. What a page of another site lists is unknown here, also if that site
+is below the directory of this one.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from shared.domain.page_record import digest_of
@@ -28,11 +29,14 @@ _THERE, _BACK = b"\1", b"\2"
 
 
 class Reciprocity(contextlib.AbstractContextManager["Reciprocity"]):
-    """Collects the alternates of a site whose pages begin with `prefix`."""
+    """Collects the alternates of a site whose pages begin with `prefix`, and with none of
+    `elsewhere`.
+    """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, elsewhere: Sequence[str] = ()) -> None:
         """Open the temporary file. Raises CheckError."""
-        self._prefix, self._spool = prefix, JoinSpool(2 * _DIGEST + 1)
+        self._prefix, self._elsewhere = prefix, tuple(elsewhere)
+        self._spool = JoinSpool(2 * _DIGEST + 1)
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +81,7 @@ class Reciprocity(contextlib.AbstractContextManager["Reciprocity"]):
             loc = fragments.loc_of(fragment)
             here = digest_of(loc)
             for href in {href for _, href in alternates.read(links.decode())} - {loc}:
-                if href.startswith(self._prefix):
+                if href.startswith(self._prefix) and not href.startswith(self._elsewhere):
                     yield here, loc, digest_of(href), href
 
     def _one_way(self, step: Step) -> Iterator[bytes]:

@@ -50,12 +50,12 @@ class LookSummary(NamedTuple):
         found = []
         if (self.complete or self.looked >= SAMPLE_LEAST) and self.share > settings.alarm_broken:
             found.append(
-                f"{self.share:.2g} % of the pages in a sample are broken: {self.failed:,} of "
+                f"{_short(self.share)} % of the pages in a sample are broken: {self.failed:,} of "
                 f"{self.looked:,}."
             )
         if self.fewer > settings.alarm_fewer:
             found.append(
-                f"{self.urls:,} pages are listed, {self.fewer:.2g} % fewer than the "
+                f"{self.urls:,} pages are listed, {_short(self.fewer)} % fewer than the "
                 f"{self.before:,} of the rounds before."
             )
         return found
@@ -77,6 +77,10 @@ class LookSummaries:
         with answering():
             stored: Any = self._client.hget(self._key, "looks")
         return summary_of(stored)
+
+
+def _short(per_cent: float) -> str:
+    return f"{per_cent:.0f}" if per_cent >= 10 else f"{per_cent:.2g}"
 
 
 @lru_cache(1_024)

@@ -253,6 +253,15 @@ def test_alternates_that_are_not_returned_are_found(rig: Rig) -> None:
     assert found(rig) == {}
 
 
+def test_what_a_site_below_the_directory_of_another_lists_is_unknown_to_that(rig: Rig) -> None:
+    rig.do(version("home", en="home", fr="fr/"), version("here", en="here", de="there"))
+    examination = Examination(rig.client, rig.name, rig.site, "test", elsewhere=[f"{BASE}fr/"])
+
+    finding = wrong(examination.run(served=False))["one-way"]
+
+    assert [each.where for each in finding.samples] == [f"{BASE}here"]
+
+
 def test_a_news_file_of_more_than_1000_urls_is_found(store: redis.Redis, root: Path) -> None:
     """PROTOCOL W3: a section of normal pages was configured for news."""
     Rig(store, root, sections={"news": {}}).do(

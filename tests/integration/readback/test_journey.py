@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import re
+import time
+from pathlib import Path
 
 import pytest
+import redis
 
 from shared.admin import read_back
 from shared.admin.page_journey import journey_of
 from shared.admin.site_status import Inspector
 from shared.config.settings import Settings
+from shared.config.sites.site import Site
 from shared.sitemap import w3c_dates
 from shared.store.operations import crawl_report
 from shared.store.operations.crawl_report import FetchedPage
+from tests.integration.clocked import Clock, Clocked
 from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import HERE, TOKENS, Browser
 from tests.integration.readback.reading import ReadingRig
-from tests.integration.rig import BASE
+from tests.integration.rig import BASE, Rig
 from tests.integration.webmasters import Bing, bing_page
 
 A = BASE + "a"
+
+
+def of_page(rig: Rig, loc: str) -> list[str]:
+    """Name of each step of the page."""
+    found = Inspector(rig.client, rig.name, rig.site).entry(loc)
+    return [step.step for step in journey_of(rig.client, rig.name, rig.site, found).steps]
+
+
+def browsing(server: RedisServer, name: str, site: Site) -> Browser:
+    """The console of the site, logged in."""
+    users = {"ann": {"token": TOKENS["ann"], "role": "operator"}}
+    settings = Settings(
+        redis_url=server.url, sites={name: site},
+        console={"origin": HERE, "users": users},  # type: ignore[arg-type]
+    )  # fmt: skip
+    browser = Browser(settings)
+    browser.login("ann")
+    return browser
 
 
 def steps(site: ReadingRig) -> list[tuple[str, str]]:
@@ -59,6 +82,29 @@ def test_a_journey_goes_from_the_event_by_the_crawlers_to_the_index(
     ]  # fmt: skip
     assert unknown[-1] == ("not known to Bing", "warn")
     assert steps(site)[-3:] == [("fetched", "good"), ("fetched", "good"), ("known to Bing", "good")]
+
+
+def test_a_page_that_came_or_went_by_time_is_shown_with_the_event_that_said_so(
+    store: redis.Redis, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    now = int(time.time())
+    rig = Clocked(Clock(now * 1000), store, tmp_path / "public")
+    at = w3c_dates.from_epoch_s(now + 60)
+    rig.do(
+        {"type": "upsert", "loc": "a", "publish_at": at},
+        {"type": "upsert", "loc": "b", "expires": at},
+    )
+    waiting = of_page(rig, A)
+    rig.clock.ms += 61_000
+    rig.pump().expire()
+    rig.settle()
+
+    assert waiting == ["accepted", "decided"]
+    assert of_page(rig, A) == ["accepted", "decided", "decided", "applied", "published"]
+    assert of_page(rig, BASE + "b") == ["decided", "applied", "published"]
+    for page in (A, BASE + "b"):
+        text = browsing(redis_server, rig.name, rig.site).get(f"/admin/inspector?loc={page}")
+        assert "<td>no event</td>" in text.get_data(as_text=True)
 
 
 def test_a_page_is_one_line_with_each_date_once(site: ReadingRig, bing: Bing) -> None:
@@ -119,13 +165,7 @@ def test_the_inspector_shows_the_whole_chain(
     site.later(31)
     site.reading.read("bing")
     fetched(site, Bingbot=4)
-    users = {"ann": {"token": TOKENS["ann"], "role": "operator"}}
-    settings = Settings(
-        redis_url=redis_server.url, sites={site.rig.name: site.rig.site},
-        console={"origin": HERE, "users": users},  # type: ignore[arg-type]
-    )  # fmt: skip
-    browser = Browser(settings)
-    browser.login("ann")
+    browser = browsing(redis_server, site.rig.name, site.rig.site)
     text = browser.get(f"/admin/inspector?loc={A}").get_data(as_text=True)
 
     assert re.findall(r'<li class="good"><b>([^<]*)</b>', text) == [

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tests.integration.rig import BASE
 from tests.unit.worker.sources.hosted import (
     DAY,
     KEY,
     Contentful,
     Drupal,
     Hosted,
+    Prismic,
     Sanity,
     Shopify,
     Storyblok,
 )
 from tests.unit.worker.sources.self_hosted import Directus, Payload, Strapi, Wagtail
+
+BASE = "https://www.example.com/"
 
 
 class Case(NamedTuple):
@@ -253,6 +255,23 @@ def payload() -> Case:
         "payload", server, connection, sent,
         {f"en/blog/p{n}" for n in (1, 2, 3, 4, 5, 8)} | {f"de/blog/s{n}" for n in range(1, 6)},
         key=f"users:{KEY}", gone=(gone, {}), first="en/blog/p1",
+    )  # fmt: skip
+
+
+def prismic() -> Case:
+    """Its deliveries name no page: they ask for a resync."""
+
+    def document(number: int, lang: str, **members: Any) -> dict[str, Any]:
+        said = {"id": f"{lang}{number}", "uid": f"p{number}", "type": "post", "lang": lang}
+        return said | {"last_publication_date": "2026-11-20T10:00:00+0000", "data": {}} | members
+
+    server = Prismic()
+    server.rows = [document(n, lang) for n in range(3) for lang in ("en-us", "de-de")]
+    server.rows += [document(9, "en-us", type="menu")]
+    return Case(
+        "prismic", server, {"permalinks": {"post": "/{lang}/blog/{uid}"}},
+        [({"type": "api-update", "documents": ["en-us0"]}, {})],
+        {f"{lang}/blog/p{n}" for n in range(3) for lang in ("en-us", "de-de")},
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from shared.errors import SourceError
 from tests.integration.reconcile.cms_cases import (
     CASES,
     Case,
+    prismic,
     sanity,
     wagtail,
     wagtail_without_dates,
@@ -25,7 +26,6 @@ from tests.unit.webhook.sources.delivering import SECRET, STANDARD, delivered, s
 from tests.unit.worker.sources.cms import served
 from tests.unit.worker.sources.hosted import (
     KEY,
-    Prismic,
     Shopify,
 )
 from tests.unit.worker.sources.self_hosted import Directus
@@ -136,22 +136,16 @@ def test_a_wrong_key_is_an_error_that_does_not_repeat_it(
 def test_prismic_is_listed_in_all_languages_by_the_resync_it_asks_for(
     store: redis.Redis, tmp_path: Path
 ) -> None:
-    def document(number: int, lang: str, **members: Any) -> dict[str, Any]:
-        said = {"id": f"{lang}{number}", "uid": f"p{number}", "type": "post", "lang": lang}
-        return said | {"last_publication_date": "2026-11-20T10:00:00+0000", "data": {}} | members
-
-    server = Prismic()
-    server.rows = [document(n, lang) for n in range(3) for lang in ("en-us", "de-de")]
-    server.rows += [document(9, "en-us", type="menu")]
-    case = Case("prismic", server, {"permalinks": {"post": "/{lang}/blog/{uid}"}}, [], set())
+    case = prismic()
     rig = rigged(store, tmp_path, case)
-    receive(rig, case, {"type": "api-update", "documents": ["en-us0"]}, {})
+    for body, headers in case.sent:
+        receive(rig, case, body, headers)
     rig.settle()
     assert rig.resyncs.open()
 
-    with served(server) as url:
+    with served(case.server) as url:
         assert reconcile(rig, items(rig, case, url)).complete
-        assert listed(rig) == {f"{lang}/blog/p{n}" for n in range(3) for lang in ("en-us", "de-de")}
+        assert listed(rig) == case.listed
         assert differences(rig, items(rig, case, url)) == set()
     assert not rig.resyncs.open()
 
