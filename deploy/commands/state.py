@@ -132,7 +132,9 @@ def entry(
     """Show the file and the values of a page, and the latest decisions about it."""
     place = find(home, site)
     found = Inspector(place.client(), place.name, place.site).entry(url)
-    held = {"held": _held(found["held"])} if "held" in found and not as_json else {}
+    held: dict[str, Any] = {}
+    if "held" in found and not as_json:
+        held["held"] = _held(found["held"])
     if "looked" in found and not as_json:
         held["looked"] = _looked(found["looked"])
     if not as_json:
