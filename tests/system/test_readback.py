@@ -154,6 +154,8 @@ class Story(System):
         self.website.pages["/known"] = WebPage(f"{TEXT} Bees see no red.")
         self.send({"type": "upsert", "loc": self.known, "lastmod": "2026-02-02"})
         wait_until(lambda: self.published()[self.known] == "2026-02-02", "its date is proven", 60)
+        wait_until(lambda: len(self.google.asked("inspect")) >= 3, "Google is asked again", 60)
+        wait_until(lambda: len(self.bing.asked("GetUrlInfo")) >= 3, "Bing is, too", 60)
 
     def tell_engines(self) -> None:
         """What the website and the engines answer."""
@@ -339,6 +341,16 @@ def test_the_index_status_is_readable_in_every_look(
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth") <= look[1]
+
+
+def test_checks_and_the_inspector_name_a_page_that_forbids_to_index_it(
+    system: Story, pages: dict[tuple[str, int], Page]
+) -> None:
+    page = pages[LOOKS[0]]
+    page.goto(f"{system.address}/admin/checks?site=demo")
+    expect(page.get_by_text("noindex in its header").first).to_be_visible()
+    page.get_by_role("link", name=system.unknown).first.click()
+    expect(page.get_by_text("Listed, but broken")).to_be_visible()
 
 
 def test_t30_no_key_and_no_token_is_in_a_log_or_an_answer(system: Story) -> None:

@@ -87,7 +87,10 @@ def test_the_inspector_shows_the_last_look_and_the_proof(
     site.look(2)
     said = text(seen.get(f"/admin/inspector?loc={site.loc('/a')}").text)
     assert f"{first.print.hex()} before" in said
-    assert "answers 404, in" in text(seen.get(f"/admin/inspector?loc={site.loc('/b')}").text)
+    broken = text(seen.get(f"/admin/inspector?loc={site.loc('/b')}").text)
+    assert "answers 404, in" in broken
+    assert "Listed, but broken" in broken
+    assert "Looked at" in broken.partition("From event to index")[2]
 
 
 def test_the_command_lists_them_and_ends_with_1_on_an_alarm(

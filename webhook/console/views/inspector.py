@@ -112,4 +112,6 @@ def verdict(found: Mapping[str, Any]) -> tuple[str, str]:
         return "bad", "Not listed"
     if not found["published"]:
         return "busy", "Accepted, not published yet"
+    if found.get("looked", {}).get("grade") == "broken":
+        return "warn", "Listed, but broken"
     return "good", "Listed"
