@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-# Much of a test is waiting: four at once keep two cores busy.
-TESTERS ?= 4
+# Much of a test is waiting: six at once keep two cores busy. Each takes some 300 MB, and what its
+# tests start.
+TESTERS ?= 6
 
 # Processes are started by the hundred: where nothing is kept compiled, each compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE

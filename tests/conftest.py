@@ -50,6 +50,31 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+LONG = (
+    "system/test_bench.py", "system/test_faults.py", "integration/worker/test_celery_commands.py",
+    "system/test_faults_planted.py", "integration/webhook/test_openapi_conformance.py",
+    "system/test_console.py", "scale/test_setups.py", "system/test_documents.py",
+    "system/test_outputs.py", "system/test_backup.py", "system/test_sent_alerts.py",
+    "system/test_live_configuration.py", "system/test_main_job.py",
+    "integration/deploy/test_up.py", "integration/worker/test_loops.py",
+    "integration/worker/test_schedules.py", "integration/worker/test_state_machine.py",
+    "system/test_installation.py", "system/test_stalled_clients.py", "unit/worker/sources/",
+)  # fmt: skip
+"""What takes a minute and more of one tester, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with LONG: a file belongs to one tester (--dist loadfile), and none shall end alone."""
+    here = ROOT / "tests"
+
+    def rank(item: pytest.Item) -> int:
+        file = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        return next((n for n, long in enumerate(LONG) if file.startswith(long)), len(LONG))
+
+    ranks = {path: rank(item) for path, item in {item.path: item for item in items}.items()}
+    items.sort(key=lambda item: ranks[item.path])
+
+
 @pytest.fixture(scope="session")
 def corpus() -> Path:
     """Real sitemaps, robots.txt files and schemas; tests that need them say so where absent."""

@@ -41,6 +41,7 @@ def planted(kills_: int, mistake: str) -> Case:
     return Case(
         "-", PLANTED + mistake,
         partial(kills.kill_in_order, kinds=[MISTAKES[mistake].kill] * kills_), prepare, within=40,
+        quiet_s=10,
     )  # fmt: skip
 
 

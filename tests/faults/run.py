@@ -56,6 +56,8 @@ class Run:
         self.wrong: list[str] = []
         self.within = 30.0
         """Seconds without progress after which it counts as never right again."""
+        self.quiet_s = float("inf")
+        """Seconds with nothing left to do after which what is wrong counts as never right again."""
         self.system = Deployment(directory, options)
         self.pace = pace
         self._seed = seed
@@ -130,8 +132,16 @@ class Run:
         TimeoutError if nothing moves for `seconds`.
         """
 
+        since = time.monotonic()
+
         def right() -> bool:
-            return self.system.quiet() and not self._amiss()
+            nonlocal since
+            if not self.system.quiet():
+                since = time.monotonic()
+                return False
+            if time.monotonic() - since > self.quiet_s:
+                raise TimeoutError(f"nothing was left to do for {self.quiet_s} s, and it is wrong")
+            return not self._amiss()
 
         return until(right, "the files say what was acknowledged", seconds, self.system.work)
 
@@ -175,6 +185,10 @@ class Case(NamedTuple):
     pace: float = 0.02
     within: float = 30.0
     """Seconds without progress after which it counts as never right again."""
+    quiet_s: float = float("inf")
+    """The same with nothing left to do. Files that were changed by hand are looked at some time
+    later, what a planted mistake has lost never is.
+    """
 
 
 def perform(case: Case, seed: int) -> Row:
@@ -184,7 +198,7 @@ def perform(case: Case, seed: int) -> Row:
         directory = Path(place).resolve() / "home"
         options = case.prepare(directory, stack)
         run = Run(directory, seed, options=options, pace=case.pace)
-        run.within = case.within
+        run.within, run.quiet_s = case.within, case.quiet_s
         stack.enter_context(run.system)
         stack.callback(run.look_away)
         run.watch()

@@ -225,24 +225,24 @@ class Rig:
         assert all(loc.startswith(BASE) for loc in self.listed())
 
     def _check_index(self) -> None:
-        names, listed = set(self.files()), []
-        for name, lines in self.index().items():
-            root = _tree(self.index_files()[name])
+        files, contents, index, listed = self.files(), self.index_files(), self.index(), []
+        for name, lines in index.items():
+            root = _tree(contents[name])
             assert SCHEMA["sitemapindex"].validate(root), SCHEMA["sitemapindex"].error_log
             assert len(lines) == len(root) <= self.site.index_shards
             listed += [(url.removeprefix(BASE), lastmod) for url, lastmod in lines.items()]
         on_disk = {shards.on_disk(name, self.site.form): lastmod for name, lastmod in listed}
         assert len(on_disk) == len(listed), "a file is listed twice"
-        stray = {name for name in names if not name.startswith("sitemap")} ^ set(on_disk)
+        stray = {name for name in files if not name.startswith("sitemap")} ^ set(on_disk)
         assert not stray, f"on the disk and in no index, or the other way round: {stray}"
         for name, lastmod in on_disk.items():
             # Later only if somebody had lost the file and the same bytes were put back.
-            assert lastmod <= w3c_dates.from_epoch_s(self.files()[name].mtime_ns // 10**9)
+            assert lastmod <= w3c_dates.from_epoch_s(files[name].mtime_ns // 10**9)
         if self.site.robots == "create":
             robots = self.root / "robots.txt"
             text = robots.read_text() if robots.exists() else ""
             named = [line.split()[1] for line in text.splitlines() if line.startswith("Sitemap:")]
-            assert sorted(named) == sorted(BASE + name for name in self.index())
+            assert sorted(named) == sorted(BASE + name for name in index)
 
     def _check_counts(self) -> None:
         """The counters of the store against the files."""

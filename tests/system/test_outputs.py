@@ -9,6 +9,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -203,33 +204,36 @@ def test_llms_txt_names_what_events_say_of_their_pages(described: System) -> Non
 TITLES = ["About us", "Prices & plans", "\u65e5\u672c\u8a9e", "A rather long title of a page " * 4]
 
 
+VISITED = "html = true\n[sites.demo.sections]\nposts = {}\n"
+
+
 @pytest.fixture
 def visited(tmp_path: Path) -> Iterator[System]:
-    system = System(tmp_path / "home")
-    config = CONFIG.format(outputs="html = true\n[sites.demo.sections]\nposts = {}\n")
-    system.configure(config)
-    try:
-        system.start()
+    yield from started(tmp_path / "home", VISITED)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """The same with pages, for those who only look."""
+    with contextmanager(started)(tmp_path_factory.mktemp("filled") / "home", VISITED) as system:
+        pages = [page(f"p/{n}", title=TITLES[n % 4] + f" {n}") for n in range(1_100)]
+        for n in range(0, 1_100, 550):
+            system.send(*pages[n : n + 550])
+        system.send(page("posts/caf%C3%A9", section="posts"))
+        system.quiet()
         yield system
-    finally:
-        system.end()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_a_visitor_finds_each_page_by_links_alone(
-    visited: System, chromium: Browser, scheme: Literal["light", "dark"], width: int
+    filled: System, chromium: Browser, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    pages = [page(f"p/{n}", title=TITLES[n % 4] + f" {n}") for n in range(1_100)]
-    for n in range(0, 1_100, 550):
-        visited.send(*pages[n : n + 550])
-    visited.send(page("posts/caf%C3%A9", section="posts"))
-    visited.quiet()
     context = chromium.new_context(
         java_script_enabled=False, color_scheme=scheme, viewport={"width": width, "height": 800}
     )
     reader = context.new_page()
-    found, seen, left = list[str](), set[str](), [f"{visited.address}/sitemap-contents.html"]
+    found, seen, left = list[str](), set[str](), [f"{filled.address}/sitemap-contents.html"]
     while left:
         at = left.pop()
         if at in seen:
@@ -255,7 +259,7 @@ def test_a_visitor_finds_each_page_by_links_alone(
     ) as scripted:
         looking = scripted.new_page()
         for name in ("sitemap-contents.html", "sitemap-pages-1-2.html"):
-            looking.goto(f"{visited.address}/{name}")
+            looking.goto(f"{filled.address}/{name}")
             found_barriers = Axe().run(looking)
             assert found_barriers.violations_count == 0, found_barriers.generate_report()
 
