@@ -39,6 +39,19 @@ def actor(client: redis.Redis) -> Actor:
     return Actor(f"cli:{user_name()}", "cli", AuditLog(client))
 
 
+def act(
+    client: redis.Redis, action: str, site: str, subject: str,
+    work: Callable[[str], ActionOutcome], *, as_json: bool,
+) -> None:  # fmt: skip
+    """Do `work`, which gets the name of the user; record and print its outcome. An error of it is
+    recorded, too.
+    """
+    me = actor(client)
+    with me.doing(action, site, subject):
+        outcome = work(me.who)
+    say(me.record(outcome), as_json=as_json)
+
+
 def user_name() -> str:
     """Return the name of the user of this process; the number of one without a name, as in
     containers.
@@ -127,6 +140,11 @@ class Saved:
             raise InvalidError(Fault(str(self.path), "file", error.strerror or "")) from error
         if not self.lines:
             self.path.unlink()
+
+    def told(self, outcome: ActionOutcome) -> ActionOutcome:
+        """Return `outcome` with the name of the file, if it holds an event."""
+        said = f"{outcome.said}; saved in {self.path}"
+        return outcome._replace(said=said) if self.lines else outcome
 
     def __str__(self) -> str:
         return str(self.path)

@@ -20,10 +20,10 @@ from deploy.cli.output import (
     line,
     note,
 )
-from deploy.commands.admin import Saved, SaveOption, YesOption, actor, say, when
+from deploy.commands.admin import Saved, SaveOption, YesOption, act, when
 from shared.admin.curl import curl
 from shared.admin.dead_letters import DeadLetterActions, DeadLetterFilter, subject
-from shared.admin.outcomes import command, counted
+from shared.admin.outcomes import ActionOutcome, command, counted
 from shared.admin.queues import members
 from shared.events.event import Event, SchemaError
 from shared.store.operations.dead_letters import DeadLetter
@@ -112,12 +112,13 @@ def retry(
     as_json: JsonOption = False,
 ) -> None:
     """Accept the events of dead letters again, as the newest events."""
-    place = find(home, site)
+    place, choice = find(home, site), DeadLetterFilter(ids or (), error, everything)
     client = place.client()
-    me, choice = actor(client), DeadLetterFilter(ids or (), error, everything)
-    with me.doing("dead retry", place.name, str(choice)):
-        outcome = DeadLetterActions(client, place.name).retry(choice)
-    say(me.record(outcome), as_json=as_json)
+    dead = DeadLetterActions(client, place.name)
+    act(
+        client, "dead retry", place.name, str(choice), lambda _: dead.retry(choice),
+        as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()
@@ -136,15 +137,15 @@ def discard(
     as_json: JsonOption = False,
 ) -> None:
     """Delete dead letters, after asking."""
-    place = find(home, site)
+    place, choice = find(home, site), DeadLetterFilter(ids or (), error, everything)
     client = place.client()
-    me, choice = actor(client), DeadLetterFilter(ids or (), error, everything)
     dead = DeadLetterActions(client, place.name)
     letters = dead.chosen(choice)
     ask(f"Delete {counted(len(letters), 'event')} of {place.name}?", yes=yes)
     saved = Saved(save, "dead", place.name) if save else None
-    with me.doing("dead discard", place.name, str(choice)):
+
+    def discarded(_who: str) -> ActionOutcome:
         outcome = dead.discard(choice, saved)
-    if saved is not None:
-        outcome = outcome._replace(said=f"{outcome.said}; saved in {saved}")
-    say(me.record(outcome), as_json=as_json)
+        return saved.told(outcome) if saved else outcome
+
+    act(client, "dead discard", place.name, str(choice), discarded, as_json=as_json)

@@ -62,7 +62,7 @@ def example(
 ) -> None:
     """Print shell lines that send one signed event. They show a secret of the site."""
     place = find(home, site)
-    from deploy.local.first_event import signed_example
+    from deploy.local.first_run.first_event import signed_example
 
     lines = signed_example(place.settings, place.name, to or place.site.base.origin)
     if as_json:

@@ -26,6 +26,7 @@ from deploy.commands.admin import (
     Saved,
     SaveOption,
     YesOption,
+    act,
     actor,
     age,
     say,
@@ -103,10 +104,11 @@ def pause(
     """Stop a queue until `queue resume`, also across restarts. Nothing is lost."""
     place = find(home, site)
     client = place.client()
-    me = actor(client)
-    with me.doing("queue pause", place.name, queue):
-        outcome = QueueActions(client, place.name).pause(queue, me.who)
-    say(me.record(outcome), as_json=as_json)
+    queues = QueueActions(client, place.name)
+    act(
+        client, "queue pause", place.name, queue, lambda who: queues.pause(queue, who),
+        as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()
@@ -120,10 +122,11 @@ def resume(
     """Resume a queue; `intake` accepts events again after `queue drain`."""
     place = find(home, site)
     client = place.client()
-    me = actor(client)
-    with me.doing("queue resume", place.name, queue):
-        outcome = QueueActions(client, place.name).resume(queue)
-    say(me.record(outcome), as_json=as_json)
+    queues = QueueActions(client, place.name)
+    act(
+        client, "queue resume", place.name, queue, lambda _: queues.resume(queue),
+        as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()
@@ -180,22 +183,22 @@ def purge(
     """
     place = find(home, site)
     client = place.client()
-    me, queues = actor(client), QueueActions(client, place.name)
+    queues = QueueActions(client, place.name)
     waits = queues.waiting().events
     if not waits:
         say(ActionOutcome("queue purge", place.name, "", "nothing waits", ""), as_json=as_json)
         return
     ask(f"Remove {counted(waits, 'event')} of {place.name}?", yes=yes)
     saved = Saved(save, "purged", place.name)
-    with me.doing("queue purge", place.name):
+
+    def purged(_who: str) -> ActionOutcome:
         try:
-            outcome = queues.purge(saved)
+            return saved.told(queues.purge(saved))
         except InvalidError:
             note(f"removed and not saved; kept for a week, see: {_purges(place.name)}")
             raise
-    if saved.lines:
-        outcome = outcome._replace(said=f"{outcome.said}; saved in {saved}")
-    say(me.record(outcome), as_json=as_json)
+
+    act(client, "queue purge", place.name, "", purged, as_json=as_json)
     if saved.lines and not as_json:
         back = command("event", "replay", f"--file={saved}", site=place.name)
         line(f"to restore them: {back}")

@@ -14,9 +14,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from deploy.local import first_config
 from deploy.local.embedded_redis import EmbeddedServer
-from deploy.local.first_page import list_home_page
+from deploy.local.first_run import first_config
+from deploy.local.first_run.first_page import list_home_page
 from deploy.local.listen_address import address_of, free_port, parse_listen, reachable
 from deploy.local.log_file import LogBounds
 from deploy.local.own_module import own_module

@@ -10,13 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.domain import (
-    deferral,
-    feed_items,
-    group_alternates,
-    listed_entry,
-    news_entries,
-)
+from shared.domain import deferral
 from shared.domain.batch_state import (
     NEWS,
     BatchState,
@@ -24,6 +18,7 @@ from shared.domain.batch_state import (
     Outcome,
     Policy,
 )
+from shared.domain.entries import feed_items, group_alternates, listed_entry, news_entries
 from shared.domain.expiry import next_over_ms
 from shared.domain.looks import held_events, unlisted_pages
 from shared.domain.page_record import Arrival, Claim, PageRecord, is_older, stamp, subjects

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import redis
@@ -19,14 +19,7 @@ def forwards(
 ) -> Iterator[Entry]:
     """Yield id and fields of each entry, oldest first, from `start` on or after the id `after`."""
     start = f"({after}" if after else start
-    while True:
-        with answering():
-            rows: Any = client.xrange(key, start, count=step)
-        for ident, fields in rows:
-            yield ident.decode(), fields
-        if len(rows) < step:
-            return
-        start = f"({rows[-1][0].decode()}"
+    return _walk(lambda at: client.xrange(key, at, count=step), start, step)
 
 
 def backwards(
@@ -34,14 +27,19 @@ def backwards(
 ) -> Iterator[Entry]:
     """Yield id and fields of each entry, newest first; with `before`, only those before that id."""
     end = f"({before}" if before else "+"
+    return _walk(lambda at: client.xrevrange(key, at, count=step), end, step)
+
+
+def _walk(part: Callable[[str], Any], at: str, step: int) -> Iterator[Entry]:
+    """Yield the entries of each `part`, `step` at once, which begins at `at`."""
     while True:
         with answering():
-            rows: Any = client.xrevrange(key, end, count=step)
+            rows = part(at)
         for ident, fields in rows:
             yield ident.decode(), fields
         if len(rows) < step:
             return
-        end = f"({rows[-1][0].decode()}"
+        at = f"({rows[-1][0].decode()}"
 
 
 class NewestEntries(NamedTuple):

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from deploy.local import first_config
+from deploy.local.first_run import first_config
 from deploy.local.redis_socket import socket_url
 from shared.events.event import Event
 from tests.bench.corpus import BASE

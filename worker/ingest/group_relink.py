@@ -4,9 +4,9 @@ the groups that other sites are to be told of.
 
 from __future__ import annotations
 
-from shared.domain import group_alternates
 from shared.domain.batch_state import BatchState
 from shared.domain.decide import include
+from shared.domain.entries import group_alternates
 from shared.domain.translation_groups import GROUP, own
 from shared.errors import LostLineError
 from shared.store.pages.changes import ReadBatch, unpacked

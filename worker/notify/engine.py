@@ -6,11 +6,11 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import SecretStr
 
-from shared.config.notify.engines import secret_of
+from shared.config.notify.engines import EngineSettings, secret_of
 from shared.errors import BarredError, CredentialError, OutboundError, StoreError
 from shared.telemetry.logs import logger
 from worker.http.exchange import (
@@ -24,6 +24,8 @@ from worker.http.exchange import (
 
 SHORTEST_SECRET = 8
 """Minimum characters of a secret that is masked: a shorter text may be part of any answer."""
+
+_Config = TypeVar("_Config", bound=EngineSettings)
 
 _log = logger("notify")
 
@@ -182,6 +184,19 @@ class Engine(ABC):
         found = secret_of(given)
         self._secrets.add(found)
         return found
+
+
+class ConfiguredEngine(Engine, Generic[_Config]):
+    """One search engine of one site whose endpoints are the addresses of its table."""
+
+    def __init__(self, config: _Config, allowed: AllowedHosts, outbound: Outbound) -> None:
+        super().__init__(allowed, outbound)
+        self._config = config
+
+    @property
+    def endpoints(self) -> Sequence[str]:
+        """Endpoints in the configured order."""
+        return self._config.addresses
 
 
 class UnprovenError(Exception):

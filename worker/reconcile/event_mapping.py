@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from shared.clock import now_ms
+from shared.domain.entries.news_entries import is_current
 from shared.domain.expiry import is_over
-from shared.domain.news_entries import is_current
 from shared.errors import DateError, Fault, InvalidError
 from shared.events.event import Event, parse
 from shared.events.event_fields import MAX_ID, EventRules

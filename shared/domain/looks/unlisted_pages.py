@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shared.domain import group_alternates, news_entries, translation_groups
+from shared.domain import translation_groups
 from shared.domain.batch_state import BatchState, Changes, Outcome
+from shared.domain.entries import group_alternates, news_entries
 from shared.domain.expiry import is_over, next_over_ms
 from shared.domain.page_record import UNLISTED, PageRecord
 from shared.domain.translation_groups import GroupMember

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import first_event
 from deploy.local.embedded_redis import EmbeddedServer
+from deploy.local.first_run import first_event
 from deploy.local.processes import marked, reap
 from shared.config.settings import FILE, load
 from shared.store.connection import connect

@@ -11,7 +11,7 @@ from shared.config.sites.site import Site
 from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest, excerpt
 from worker.notify.engine import (
     AnswerVerdict,
-    Engine,
+    ConfiguredEngine,
     NotificationOutcome,
     NotifiedPage,
     by_status,
@@ -22,7 +22,7 @@ QUOTA_S = 6 * 3600.0
 _UNVERIFIED = ("site error", "site init fail")
 
 
-class Baidu(Engine):
+class Baidu(ConfiguredEngine[engines.BaiduSettings]):
     """Baidu, notified of listed pages only: it accepts removed ones only as a file of dead
     links.
     """
@@ -32,13 +32,8 @@ class Baidu(Engine):
     def __init__(
         self, site: Site, config: engines.BaiduSettings, allowed: AllowedHosts, outbound: Outbound
     ) -> None:
-        super().__init__(allowed, outbound)
-        self._config, self._site = config, config.site or site.base.origin
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return (self._config.endpoint,)
+        super().__init__(config, allowed, outbound)
+        self._site = config.site or site.base.origin
 
     def wants(self, page: NotifiedPage) -> bool:
         """Return True for listed pages."""

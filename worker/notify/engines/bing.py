@@ -11,7 +11,7 @@ from shared.config.sites.site import Site
 from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest, excerpt
 from worker.notify.engine import (
     AnswerVerdict,
-    Engine,
+    ConfiguredEngine,
     NotificationOutcome,
     NotifiedPage,
     by_status,
@@ -25,7 +25,7 @@ _UNKNOWN_TO_IT = {3, 6, 10, 11, 13, 14, 16}
 QUOTA_S = 6 * 3600.0
 
 
-class Bing(Engine):
+class Bing(ConfiguredEngine[engines.BingSettings]):
     """Bing, notified of every page."""
 
     most = 500
@@ -33,13 +33,8 @@ class Bing(Engine):
     def __init__(
         self, site: Site, config: engines.BingSettings, allowed: AllowedHosts, outbound: Outbound
     ) -> None:
-        super().__init__(allowed, outbound)
-        self._config, self._site = config, config.site or site.base.origin
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return (self._config.endpoint,)
+        super().__init__(config, allowed, outbound)
+        self._site = config.site or site.base.origin
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
         """Return one POST."""

@@ -14,10 +14,10 @@ from urllib.parse import quote, urlsplit
 
 from shared.config.notify import cdns
 from shared.sitemap.xml_text import escape
-from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest
+from worker.http.exchange import OutboundAnswer, OutboundRequest
 from worker.notify.engine import (
     AnswerVerdict,
-    Engine,
+    ConfiguredEngine,
     NotificationOutcome,
     NotifiedPage,
     by_status,
@@ -32,19 +32,10 @@ _THROTTLED = b"<Code>Throttling"
 _Config = TypeVar("_Config", bound=cdns.CdnSettings)
 
 
-class Cdn(Engine, Generic[_Config]):
+class Cdn(ConfiguredEngine[_Config], Generic[_Config]):
     """One network of one site; its pages are files."""
 
     files = True
-
-    def __init__(self, config: _Config, allowed: AllowedHosts, outbound: Outbound) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return self._config.addresses
 
     def judge(self, answer: OutboundAnswer) -> NotificationOutcome:
         """Return the meaning: every success is final."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from shared.config.notify import engines
 from shared.config.sites.site import Site
 from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest
-from worker.notify.engine import AnswerVerdict, Engine, NotificationOutcome, NotifiedPage
+from worker.notify.engine import AnswerVerdict, ConfiguredEngine, NotificationOutcome, NotifiedPage
 
 MOST_BYTES = 4 * 1024 * 1024
 """Maximum bytes of URLs in a request, which must end in five seconds: 10,000 of 400 characters."""
@@ -17,8 +17,9 @@ MOST_BYTES = 4 * 1024 * 1024
 _TYPE = {"Content-Type": "application/json; charset=utf-8"}
 
 
-class IndexNow(Engine):
-    """IndexNow, notified of every page; it fetches the key file to verify the host."""
+class IndexNow(ConfiguredEngine[engines.IndexNowSettings]):
+    """IndexNow, notified of every page; it fetches the key file to verify the host. Its
+    endpoints share notifications (PROTOCOL U6)."""
 
     most = 10_000
 
@@ -29,15 +30,9 @@ class IndexNow(Engine):
         allowed: AllowedHosts,
         outbound: Outbound,
     ) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
+        super().__init__(config, allowed, outbound)
         self._host = site.base.origin.partition("://")[2]
         self.key_url = config.key_location or site.base.url(f"{config.key}.txt")
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """Endpoints in the configured order; they share notifications (PROTOCOL U6)."""
-        return self._config.endpoints
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
         """Return one POST; several for very long URLs."""

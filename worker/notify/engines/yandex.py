@@ -7,25 +7,20 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from shared.config.notify import engines
-from worker.http.exchange import AllowedHosts, Outbound, OutboundAnswer, OutboundRequest
-from worker.notify.engine import AnswerVerdict, Engine, NotificationOutcome, NotifiedPage, by_status
+from worker.http.exchange import OutboundAnswer, OutboundRequest
+from worker.notify.engine import (
+    AnswerVerdict,
+    ConfiguredEngine,
+    NotificationOutcome,
+    NotifiedPage,
+    by_status,
+)
 
 QUOTA_S = 6 * 3600.0
 
 
-class Yandex(Engine):
+class Yandex(ConfiguredEngine[engines.YandexSettings]):
     """Yandex, notified of every page."""
-
-    def __init__(
-        self, config: engines.YandexSettings, allowed: AllowedHosts, outbound: Outbound
-    ) -> None:
-        super().__init__(allowed, outbound)
-        self._config = config
-
-    @property
-    def endpoints(self) -> Sequence[str]:
-        """The one endpoint."""
-        return (self._config.endpoint,)
 
     def requests(self, pages: Sequence[NotifiedPage], endpoint: str) -> Sequence[OutboundRequest]:
         """Return a POST for each page."""

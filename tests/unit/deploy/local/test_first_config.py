@@ -9,7 +9,7 @@ import stat
 import tomllib
 from pathlib import Path
 
-from deploy.local import first_config, first_event
+from deploy.local.first_run import first_config, first_event
 from shared.config.console import Console, User
 from shared.config.operator_api import OperatorApi
 from shared.config.settings import FILE, Settings, load

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from deploy.local import first_config
+from deploy.local.first_run import first_config
 from shared.alerts.lifecycle import AlertRule
 from shared.config.alerts import Alerts, ConditionSettings
 from shared.config.settings import load

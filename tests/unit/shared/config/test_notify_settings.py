@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from deploy.local import first_config
+from deploy.local.first_run import first_config
 from shared.config.notify import engines
 from shared.config.notify.engines import secret_of
 from shared.config.notify.tables import KNOWN_HOSTS, NotifySettings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from deploy.local import first_config
+from deploy.local.first_run import first_config
 from shared.config.sites.readback import ReadbackSettings, ReaderSettings
 from tests.unit.configured import Load, faults, with_site
 

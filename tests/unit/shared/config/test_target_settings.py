@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import first_config
+from deploy.local.first_run import first_config
 from shared.config.sites.targets import NO_DIRECTORY, TargetSettings
 from tests.unit.configured import SITE, Load, faults
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from shared.domain.news_entries import is_current
+from shared.domain.entries.news_entries import is_current
 from shared.domain.page_record import Arrival
 from shared.events.event import Event
 from shared.sitemap.w3c_dates import FARTHEST_ZONE_MS, epoch_ms

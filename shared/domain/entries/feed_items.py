@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shared.domain import deferral
 from shared.domain.batch_state import BatchState, Changes
-from shared.domain.group_alternates import Links
+from shared.domain.entries.group_alternates import Links
 from shared.domain.page_record import PageRecord
 from shared.events.event import Event
 from shared.sitemap import feed_writer, fragments
