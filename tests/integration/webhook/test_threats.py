@@ -268,13 +268,13 @@ class TestThreats:
         modulus = 2**61 - 1  # Python hashes integers modulo this, so these all collide
         faults = [{"type": n * modulus % 10**18, "id": 0} for n in range(1_000)]
         numbers = [{"type": [n * modulus % 10**18 for n in range(2_000)]}]
-        began = time.perf_counter()
+        began = time.process_time()
         with unchanged():
             for items in (faults, numbers):
                 body = json.dumps(items).encode()
                 assert web.post(ADDRESS, data=body, headers=signed(body)).status_code == 422
 
-        assert time.perf_counter() - began < 1
+        assert time.process_time() - began < 1
 
     @pytest.mark.parametrize("number", [0x00, 0x0B, 0x0D, 0x1F, 0x7F, 0x85])
     def test_t14_characters_xml_cannot_hold_are_refused(self, web, signed, unchanged, number):
