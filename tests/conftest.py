@@ -51,16 +51,19 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 LONG = (
-    "system/test_bench.py", "system/test_faults.py", "integration/worker/test_celery_commands.py",
+    "system/test_bench.py", "integration/worker/test_celery_commands.py",
+    "integration/worker/test_loops.py", "system/test_sent_alerts.py",
+    "system/test_stalled_clients.py", "system/test_faults.py", "scale/test_setups.py",
     "system/test_faults_planted.py", "integration/webhook/test_openapi_conformance.py",
-    "system/test_console.py", "scale/test_setups.py", "system/test_documents.py",
-    "system/test_outputs.py", "system/test_backup.py", "system/test_sent_alerts.py",
-    "system/test_live_configuration.py", "system/test_main_job.py",
-    "integration/deploy/test_up.py", "integration/worker/test_loops.py",
-    "integration/worker/test_schedules.py", "integration/worker/test_state_machine.py",
-    "system/test_installation.py", "system/test_stalled_clients.py", "unit/worker/sources/",
+    "system/test_console.py", "system/test_documents.py", "system/test_outputs.py",
+    "system/test_backup.py", "system/test_live_configuration.py", "system/test_main_job.py",
+    "integration/deploy/test_up.py", "integration/worker/test_schedules.py",
+    "integration/worker/test_state_machine.py", "system/test_installation.py",
+    "unit/worker/sources/",
 )  # fmt: skip
-"""What takes a minute and more of one tester, the longest first."""
+"""What takes a minute and more of one tester. First the benchmark, beside tests that mostly wait:
+those of a processor come after them.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

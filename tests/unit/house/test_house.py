@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONG
+
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("shared", "webhook", "worker", "deploy")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -55,3 +57,8 @@ def test_a_script_names_its_keys_its_arguments_and_its_answer(path: Path) -> Non
         said = re.search(rf"^-- {kind} .*?(?=^-- [A-Z]|\Z)", head, re.MULTILINE | re.DOTALL)
         used = set(re.findall(rf"\b{kind}\[(\d+)\]", text))
         assert used <= set(re.findall(r"\d+", said[0] if said else ""))
+
+
+@pytest.mark.parametrize("path", LONG)
+def test_what_the_testers_begin_with_is_there(path: str) -> None:
+    assert (ROOT / "tests" / path).exists()
