@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 HTTP ?= 127.0.0.1:8080
 
-# Much of a test is waiting: five at once keep two cores busy. Each takes up to 300 MB, what
+# Much of a test is waiting: four at once keep two cores busy. Each takes up to 300 MB, what
 # its tests start not counted.
-TESTERS ?= 5
+TESTERS ?= 4
 
 # Processes are started by the hundred: where nothing is kept compiled, each compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE

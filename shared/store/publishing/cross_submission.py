@@ -24,12 +24,14 @@ _BATCH = 100
 
 class HostRecord(NamedTuple):
     """Record of one site: `named` if the robots.txt of its host named the index at `seen_ms` (ms
-    since 1970). `index_shards` is the number of lines of its own index files.
+    since 1970). `index_shards` is the number of lines of its own index files, `asked` a checksum of
+    the settings by which it was asked.
     """
 
     named: bool
     seen_ms: int
     index_shards: int
+    asked: int
 
 
 class CrossSubmission:
@@ -96,8 +98,8 @@ class CrossSubmission:
 
 def _record(stored: bytes) -> HostRecord | None:
     try:
-        named, seen_ms, index_shards = json.loads(stored)
-        return HostRecord(bool(named), int(seen_ms), max(1, int(index_shards)))
+        named, seen_ms, index_shards, asked = json.loads(stored)
+        return HostRecord(bool(named), int(seen_ms), max(1, int(index_shards)), int(asked))
     except (ValueError, TypeError):
         return None
 

@@ -243,7 +243,7 @@ def test_the_hourly_refresh_finds_news_to_come_whose_hour_was_forgotten(
     rig.do(article("a", NOW + HOUR))
     rig.client.delete(rig.keys.expiry)
     worker = plant(rig, redis_server)
-    worker.refresh()
+    worker.upkeep.refresh()
     rig.clock.ms = NOW + HOUR
 
     worker.sweep()
@@ -428,7 +428,7 @@ def test_the_hourly_refresh_finds_news_whose_hour_was_forgotten(
     worker.sweep()
     assert set(rig.news()) == {"a", "b"}
 
-    worker.refresh()
+    worker.upkeep.refresh()
     worker.sweep()
 
     assert set(rig.news()) == {"a"}

@@ -182,7 +182,7 @@ def test_a_site_that_joins_hears_of_all_groups_and_one_that_leaves_is_forgotten(
     assert dict.fromkeys(HOME.values(), HOME) == family.all()
     family.check()
     family.follow(fr={"translations": ""})
-    family.runtime.tidy()
+    family.runtime.upkeep.tidy()
     family.settle()
     two = {"de": SITES["de"], "en": SITES["uk"]}
     assert family.all() == {SITES["de"]: two, SITES["uk"]: two, SITES["fr"]: {}}

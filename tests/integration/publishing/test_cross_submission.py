@@ -34,6 +34,7 @@ class Host(NamedTuple):
     base: str
     root: Path
     asked: list[str]
+    down: threading.Event
 
     def robots(self, text: str) -> None:
         (self.root / "robots.txt").write_text(text)
@@ -45,7 +46,10 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)  # type: ignore[attr-defined]
-        super().do_GET()
+        if self.server.down.is_set():  # type: ignore[attr-defined]
+            self.send_error(503)
+        else:
+            super().do_GET()
 
 
 @pytest.fixture
@@ -58,9 +62,10 @@ def serve(tmp_path: Path) -> Iterator[Callable[[str], Host]]:
         handler = functools.partial(Handler, directory=str(root))
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.asked = asked = []  # type: ignore[attr-defined]
+        server.down = down = threading.Event()  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         servers.append(server)
-        return Host(f"http://127.0.0.1:{server.server_port}/", root, asked)
+        return Host(f"http://127.0.0.1:{server.server_port}/", root, asked, down)
 
     yield started
     for server in servers:
@@ -89,6 +94,11 @@ class Hosts:
         with silence():
             self.submitter.look()
         self.demo.settle()
+
+    def follow(self) -> None:
+        """Let the worker follow other settings."""
+        assert self.submitter is not None
+        self.submitter.prepare(Settings(sites=self.sites))()
 
     def made(self, owner: str = "w1") -> CrossSubmitter:
         settings = Settings(sites=self.sites)
@@ -203,13 +213,36 @@ def test_a_host_that_cannot_be_asked_stays_as_it_was(
     hosts.demo.do({"type": "upsert", "loc": "a"})
     hosts.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
     hosts.look()
-    (host.root / "robots.txt").unlink()
-    hosts.sites["shop"] = hosts.sites["shop"].model_copy(update={"base_url": "http://127.0.0.1:1/"})
+    host.down.set()
     hosts.submitter, hosts.now_ms = None, hosts.now_ms + CONSENT_MS + 1
     hosts.look()
 
+    assert host.asked == ["/robots.txt"] * 2
     assert len(hosts.listed()) == 2
-    assert "127.0.0.1:1" in hosts.troubles()["shop"]
+    assert hosts.troubles()["shop"] == f"{host.base}robots.txt answers 503"
+
+
+def test_another_address_of_a_site_is_asked_anew(
+    hosts: Hosts, serve: Callable[[str], Host]
+) -> None:
+    host, other = serve("shop"), serve("other")
+    host.robots(NAMED)
+    hosts.demo.do({"type": "upsert", "loc": "a"})
+    shop = hosts.add("shop", host, shard_urls=1)
+    shop.do(*({"type": "upsert", "loc": f"{host.base}{n}"} for n in range(3)))
+    hosts.look()
+    assert len(hosts.listed()) == 4
+
+    restarted(shop, base_url=host.base, shard_urls=1, index_shards=1)
+    hosts.sites["shop"] = shop.site.model_copy(update={"index_shards": 1})
+    hosts.follow()
+    hosts.look()
+    assert len(hosts.listed()) == 4, "its lines are spread over other index files"
+    hosts.sites["shop"] = shop.site.model_copy(update={"base_url": other.base})
+    hosts.follow()
+    hosts.look()
+    assert hosts.listed() == [f"{BASE}pages-1.xml"], "the new host has not consented"
+    assert other.asked == ["/robots.txt"]
 
 
 def test_a_name_that_no_site_has_is_shown(hosts: Hosts, serve: Callable[[str], Host]) -> None:

@@ -48,7 +48,7 @@ def web(redis_server, tmp_path_factory, secret) -> Iterator[Web]:
 
 @pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("sender", ["nobody", "token", "signature", "operator"])
-@pytest.mark.timeout(0 if "SITEMAPD_SCHEMATHESIS" in os.environ else 120)
+@pytest.mark.timeout(0 if "SITEMAPD_SCHEMATHESIS" in os.environ else 300)
 def test_every_answer_is_one_that_is_described(web: Web, tmp_path: Path, sender: str) -> None:
     """Status, type, schema and headers of each answer; bad data refused, and good data taken."""
     config = tmp_path / "schemathesis.toml"

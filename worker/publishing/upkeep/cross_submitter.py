@@ -8,6 +8,7 @@ again after the back-off of its loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from zlib import crc32
 
 import redis
 
@@ -83,16 +84,22 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
         self, name: str, site: Site, submission: CrossSubmission, keep: Callable[[], None]
     ) -> None:
         records = submission.records()
-        submission.drop(records.keys() - {*site.outputs.hosts})
+        valid = {n for n, each in records.items() if each.asked == self._question(site, n)}
+        submission.drop(records.keys() - (valid & {*site.outputs.hosts}))
         due_ms = self._clock() - CONSENT_MS
         for other in site.outputs.hosts:
-            known = records.get(other)
-            fresh = known and known.named and known.seen_ms > due_ms
+            fresh = other in valid and records[other].named and records[other].seen_ms > due_ms
             if not fresh and other != name and self.loop.due(name, other):
                 keep()
                 with self.loop.at(name, other):
                     self._ask(submission, site, other)
         self._have_written(name, site, submission)
+
+    def _question(self, site: Site, other: str) -> int:
+        """Return what stays the same while the settings that a record depends on do."""
+        member = self._every.get(other)
+        of = (member.base.prefix, member.index_shards) if member else ()
+        return crc32(repr((site.base.prefix, *of)).encode())
 
     def _ask(self, submission: CrossSubmission, site: Site, other: str) -> None:
         """Store whether `other` may be listed. Raises ConsentError if not, OutboundError if its
@@ -100,11 +107,11 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
         """
         member = self._every.get(other)
         if member is None:
-            submission.drop([other])
             raise ConsentError(f"outputs.hosts names {other}, and no site has that name")
         url = site.base.url(HOSTS)
         named = self._consents(site, member, url)
-        submission.store(other, HostRecord(named, self._clock(), member.index_shards))
+        asked = self._question(site, other)
+        submission.store(other, HostRecord(named, self._clock(), member.index_shards, asked))
         if not named:
             raise ConsentError(
                 f"{other} is not listed in {HOSTS}: {member.base.origin}/robots.txt does not name "
