@@ -74,17 +74,24 @@ def restore(client: redis.Redis, image: Image, only: Collection[bytes] | None = 
     pipe.execute()
 
 
-def content(client: redis.Redis, only: Collection[bytes] | None = None) -> dict[bytes, bytes]:
-    """What is in each key, or in those `only`."""
+def content(client: redis.Redis, only: Collection[bytes] | None = None) -> dict[bytes, Any]:
+    """What is in each key, or in those `only`: a large hash has no order, and its dump one by
+    chance.
+    """
     names = client.keys("*") if only is None else [*only]
-    pipe = client.pipeline(transaction=False)
+    kinds, values = client.pipeline(transaction=False), client.pipeline(transaction=False)
     for name in names:
-        pipe.dump(name)
-    found = zip(names, pipe.execute(), strict=True)
-    return {name: dump for name, dump in found if dump is not None}
+        kinds.type(name)
+    for name, kind in zip(names, kinds.execute(), strict=True):
+        if kind == b"hash":
+            values.hgetall(name)
+        else:
+            values.dump(name)
+    found = zip(names, values.execute(), strict=True)
+    return {name: value for name, value in found if value is not None}
 
 
-def changed(before: Mapping[bytes, bytes], after: Mapping[bytes, bytes]) -> set[bytes]:
+def changed(before: Mapping[bytes, Any], after: Mapping[bytes, Any]) -> set[bytes]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
