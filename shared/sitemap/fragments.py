@@ -37,6 +37,9 @@ _LINK_END = b"/>"  # no value holds one: PROTOCOL F4
 _PREFIXED_OR_END = re.compile(rb"<(?:[a-z]+:|/url>)")
 _LOC = re.compile(re.escape(START) + rb"([^<]*)" + re.escape(LOC_END))
 _LOC_IN_LINE = re.compile(rb"<loc>([^<]*)</loc>")
+_OUR_LINE = re.compile(
+    rb"<sitemap><loc>[^<]+</loc><lastmod>[0-9-]{10}T[0-9:]{8}Z</lastmod></sitemap>\n"
+)
 _PLAIN_ENDS = (
     b"</loc></url>\n", b"</lastmod></url>\n", b"</changefreq></url>\n", b"</priority></url>\n",
 )  # fmt: skip
@@ -224,3 +227,16 @@ def _index_line_start(url: str) -> str:
 def render_index(lines: Iterable[bytes], *, styled: bool = True) -> bytes:
     """An index file of the given `<sitemap>` lines (`index_line`), in their order."""
     return b"".join((index_start(styled=styled), *lines, INDEX_END))
+
+
+def is_our_index(content: bytes) -> bool:
+    """True if `content` begins, with its first line, as `render_index` begins; or is a part of
+    that beginning.
+    """
+    for styled in (True, False):
+        start = index_start(styled=styled)
+        if content.startswith(start):
+            return _OUR_LINE.match(content, len(start)) is not None
+        if content and start.startswith(content):
+            return True
+    return False

@@ -87,6 +87,13 @@ class Hosts:
         self.sites[name] = rig.site
         return rig
 
+    def shop(self, host: Host) -> None:
+        """List a page on `demo` and one on the site `shop` of a host that consents, and look."""
+        host.robots(NAMED)
+        self.demo.do({"type": "upsert", "loc": "a"})
+        self.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
+        self.look()
+
     def look(self) -> None:
         """Let the worker look once, and publish what it asks for."""
         if self.submitter is None:
@@ -172,10 +179,7 @@ def test_nothing_is_written_while_nobody_publishes(
     hosts: Hosts, serve: Callable[[str], Host]
 ) -> None:
     host = serve("shop")
-    host.robots(NAMED)
-    hosts.demo.do({"type": "upsert", "loc": "a"})
-    hosts.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
-    hosts.look()
+    hosts.shop(host)
     publishes = hosts.demo.state.known_run().publishes
     for _ in range(3):
         hosts.look()
@@ -187,10 +191,7 @@ def test_consent_that_is_withdrawn_counts_within_the_hour(
     hosts: Hosts, serve: Callable[[str], Host]
 ) -> None:
     host = serve("shop")
-    host.robots(NAMED)
-    hosts.demo.do({"type": "upsert", "loc": "a"})
-    hosts.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
-    hosts.look()
+    hosts.shop(host)
     assert len(hosts.listed()) == 2
 
     (host.root / "robots.txt").unlink()
@@ -209,10 +210,7 @@ def test_a_host_that_cannot_be_asked_stays_as_it_was(
     hosts: Hosts, serve: Callable[[str], Host]
 ) -> None:
     host = serve("shop")
-    host.robots(NAMED)
-    hosts.demo.do({"type": "upsert", "loc": "a"})
-    hosts.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
-    hosts.look()
+    hosts.shop(host)
     host.down.set()
     hosts.submitter, hosts.now_ms = None, hosts.now_ms + CONSENT_MS + 1
     hosts.look()
@@ -247,10 +245,7 @@ def test_another_address_of_a_site_is_asked_anew(
 
 def test_a_name_that_no_site_has_is_shown(hosts: Hosts, serve: Callable[[str], Host]) -> None:
     host = serve("shop")
-    host.robots(NAMED)
-    hosts.demo.do({"type": "upsert", "loc": "a"})
-    hosts.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
-    hosts.look()
+    hosts.shop(host)
 
     assert hosts.troubles() == {"blog": "outputs.hosts names blog, and no site has that name"}
     assert len(hosts.listed()) == 2
@@ -270,10 +265,7 @@ def test_a_site_below_the_index_on_the_same_host_needs_no_consent(
 
 def test_the_file_goes_when_it_is_switched_off(hosts: Hosts, serve: Callable[[str], Host]) -> None:
     host = serve("shop")
-    host.robots(NAMED)
-    hosts.demo.do({"type": "upsert", "loc": "a"})
-    hosts.add("shop", host).do({"type": "upsert", "loc": f"{host.base}b"})
-    hosts.look()
+    hosts.shop(host)
     off = restarted(hosts.demo)
     off.do({"type": "upsert", "loc": "c"})
     off.audit().rebuild()
@@ -281,6 +273,24 @@ def test_the_file_goes_when_it_is_switched_off(hosts: Hosts, serve: Callable[[st
     assert not (off.root / "sitemap-hosts.xml").exists()
     assert CrossSubmission(hosts.store, "demo").records() == {}
     off.check()
+
+
+def test_an_index_of_others_with_that_name_stays_while_it_is_off(
+    store: redis.Redis, tmp_path: Path
+) -> None:
+    rig = Rig(store, tmp_path / "public")
+    rig.do({"type": "upsert", "loc": "a"})
+    theirs = (
+        b'<?xml version="1.0" encoding="UTF-8"?>\n'
+        b'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        b"\t<sitemap>\n\t\t<loc>https://shop.example/a.xml</loc>\n\t</sitemap>\n</sitemapindex>\n"
+    )
+    path = rig.root / "sitemap-hosts.xml"
+    path.write_bytes(theirs)
+    rig.audit().rebuild()
+
+    assert path.read_bytes() == theirs
+    rig.check()
 
 
 def test_every_target_has_the_index(

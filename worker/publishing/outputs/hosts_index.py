@@ -21,8 +21,9 @@ from shared.telemetry.logs import logger
 from worker.publishing.outputs.output import Output
 from worker.publishing.shard_file import MergedShard
 
-_OPENS = b"<sitemapindex"
-_SOON = 500
+_AROUND = 500
+"""More than the bytes of the tags around the lines."""
+
 _log = logger("publisher")
 
 
@@ -61,8 +62,10 @@ class HostsIndex(Output):
         return ((HOSTS, fragments.render_index(listed, styled=self._site.viewer)),)
 
     def is_ours(self, content: bytes) -> bool:
-        """Return True if `content` is an index as it is made here."""
-        return _OPENS in content[:_SOON]
+        """Return True if `content` is an index as it is made here: others write files of this name,
+        too, which stay while it is off.
+        """
+        return fragments.is_our_index(content)
 
     def forget(self) -> None:
         """Delete what is known of the other sites."""
@@ -75,7 +78,7 @@ def _line(each: PublishedShard) -> bytes:
 
 def _within(lines: Iterable[bytes], most: int) -> Iterable[bytes]:
     """Yield `lines` up to `most` bytes, with those of the tags around them."""
-    left = most - _SOON
+    left = most - _AROUND
     for line in lines:
         left -= len(line)
         if left < 0:
