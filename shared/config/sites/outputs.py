@@ -8,23 +8,16 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from shared.config.credentials import ConfigModel
-from shared.errors import UrlError
-from shared.sitemap import urls
+from shared.config.sites.cms_connections import absolute_url
 from shared.sitemap.xml_text import legal, one_line
 
 MOST_HOSTS = 1_000
 """Sites that one index of several hosts lists, and addresses that a robots.txt names besides."""
 
 
-def _text(text: str) -> str:
+def text_line(text: str) -> str:
+    """`text` on one line, without what no XML file can hold."""
     return one_line(legal(text))
-
-
-def _address(text: str) -> str:
-    try:
-        return urls.absolute(text)
-    except UrlError as error:
-        raise ValueError(str(error)) from None
 
 
 class OutputSettings(ConfigModel):
@@ -43,7 +36,7 @@ class OutputSettings(ConfigModel):
 
     llms: bool = Field(False, description="write llms.txt: titled pages with their descriptions")
     llms_entries: int = Field(500, ge=10, le=10_000, description="number of pages in llms.txt")
-    llms_summary: Annotated[str, AfterValidator(_text)] = Field(
+    llms_summary: Annotated[str, AfterValidator(text_line)] = Field(
         "", max_length=2_000, description="what the site is, in llms.txt"
     )
 
@@ -55,7 +48,7 @@ class OutputSettings(ConfigModel):
         (), max_length=MOST_HOSTS,
         description="write sitemap-hosts.xml: one index of this site and of these (PROTOCOL R11)",
     )  # fmt: skip
-    robots_also: tuple[Annotated[str, AfterValidator(_address)], ...] = Field(
+    robots_also: tuple[Annotated[str, AfterValidator(absolute_url)], ...] = Field(
         (), max_length=MOST_HOSTS,
         description="further sitemaps that robots.txt names, such as sitemap-hosts.xml of another",
     )  # fmt: skip

@@ -20,7 +20,7 @@ from shared.config.credentials import ConfigModel, Secret, from_text, token
 from shared.config.notify.tables import NotifySettings
 from shared.config.sites import cms_connections, import_source, targets
 from shared.config.sites.cms_connections import Connection, SourceName
-from shared.config.sites.outputs import OutputSettings
+from shared.config.sites.outputs import OutputSettings, text_line
 from shared.config.sites.pages import LookSettings, as_table
 from shared.config.sites.readback import ReadbackSettings
 from shared.config.sites.section import MAX_NEWS, Section, archive_faults, section_name
@@ -31,14 +31,10 @@ from shared.events.event_fields import EventRules
 from shared.sitemap import shards
 from shared.sitemap.shards import Limits
 from shared.sitemap.urls import Base
-from shared.sitemap.xml_text import legal, one_line
+from shared.sitemap.xml_text import one_line
 
 SMALLEST_SHARD = 16_384
 """Bytes: the fragment of one URL has 12.4 KB if every character must be escaped."""
-
-
-def _title(text: str) -> str:
-    return one_line(legal(text))
 
 
 def _web_root(given: object, info: ValidationInfo) -> object:
@@ -82,7 +78,7 @@ class Site(ConfigModel):
     hub: Annotated[str, AfterValidator(cms_connections.optional_url)] = Field(
         "", description="URL of the WebSub hub named in the feeds"
     )
-    title: Annotated[str, AfterValidator(_title)] = Field(
+    title: Annotated[str, AfterValidator(text_line)] = Field(
         "", max_length=500, description="title of the feeds; empty: the host"
     )
     publish_interval: float = Field(
