@@ -172,9 +172,9 @@ class SourceDiff:
             for loc, verdict in verdicts.items()
             if verdict.decision.changed and _live(verdict)
         }
-        if doubtful:
-            stated = {**stated, **self._completed(doubtful, verdicts)}
-            verdicts |= self._verdicts({loc: stated[loc] for loc in doubtful})
+        if completed := self._completed(doubtful, verdicts) if doubtful else {}:
+            stated = {**stated, **completed}
+            verdicts |= self._verdicts(completed)
         meant = {loc for loc, v in verdicts.items() if self._scope.holds(loc, v.families)}
         self._findings.named(verdicts.keys() - meant)
         self._findings.named(meant, meant=True)
@@ -213,12 +213,13 @@ class SourceDiff:
     def _completed(
         self, stated: Mapping[str, Stated], verdicts: Mapping[str, DiffVerdict]
     ) -> dict[str, Stated]:
-        """Return `stated` with what is kept of the listed pages."""
+        """Return those of `stated` of which something is kept, with that."""
         listed = {loc: page for loc in stated if (page := verdicts[loc].before)}
         kept = KeptMembers(self._pages.lookup, self._site, listed)
         return {
-            loc: Stated(replace(event, **kept.of(event, silent)), silent)
+            loc: Stated(replace(event, **members), silent)
             for loc, (event, silent) in stated.items()
+            if (members := kept.of(event, silent))
         }
 
     def _walk(self) -> tuple[int, int]:
