@@ -96,6 +96,22 @@ class Network:
         """Run wp-cron of the main site, logged out: a super admin may visit closed sites too."""
         assert self.wp.visit("/wp-cron.php").status_code == 200
 
+    def lose_schedule(self) -> None:
+        """What two requests do that write the main site's schedule at the same time."""
+        self.wp.run("return wp_clear_scheduled_hook( 'sitemapd_flush' );")
+
+    def empties(self, name: str) -> None:
+        """Wait until the main site's cron has taken every page out, and nothing is left over.
+
+        WordPress leaves its cron alone for 60 seconds after a request for it that went astray.
+        """
+
+        def emptied() -> bool:
+            self.main_cron()
+            return self.published(name) == set() and self.kept() == []
+
+        wait_until(emptied, "its pages leave, and nothing is kept", 100)
+
     def kept(self) -> list[str]:
         """What the plugin keeps in options of the network."""
         return list(

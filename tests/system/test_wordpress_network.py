@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.system import wordpress
-from tests.system.driver import wait_until
 from tests.system.network import Network
 from tests.system.newsroom import SECRET, answering
 
@@ -66,13 +65,9 @@ def test_a_site_that_was_closed_while_sitemapd_was_away_is_emptied_by_the_main_s
     network.status(ident, "archived", 1)
     assert network.published("away") == before
     network.system.start()
+    network.lose_schedule()
 
-    def emptied() -> bool:
-        network.main_cron()
-        return network.published("away") == set()
-
-    wait_until(emptied, "the cron of the main site empties it", 60)
-    wait_until(lambda: network.kept() == [], "nothing is left over")
+    network.empties("away")
 
 
 def test_a_site_that_is_opened_again_before_sitemapd_is_back_stays_listed(
@@ -118,11 +113,7 @@ def test_what_is_refused_of_a_deleted_site_keeps_nothing_else_listed(network: Ne
     )
     network.wp.run(f"wpmu_delete_blog( {ident}, true ); return 1;")
 
-    def emptied() -> bool:
-        network.main_cron()
-        return network.published("refused") == set() and network.kept() == []
-
-    wait_until(emptied, "its pages leave, and nothing is kept", 60)
+    network.empties("refused")
     told = network.wp.run("return get_option( 'sitemapd_deliveries' );")
     assert {422, 202} <= {delivery["status"] for delivery in told}
 
@@ -146,13 +137,9 @@ def test_what_a_deleted_site_could_not_tell_is_kept_and_sent_by_the_main_site(
     assert f"wp_{ident}_sitemapd_pages" not in network.tables()
     assert network.published(name) == before
     network.system.start()
+    network.lose_schedule()
 
-    def emptied() -> bool:
-        network.main_cron()
-        return network.published(name) == set()
-
-    wait_until(emptied, "the cron of the main site sends what is kept", 60)
-    wait_until(lambda: network.kept() == [], "nothing is kept any more")
+    network.empties(name)
     config.write_text(text)
 
 

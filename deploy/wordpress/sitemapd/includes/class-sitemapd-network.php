@@ -150,6 +150,15 @@ class Sitemapd_Network {
 	}
 
 	/**
+	 * Whether something of closed and deleted sites is left over for this site's cron.
+	 *
+	 * @return bool
+	 */
+	public function has_left() {
+		return is_multisite() && is_main_site() && ( Sitemapd_Outbox::names( Sitemapd_Outbox::PREFIX ) || Sitemapd_Outbox::names( self::LEFT ) );
+	}
+
+	/**
 	 * The request that closed or deleted sites is over: send what can be sent in a short time.
 	 */
 	public function finish() {

@@ -138,9 +138,12 @@ class Sitemapd_Plugin {
 			wp_schedule_event( time() + DAY_IN_SECONDS, 'daily', 'sitemapd_daily' );
 		}
 		// WordPress keeps its schedule in one option, and two requests can undo each other's change.
-		$lost = ( is_admin() || wp_doing_cron() ) && $this->options->is_complete() && ! wp_next_scheduled( 'sitemapd_flush' );
-		if ( $lost && ( $this->walk->progress() || $this->ledger->count_waiting() ) ) {
+		$lost = ( is_admin() || wp_doing_cron() ) && ! wp_next_scheduled( 'sitemapd_flush' );
+		if ( $lost && $this->options->is_complete() && ( $this->walk->progress() || $this->ledger->count_waiting() ) ) {
 			$this->sender->schedule( max( time(), $this->sender->retry_at() ) );
+		}
+		if ( $lost && $this->network->has_left() ) {
+			$this->sender->schedule( time() );
 		}
 		if ( ! wp_next_scheduled( 'sitemapd_hourly' ) ) {
 			wp_schedule_event( time() + HOUR_IN_SECONDS, 'hourly', 'sitemapd_hourly' );
