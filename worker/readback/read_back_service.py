@@ -12,7 +12,7 @@ from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.store.keys import keys_of
-from shared.store.site_lease import SiteLease, site_lease
+from shared.store.leases import Lease, held_lease
 from worker.companions import SiteCompanion
 from worker.http.client import ask
 from worker.http.exchange import READ_BACK, Outbound
@@ -51,11 +51,11 @@ class ReadbackService(SiteCompanion[SiteReadback]):
                 return
             if self.loop.due(name):
                 key = keys_of(name).readback_lease
-                with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
+                with self.loop.at(name), held_lease(self._client, key, self._owner) as lease:
                     if lease is not None:
                         self._read(name, site, lease)
 
-    def _read(self, name: str, site: SiteReadback, lease: SiteLease) -> None:
+    def _read(self, name: str, site: SiteReadback, lease: Lease) -> None:
         def before() -> None:
             self.loop.progress()
             lease.keep()

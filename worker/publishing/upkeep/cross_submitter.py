@@ -19,9 +19,9 @@ from shared.errors import ConsentError
 from shared.sitemap import robots
 from shared.sitemap.shards import HOSTS, Shard
 from shared.store.keys import keys_of
+from shared.store.leases import held_lease
 from shared.store.publishing.cross_submission import CrossSubmission, HostRecord
 from shared.store.publishing.publish_state import PublishState
-from shared.store.site_lease import site_lease
 from shared.store.targets.target_state import INDEX, TargetState
 from worker.companions import SiteCompanion
 from worker.http.robots_txt import robots_txt
@@ -76,7 +76,7 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
                 return
             if self.loop.due(name):
                 key = keys_of(name).hosts_lease
-                with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
+                with self.loop.at(name), held_lease(self._client, key, self._owner) as lease:
                     if lease is not None:
                         self._look(name, site, submission, lease.keep)
 
