@@ -13,10 +13,10 @@ from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.store.keys import keys_of
 from shared.store.leases import Lease, held_lease
-from worker.companions import SiteCompanion
 from worker.http.client import ask
 from worker.http.exchange import READ_BACK, Outbound
-from worker.loops import Loop
+from worker.loops.companions import SiteCompanion
+from worker.loops.loop import Loop
 from worker.readback.site_readback import LOOKS_A_MINUTE, SiteReadback
 
 _ASK = partial(ask, bounds=READ_BACK)

@@ -23,9 +23,9 @@ from shared.store.leases import held_lease
 from shared.store.publishing.cross_submission import CrossSubmission, HostRecord
 from shared.store.publishing.publish_state import PublishState
 from shared.store.targets.target_state import INDEX, TargetState
-from worker.companions import SiteCompanion
 from worker.http.robots_txt import robots_txt
-from worker.loops import Loop
+from worker.loops.companions import SiteCompanion
+from worker.loops.loop import Loop
 
 CONSENT_MS = 3_600_000
 _AGENT = "Mozilla/5.0 (compatible; sitemapd-hosts)"
