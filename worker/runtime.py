@@ -23,21 +23,21 @@ from shared.task_names import SWEEP_S
 from shared.telemetry.logs import logger
 from worker.alerts.alerter import Alerter
 from worker.checks.examiner import Examiner
-from worker.companions import Companion
-from worker.heartbeat import Heartbeat
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.looks.looker import Looker
-from worker.loops import Loop
+from worker.loops.companions import Companion
+from worker.loops.heartbeat import Heartbeat
+from worker.loops.loop import Loop
+from worker.loops.watchdog import Watchdog
 from worker.notify.notifier import Notifier
 from worker.notify.websub_subscriber import WebSubSubscriber
 from worker.publishing.followers.follow_service import FollowService
 from worker.publishing.upkeep.cross_submitter import CrossSubmitter
 from worker.readback.read_back_service import ReadbackService
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
-from worker.site_layouts import SiteLayouts
-from worker.site_upkeep import SiteUpkeep
-from worker.site_work import WorkedSites
-from worker.watchdog import Watchdog
+from worker.sites.site_layouts import SiteLayouts
+from worker.sites.site_upkeep import SiteUpkeep
+from worker.sites.site_work import WorkedSites
 
 LATE_S = 0.5
 """Seconds after which the wake-up of a waiting event counts as lost (it takes milliseconds)."""

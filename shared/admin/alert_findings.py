@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-from shared.admin.attention import Concern, concerns, wrong_checks
+from shared.admin.attention import concerns
+from shared.admin.conditions.checks import wrong_checks
+from shared.admin.conditions.concern import Concern
 from shared.admin.site_signs import SiteSigns
 from shared.alerts import conditions
 from shared.alerts.conditions import Finding, VolumeUse

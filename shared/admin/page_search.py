@@ -19,7 +19,6 @@ from shared.sitemap.xml_text import escape
 from shared.store.pages.changes import unpacked
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
-from shared.store.sections import Sections
 
 _REST = re.compile(r"(?:[a-z]+://[^/?#]*)?([^?#]*)(\?[^#]*)?", re.IGNORECASE)
 _INDEX = re.compile(r"/index\.(?:html?|php)$", re.IGNORECASE)
@@ -64,7 +63,7 @@ class PageSearch:
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._site = site
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._lookup = PageLookup.of(client, name, site)
         self._state = PublishState(client, name)
 
     def count(self) -> int:

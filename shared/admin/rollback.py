@@ -26,7 +26,6 @@ from shared.store.operations.queues import INTAKE, Queues
 from shared.store.pages.changes import unpacked
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
-from shared.store.sections import Sections
 
 _STEP = 500
 
@@ -37,8 +36,7 @@ class Rollback:
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._name, self._site = name, site
         self._files, self._queues = FileActions(client, name, site), Queues(client, name)
-        self._sections = Sections(client, name, site.limits)
-        self._lookup = PageLookup(client, name, self._sections)
+        self._lookup = PageLookup.of(client, name, site)
         self._history, self._inbox = EventLog(client, name), Inbox(client, name)
         self._state = PublishState(client, name)
 
@@ -173,8 +171,8 @@ class Rollback:
         }
 
     def _digest(self, owner: PageOwner) -> bytes:
-        self._sections.names()
-        former = self._sections.former_owners
+        self._lookup.sections.names()
+        former = self._lookup.sections.former_owners
         return owner_of(owner.source, owner.kind, owner.id, owner.locale, former=former)
 
 

@@ -27,7 +27,6 @@ from shared.store.publishing.publish_state import PublishState
 from shared.store.publishing.quarantine import QuarantineCause
 from shared.store.publishing.shrink_holds import ShrinkHold
 from shared.store.round_trips import Reading, gathered, read
-from shared.store.sections import Sections
 from shared.store.targets.target_state import TargetRecord
 
 LATELY = 5_000
@@ -39,7 +38,7 @@ class Inspector:
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._client, self._name, self._site = client, name, site
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._lookup = PageLookup.of(client, name, site)
         self._publishing = PublishState(client, name)
         self._history = EventLog(client, name)
 

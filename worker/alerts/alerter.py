@@ -29,8 +29,8 @@ from shared.telemetry.logs import logger
 from worker.alerts import volumes
 from worker.alerts.channels import Sender, senders
 from worker.alerts.delivery import ChannelDelivery
-from worker.companions import Companion
-from worker.loops import Loop
+from worker.loops.companions import Companion
+from worker.loops.loop import Loop
 
 LONGEST_S = 60.0
 """Longest back-off (s) of the loop; that of a channel is stored (worker/alerts/delivery.py)."""

@@ -21,8 +21,8 @@ from shared.store.operations.checks import ERROR, CheckBusyError, CheckStore
 from shared.store.operations.site_work import checks_begun, with_checks_asked
 from shared.telemetry.logs import logger
 from worker.checks.examination import Examination
-from worker.companions import Companion
-from worker.loops import Loop
+from worker.loops.companions import Companion
+from worker.loops.loop import Loop
 
 PERIODIC_S = 600.0
 """Seconds after the start of a worker at which its periodic checks begin."""

@@ -17,8 +17,8 @@ import redis
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.errors import SitemapdError
-from worker.companions import DutyThreads, SiteCompanion
-from worker.loops import Loop
+from worker.loops.companions import DutyThreads, SiteCompanion
+from worker.loops.loop import Loop
 
 if TYPE_CHECKING:
     from worker.looks.site_looks import SiteLooks

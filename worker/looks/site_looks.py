@@ -26,7 +26,6 @@ from shared.store.looks.look_store import DAY_MS, MOST_BROKEN, BrokenPage, LookS
 from shared.store.looks.look_turn import LookTurn, look_turn
 from shared.store.looks.summary import LookSummaries, LookSummary
 from shared.store.pages.lookup import PageLookup
-from shared.store.sections import Sections
 from shared.telemetry.logs import logger
 from worker.looks import page_fetch
 from worker.looks.held_pages import HeldPages
@@ -75,7 +74,7 @@ class SiteLooks:
         self._store = LookStore(client, name, site.pages.records)
         self._order = LookOrder(client, name, site, self._store)
         self._robots = RobotsRules(client, site.base.origin)
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._lookup = PageLookup.of(client, name, site)
         self._unlister = Unlister(client, name, self._store, self._lookup)
         self._held = HeldPages(client, name, site, self._store)
         self._summaries, self._told_at = LookSummaries(client, name), 0.0

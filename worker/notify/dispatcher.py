@@ -15,7 +15,6 @@ from shared.store.notify.notification_queue import CHUNK, NotificationQueue, Req
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
 from shared.store.round_trips import read
-from shared.store.sections import Sections
 from shared.store.targets.target_state import records_reading
 from shared.telemetry.logs import logger
 from worker.http.exchange import Outbound
@@ -53,8 +52,7 @@ class Dispatcher:
         self.name, self.notices = name, NotificationQueue(client, name)
         self._client, self._site, self._owner = client, site, owner
         self._clock, self._jitter = clock, jitter
-        self._sections = Sections(client, name, site.limits)
-        self._lookup = PageLookup(client, name, self._sections)
+        self._lookup = PageLookup.of(client, name, site)
         state = PublishState(client, name)
         self.engine_apis = engine_apis(site, outbound, lambda: named(state, site))
 
@@ -124,7 +122,7 @@ class Dispatcher:
         if page is None or page.place is None:
             return NotifiedPage(loc, page is not None and page.live)
         number = page.place.section
-        return NotifiedPage(loc, page.live, self._sections.names([number])[number])
+        return NotifiedPage(loc, page.live, self._lookup.sections.names([number])[number])
 
     def _debounce(self, engine: str) -> int:
         return int(self._site.notify.engines[engine].debounce_minutes * 60_000)

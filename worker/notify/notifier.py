@@ -16,10 +16,10 @@ import redis
 from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
-from worker.companions import DutyThreads, SiteCompanion
 from worker.http.client import ask
 from worker.http.exchange import Outbound
-from worker.loops import Loop
+from worker.loops.companions import DutyThreads, SiteCompanion
+from worker.loops.loop import Loop
 from worker.notify.dispatcher import Dispatcher
 
 AT_ONCE = 4

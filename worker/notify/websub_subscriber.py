@@ -24,10 +24,10 @@ from shared.errors import BarredError, OutboundError
 from shared.sitemap import feed_parser
 from shared.store.notify.subscriptions import Subscription, Subscriptions
 from shared.telemetry.logs import logger
-from worker.companions import SiteCompanion
 from worker.http.client import ask
 from worker.http.exchange import AllowedHosts, Outbound, OutboundRequest, excerpt
-from worker.loops import Loop
+from worker.loops.companions import SiteCompanion
+from worker.loops.loop import Loop
 from worker.notify.engine import AnswerVerdict, NotificationOutcome, by_status
 
 NAME = "websub"

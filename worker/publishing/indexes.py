@@ -66,14 +66,24 @@ def robots_fault(root: Target, site: Site, urls: Sequence[str]) -> str | None:
     """
     if not site.keeps_robots:
         return None
-    every = [*urls, *site.outputs.robots_also]
     try:
-        content = root.read("robots.txt")
-        if content is None:
-            return "missing" if every and site.robots == "create" else None
-        return None if robots.edit(content, every) == content else "differs"
+        before, after = _robots(root, site, urls)
     except (RobotsError, PublishError):
         return None
+    if after == (before or b""):
+        return None
+    return "missing" if before is None else "differs"
+
+
+def _robots(root: Target, site: Site, urls: Sequence[str]) -> tuple[bytes | None, bytes]:
+    """Return robots.txt as it is (None: there is none) and as it is to be (empty: none either),
+    with the lines of `urls` and `outputs.robots_also`. Raises RobotsError, PublishError.
+    """
+    before = root.read("robots.txt")
+    every = [*urls, *site.outputs.robots_also]
+    if before is None and (site.robots == "edit" or not every):
+        return None, b""
+    return before, robots.edit(before, every)
 
 
 class Indexes:
@@ -156,12 +166,8 @@ class Indexes:
         if not self._site.keeps_robots:
             return []
         urls = named(self._state, self._site, dict(changes))
-        urls += self._site.outputs.robots_also
         try:
-            before = root.read("robots.txt")
-            if before is None and (self._site.robots == "edit" or not urls):
-                return []
-            after = robots.edit(before, urls)
+            before, after = _robots(root, self._site, urls)
         except (RobotsError, PublishError) as error:
             # A link, for example (RELIABILITY T18). The sitemap itself must not wait for it.
             _log.error("robots.txt not edited", site=self._name, reason=str(error))

@@ -17,7 +17,6 @@ from shared.store.pages.page_scan import PageScan
 from shared.store.publishing.revisions import Revision, Revisions
 from shared.store.readback.page_chains import PageChains
 from shared.store.readback.reading_state import ReadingState
-from shared.store.sections import Sections
 
 REVISIONS = 50
 """Revisions followed at once."""
@@ -34,7 +33,7 @@ class PublishFollower:
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._site, self._engines = site, [*site.readback.engines]
         self._revisions, self._scan = Revisions(client, name), PageScan(client, name)
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._lookup = PageLookup.of(client, name, site)
         self._chains = PageChains(client, name, site.readback.pages)
         self._state = ReadingState(client, name)
 

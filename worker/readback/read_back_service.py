@@ -12,11 +12,11 @@ from shared.clock import now_ms
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.store.keys import keys_of
-from shared.store.site_lease import SiteLease, site_lease
-from worker.companions import SiteCompanion
+from shared.store.leases import Lease, held_lease
 from worker.http.client import ask
 from worker.http.exchange import READ_BACK, Outbound
-from worker.loops import Loop
+from worker.loops.companions import SiteCompanion
+from worker.loops.loop import Loop
 from worker.readback.site_readback import LOOKS_A_MINUTE, SiteReadback
 
 _ASK = partial(ask, bounds=READ_BACK)
@@ -51,11 +51,11 @@ class ReadbackService(SiteCompanion[SiteReadback]):
                 return
             if self.loop.due(name):
                 key = keys_of(name).readback_lease
-                with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
+                with self.loop.at(name), held_lease(self._client, key, self._owner) as lease:
                     if lease is not None:
                         self._read(name, site, lease)
 
-    def _read(self, name: str, site: SiteReadback, lease: SiteLease) -> None:
+    def _read(self, name: str, site: SiteReadback, lease: Lease) -> None:
         def before() -> None:
             self.loop.progress()
             lease.keep()

@@ -19,9 +19,9 @@ from shared.events.resync_scope import WHOLE, Scope
 from shared.store.operations.resync_requests import ReconcileBusyError, ResyncRequests
 from shared.store.operations.site_work import with_resyncs
 from shared.telemetry.logs import logger
-from worker.companions import Companion
 from worker.http.exchange import SOURCE
-from worker.loops import Loop
+from worker.loops.companions import Companion
+from worker.loops.loop import Loop
 from worker.reconcile.reconciler import Reconciler, Repairs
 from worker.reconcile.source_polls import SourcePolls
 from worker.sources import SourceOptions, public, read

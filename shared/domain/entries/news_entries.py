@@ -24,17 +24,14 @@ def put(
     section = policy.routing.news_section(event) if event.news else None
     if event.news is None or section is None:
         return drop(state, changes, entry.loc, when)
-    twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=event.news)
     if section not in state.sections:
         raise UnknownSectionError(section)
-    key = NEWS + entry.loc
     if policy.now_ms < news.appears_ms(event.news):
-        expiry.schedule(changes, key, twin, section, when)
+        expiry.schedule(changes, NEWS + entry.loc, _twin(entry, event.news), section, when)
         return drop(state, changes, entry.loc, when)
     if not is_current(event.news, policy.now_ms):
         return drop(state, changes, entry.loc, when)
-    changes.expiry[key] = news.leaves_ms(event.news)
-    return _list(state, changes, key, twin, state.sections[section], when)
+    return _list(state, changes, entry, event.news, state.sections[section], when)
 
 
 def drop(state: BatchState, changes: Changes, loc: str, when: int) -> str:
@@ -53,19 +50,25 @@ def put_back(
     """List the page of `entry` as news again, where `drop` took it out with the stamp `when`, if it
     is current at `now_ms` (since 1970).
     """
-    key = NEWS + entry.loc
-    page = state.pages.get(key)
+    page = state.pages.get(NEWS + entry.loc)
     if page is None or page.live or page.place is None or page.stamp != when:
         return
     if is_current(article, now_ms):
-        twin = Entry(entry.loc, entry.lastmod, images=entry.images, news=article)
-        changes.expiry[key] = news.leaves_ms(article)
-        _list(state, changes, key, twin, page.place.section, when)
+        _list(state, changes, entry, article, page.place.section, when)
 
 
-def _list(state: BatchState, changes: Changes, key: str, twin: Entry, there: int, when: int) -> str:
+def _twin(entry: Entry, article: News) -> Entry:
+    """Return the page as its news entry."""
+    return Entry(entry.loc, entry.lastmod, images=entry.images, news=article)
+
+
+def _list(
+    state: BatchState, changes: Changes, entry: Entry, article: News, there: int, when: int
+) -> str:
+    key = NEWS + entry.loc
     page, here = state.pages[key], state.section_of(key)
-    fragment = fragments.render(twin)
+    changes.expiry[key] = news.leaves_ms(article)
+    fragment = fragments.render(_twin(entry, article))
     digest, place = fragments.digest(fragment), page.place if page else None
     changes.pages[key] = PageRecord(place, len(fragment), when, digest, b"")
     if page and page.live and page.digest == digest and here == there:

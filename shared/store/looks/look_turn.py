@@ -4,18 +4,16 @@ rest after each request.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import redis
 
-from shared.store.client import Scripts, answering
+from shared.store.client import answering
+from shared.store.leases import Lease
 from shared.store.looks.look_keys import LOOKING, ROBOTS
 
-LEASE_MS = 60_000
-"""Longer than a look: robots.txt and a page take 20 s each at most."""
 ROBOTS_S = 3_600
 
 
@@ -29,21 +27,18 @@ class LookTurn:
 @contextmanager
 def look_turn(client: redis.Redis, host: str, owner: str) -> Iterator[LookTurn | None]:
     """Hold the turn of `host` for the block; None if another one looks, or the host rests."""
-    key, token = LOOKING + host, f"{owner}:{secrets.token_hex(8)}"
-    with answering():
-        free = client.set(key, token, nx=True, px=LEASE_MS)
-    if not free:
+    lease = Lease(client, LOOKING + host, owner)
+    if not lease.take():
         yield None
         return
-    turn, scripts = LookTurn(), Scripts(client)
+    turn = LookTurn()
     try:
         yield turn
     finally:
         if turn.rest_s > 0:
-            rest_ms = max(1, round(turn.rest_s * 1000))
-            scripts("publishing/extend_lease", [key], token, rest_ms)
+            lease.extend(max(1, round(turn.rest_s * 1000)))
         else:
-            scripts("lua/unlock", [key], token)
+            lease.release()
 
 
 class RobotsStore:

@@ -8,23 +8,19 @@ during a request is queued again, as a taken loc is no longer in the queue.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import redis
 from redis.client import Pipeline
-from redis.exceptions import WatchError
 
 from shared.batches import batches
 from shared.errors import StoreError
-from shared.store.client import Scripts, answering
+from shared.store.client import answering
 from shared.store.keys import keys_of
+from shared.store.leases import Lease, held_lease
 from shared.store.notify.notification_queue import CHUNK, MOST_DEAD
-
-LEASE_MS = 60_000
-"""Lifetime of the lease (ms), extended before each request; a request may take 5 s."""
 
 _WHOLE = ""
 """Member of `told:` for the whole site, of engines that are notified of sitemaps or feeds."""
@@ -39,18 +35,16 @@ class DeliveryLease:
     DeliveryLeaseLostError once it is lost.
     """
 
-    def __init__(self, client: redis.Redis, site: str, engine: str, token: str) -> None:
-        self._client, self._keys, self._token = client, keys_of(site), token
-        self._scripts = Scripts(client)
+    def __init__(self, client: redis.Redis, site: str, engine: str, lease: Lease) -> None:
+        self._client, self._keys, self._lease = client, keys_of(site), lease
         self._queue, self._notified = self._keys.notify(engine), self._keys.notified(engine)
-        self._lease = self._keys.notify_lease(engine)
         self._sending, self._tries = self._keys.sending(engine), self._keys.tries(engine)
         self._engine = engine
 
     def keep(self) -> None:
-        """Extend the lease by LEASE_MS. Raises DeliveryLeaseLostError if it was lost."""
-        if not self._scripts("publishing/extend_lease", [self._lease], self._token, LEASE_MS):
-            raise DeliveryLeaseLostError(f"another worker is notifying {self._engine}")
+        """Extend the lease. Raises DeliveryLeaseLostError if it was lost."""
+        if not self._lease.extend():
+            raise self._lost()
 
     def take(self, now: int, most: int, debounce: int, *, whole: bool) -> list[str]:
         """Move up to `most` locs due at `now` (ms since 1970) to `sending` and return them.
@@ -168,17 +162,11 @@ class DeliveryLease:
 
     def _write(self, what: Callable[[Pipeline], None]) -> None:
         """Run the commands in one transaction. Raises DeliveryLeaseLostError."""
-        lost = DeliveryLeaseLostError(f"another worker is notifying {self._engine}")
-        with answering(), self._client.pipeline() as pipe:
-            pipe.watch(self._lease)  # type: ignore[no-untyped-call]
-            if pipe.get(self._lease) != self._token.encode():
-                raise lost
-            pipe.multi()
-            what(pipe)
-            try:
-                pipe.execute()
-            except WatchError:
-                raise lost from None
+        if not self._lease.write(what):
+            raise self._lost()
+
+    def _lost(self) -> DeliveryLeaseLostError:
+        return DeliveryLeaseLostError(f"another worker is notifying {self._engine}")
 
 
 def _is_text(stored: bytes) -> bool:
@@ -193,15 +181,10 @@ def delivery_lease(
     client: redis.Redis, site: str, engine: str, owner: str
 ) -> Iterator[DeliveryLease | None]:
     """Hold the delivery lease of `engine` for the block; None if another worker holds it."""
-    lease, token = keys_of(site).notify_lease(engine), f"{owner}:{secrets.token_hex(8)}"
-    with answering():
-        free = client.set(lease, token, nx=True, px=LEASE_MS)
-    if not free:
-        yield None
-        return
-    mine = DeliveryLease(client, site, engine, token)
-    try:
+    with held_lease(client, keys_of(site).notify_lease(engine), owner) as lease:
+        if lease is None:
+            yield None
+            return
+        mine = DeliveryLease(client, site, engine, lease)
         mine.restore()
         yield mine
-    finally:
-        Scripts(client)("lua/unlock", [lease], token)

@@ -9,22 +9,18 @@ storing that repeats it, under the same id.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import redis
 from redis.client import Pipeline
-from redis.exceptions import WatchError
 
 from shared.alerts.lifecycle import HOUR_MS, Alert, AlertKey
 from shared.alerts.messages import AlertMessage
 from shared.errors import StoreError
-from shared.store.client import Scripts, answering
+from shared.store.client import answering
 from shared.store.keys import EVERYWHERE
-
-LEASE_MS = 60_000
-"""Lifetime of the lease (ms), extended before each look and each delivery."""
+from shared.store.leases import Lease
 
 _ALERTS = EVERYWHERE + "alerts"
 _MESSAGES = EVERYWHERE + "alerts:messages"
@@ -71,24 +67,20 @@ class AlertStore:
     """Alerts of all sites on one Redis."""
 
     def __init__(self, client: redis.Redis, owner: str) -> None:
-        self._client, self._scripts = client, Scripts(client)
-        self._owner, self._token = owner, f"{owner}:{secrets.token_hex(8)}"
+        self._client, self._owner = client, owner
+        self._lease = Lease(client, _LEASE, owner)
 
     def hold(self) -> bool:
         """Take or extend the lease; False if another worker holds it. Raises StoreError.
 
         A worker takes over from itself before its restart: its name is its own.
         """
-        if self._scripts("publishing/extend_lease", [_LEASE], self._token, LEASE_MS):
-            return True
-        with answering():
-            holder: Any = self._client.get(_LEASE)
-            mine = holder is not None and holder.startswith(f"{self._owner}:".encode())
-            return bool(self._client.set(_LEASE, self._token, nx=not mine, px=LEASE_MS))
+        lease = self._lease
+        return lease.extend() or lease.take(over=lease.holder() == self._owner)
 
     def release(self) -> None:
         """Give the lease back, if held. Raises StoreError."""
-        self._scripts("lua/unlock", [_LEASE], self._token)
+        self._lease.release()
 
     def board(self) -> AlertBoard:
         """Return what is stored, without damaged records; one round trip. Raises StoreError."""
@@ -162,17 +154,8 @@ class AlertStore:
 
     def _write(self, put: Callable[[Pipeline], object]) -> None:
         """Run the commands of `put` in one transaction. Raises AlertLeaseLostError."""
-        lost = AlertLeaseLostError("another worker watches the conditions of alerts")
-        with answering(), self._client.pipeline() as pipe:
-            pipe.watch(_LEASE)  # type: ignore[no-untyped-call]
-            if pipe.get(_LEASE) != self._token.encode():
-                raise lost
-            pipe.multi()
-            put(pipe)
-            try:
-                pipe.execute()
-            except WatchError:
-                raise lost from None
+        if not self._lease.write(put):
+            raise AlertLeaseLostError("another worker watches the conditions of alerts")
 
 
 def _field(key: AlertKey) -> str:

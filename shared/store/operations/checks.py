@@ -6,7 +6,6 @@ One runs at a time per site: `CheckStore.begin` takes a lock that `CheckRun.adva
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from shared.clock import now_ms
 from shared.errors import CheckError
 from shared.store.client import Scripts, answering
 from shared.store.keys import Keys, keys_of
+from shared.store.leases import Lease
 
 ERROR, WARNING, OK = "error", "warning", "ok"
 """Severity: search engines reject something, give it less weight, or nothing is wrong."""
@@ -140,21 +140,18 @@ class CheckRun:
     """Running check; it holds the lock of the site."""
 
     def __init__(
-        self, client: redis.Redis, keys: Keys, token: str, by: str, asked: Mapping[str, int]
+        self, client: redis.Redis, keys: Keys, lock: Lease, by: str, asked: Mapping[str, int]
     ) -> None:
-        self._client, self._keys, self._token = client, keys, token
+        self._client, self._keys, self._lock = client, keys, lock
         self._scripts = Scripts(client)
         self._asked, self.by = asked, by
         self.began_ms = now_ms()
 
     def advance(self, what: str, done: int, of: int) -> None:
         """Store the progress and extend the lock. Raises CheckError if the lock was lost."""
-        if not self._scripts(
-            "publishing/extend_lease", [self._keys.checking], self._token, LOCK_MS
-        ):
+        if not self._lock.extend():
             raise CheckError("another check of this site has started; try again")
-        owner = self._token.rpartition(":")[0]
-        said = CheckProgress(self.began_ms, self.by, owner, what, done, of)
+        said = CheckProgress(self.began_ms, self.by, self._lock.owner, what, done, of)
         with answering():
             self._client.set(self._keys.checking_progress, json.dumps(said), px=LOCK_MS)
 
@@ -171,7 +168,7 @@ class CheckRun:
         """Release the lock."""
         with answering():
             self._client.delete(self._keys.checking_progress)
-        self._scripts("lua/unlock", [self._keys.checking], self._token)
+        self._lock.release()
 
 
 class CheckStore:
@@ -196,14 +193,12 @@ class CheckStore:
 
         Raises CheckBusyError if another check is running.
         """
-        token = f"{owner}:{secrets.token_hex(8)}"
-        with answering():
-            if not self._client.set(self._keys.checking, token, nx=True, px=LOCK_MS):
-                holder: Any = self._client.get(self._keys.checking) or b"somebody:"
-                name = holder.decode().rpartition(":")[0]
-                raise CheckBusyError(f"{name} is checking this site already")
+        lock = Lease(self._client, self._keys.checking, owner, LOCK_MS)
+        if not lock.take():
+            holder = lock.holder() or "somebody"
+            raise CheckBusyError(f"{holder} is checking this site already")
         asked = self.asked()
-        return CheckRun(self._client, self._keys, token, by or next(iter(asked), "schedule"), asked)
+        return CheckRun(self._client, self._keys, lock, by or next(iter(asked), "schedule"), asked)
 
     def progress(self) -> CheckProgress | None:
         """Return the progress of the running check; None if none is running."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from shared.errors import ReconcileError, StoreError
 from shared.events.resync_scope import Scope
 from shared.store.client import Scripts, answering
 from shared.store.keys import keys_of
+from shared.store.leases import Lease
 
 LOCK_MS = 60_000
 ALARM_S = 3600
@@ -23,15 +23,15 @@ RECONCILED = "reconciled"
 class ReconcileLock:
     """Exclusive right to reconcile one site, extended by a thread until `release`."""
 
-    def __init__(self, scripts: Scripts, key: str, token: str) -> None:
-        self._scripts, self._key, self._token = scripts, key, token
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
         self._done = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="reconcile-lock", daemon=True)
         self._keeper.start()
 
     def check(self) -> None:
         """Raise ReconcileError if the lock was lost, StoreError if Redis cannot be asked."""
-        if not self._scripts("publishing/extend_lease", [self._key], self._token, LOCK_MS):
+        if not self._lease.extend():
             raise ReconcileError("another reconcile of this site has started; try again")
 
     def _keep(self) -> None:
@@ -48,7 +48,7 @@ class ReconcileLock:
         """Stop the thread and release the lock."""
         self._done.set()
         self._keeper.join()
-        self._scripts("lua/unlock", [self._key], self._token)
+        self._lease.release()
 
 
 class ResyncRequests:
@@ -115,13 +115,10 @@ class ResyncRequests:
     @contextmanager
     def lock(self, owner: str) -> Iterator[ReconcileLock]:
         """Hold the lock of this site for the block. Raises ReconcileBusyError if it is held."""
-        token = f"{owner}:{secrets.token_hex(8)}"
-        with answering():
-            if not self._client.set(self._keys.reconcile, token, nx=True, px=LOCK_MS):
-                holder: Any = self._client.get(self._keys.reconcile)
-                name = (holder or b"somebody").decode().rpartition(":")[0] or "somebody"
-                raise ReconcileBusyError(name)
-        lock = ReconcileLock(self._scripts, self._keys.reconcile, token)
+        lease = Lease(self._client, self._keys.reconcile, owner, LOCK_MS)
+        if not lease.take():
+            raise ReconcileBusyError(lease.holder() or "somebody")
+        lock = ReconcileLock(lease)
         try:
             yield lock
         finally:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import redis
 
 from shared.batches import batches
+from shared.config.sites.site import Site
 from shared.domain.batch_state import NEWS
 from shared.domain.deferral import AT
 from shared.domain.page_record import PageRecord, Place, digest_of
@@ -31,9 +32,14 @@ class PageLookup:
     """Reader of page records, claims and fragments of one site."""
 
     def __init__(self, client: redis.Redis, site: str, sections: Sections) -> None:
-        self._client, self._sections = client, sections
+        self._client, self.sections = client, sections
         self._keys = keys_of(site)
         self._scripts = Scripts(client)
+
+    @classmethod
+    def of(cls, client: redis.Redis, name: str, site: Site) -> Self:
+        """Return the reader of a configured site."""
+        return cls(client, name, Sections(client, name, site.limits))
 
     def records(
         self, keys: Sequence[str], owners: Sequence[bytes] = ()
@@ -41,7 +47,7 @@ class PageLookup:
         """Return the stored records of pages and claims, empty where there is none."""
         prefix = self._keys.prefix
         pages, claims, numbering, sections = read_records(self._scripts, prefix, keys, owners)
-        self._sections.check(numbering, sections)
+        self.sections.check(numbering, sections)
         return pages, claims
 
     def find(self, key: str) -> PageRecord | None:
@@ -53,7 +59,7 @@ class PageLookup:
         if page.place is None:
             return None
         section = page.place.section
-        return Shard(self._sections.names([section])[section], page.place.shard)
+        return Shard(self.sections.names([section])[section], page.place.shard)
 
     def current(self, pages: Mapping[str, PageRecord]) -> dict[str, bytes]:
         """Return the fragments of the listed ones of `pages`, pending patches before blocks.
@@ -62,7 +68,7 @@ class PageLookup:
         """
         live = {key: page for key, page in pages.items() if page.live and page.place}
         places = {key: Place(*page.place) for key, page in live.items() if page.place}
-        names = self._sections.names(at.section for at in places.values())
+        names = self.sections.names(at.section for at in places.values())
         shards = {key: Shard(names[at.section], at.shard) for key, at in places.items()}
         blocks = list(dict.fromkeys((shards[key], places[key].block) for key in live))
         with answering():
@@ -179,7 +185,7 @@ class PageLookup:
         placed = {loc: page.place for loc, page in pages.items() if page.place is not None}
         if not placed:
             return {}
-        names = self._sections.names(place.section for place in placed.values())
+        names = self.sections.names(place.section for place in placed.values())
         at = {loc: Shard(names[place.section], place.shard) for loc, place in placed.items()}
         with answering():
             pipe = self._client.pipeline(transaction=False)

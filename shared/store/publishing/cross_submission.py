@@ -42,10 +42,15 @@ class CrossSubmission:
 
     def records(self) -> dict[str, HostRecord]:
         """Return the record of each site whose robots.txt was read."""
+        return self.read()[0]
+
+    def read(self) -> tuple[dict[str, HostRecord], str]:
+        """Return `records`, and what `ask` stored last (empty before) in the same round trip."""
         with answering():
             stored: Any = self._client.hgetall(self._key)
-        found = {name.decode(): _record(of) for name, of in stored.items() if name.decode()}
-        return {name: record for name, record in found.items() if record}
+        asked = stored.pop(_ASKED.encode(), b"").decode(errors="replace")
+        found = {name.decode(): _record(of) for name, of in stored.items()}
+        return {name: record for name, record in found.items() if record}, asked
 
     def store(self, site: str, record: HostRecord) -> None:
         """Store the record of one site."""
@@ -62,12 +67,6 @@ class CrossSubmission:
         """Return these sites with the number of publishes of each: another text, other lines."""
         counts = read(self._client, gathered([_publishes(site) for site in sites]))
         return " ".join(f"{site}:{count}" for site, count in zip(sites, counts, strict=True))
-
-    def asked(self) -> str:
-        """Return what `ask` stored last; empty before."""
-        with answering():
-            stored: Any = self._client.hget(self._key, _ASKED)
-        return str((stored or b"").decode(errors="replace"))
 
     def ask(self, publishes: str) -> None:
         """Store the publishes that the file is to have."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import redis
 from shared.clock import now_ms
 from shared.store.client import PipelinedScript, Scripts, answering
 from shared.store.keys import LEASE_MS, keys_of
+from shared.store.leases import Lease
 from shared.store.publishing.publish_work import Commit, PublishRun, index_lines
 from shared.store.round_trips import Reading, pairs, read
 from shared.store.servers.replica_wait import commit_scripts
@@ -53,17 +53,16 @@ class TargetState:
     def __init__(self, client: redis.Redis, site: str, name: str, consumer: str) -> None:
         self._client, self._keys, self._scripts = client, keys_of(site), Scripts(client)
         self._commits = commit_scripts(client)
-        self.name, self._token = name, f"{consumer}:{secrets.token_hex(8)}"
-        self._lease, self._doubts = self._keys.target_lease(name), self._keys.target(name)
+        self.name, self._doubts = name, self._keys.target(name)
+        self._lease = Lease(client, self._keys.target_lease(name), consumer, LEASE_MS)
 
     def take(self) -> bool:
         """Take the lease of the target; False if another process is writing it."""
-        with answering():
-            return bool(self._client.set(self._lease, self._token, nx=True, px=LEASE_MS))
+        return self._lease.take()
 
     def release(self) -> None:
         """Release the lease, if it is still held."""
-        self._scripts("lua/unlock", [self._lease], self._token)
+        self._lease.release()
 
     def behind(self) -> int:
         """Return by how many publishes the target is behind; 0 if it has all, and none in doubt."""
@@ -95,8 +94,8 @@ class TargetState:
         """Extend the lease, and note that the files `names` are about to be written; False if the
         lease was lost.
         """
-        used = [self._lease, self._doubts]
-        return bool(self._scripts("targets/doubt_files", used, self._token, LEASE_MS, *names))
+        used, token = [self._lease.key, self._doubts], self._lease.token
+        return bool(self._scripts("targets/doubt_files", used, token, LEASE_MS, *names))
 
     def mistrust(self, names: Iterable[str]) -> None:
         """Have the next pass compare the files `names`."""
@@ -114,8 +113,14 @@ class TargetState:
         was lost.
         """
         keys = self._keys
-        used = [self._lease, self._doubts, keys.targets, keys.counters]
-        given = [self._token, self.name, str(changes.run.publishes), str(changes.at_ms), *done]
+        used = [self._lease.key, self._doubts, keys.targets, keys.counters]
+        given = [
+            self._lease.token,
+            self.name,
+            str(changes.run.publishes),
+            str(changes.at_ms),
+            *done,
+        ]
         script = PipelinedScript("targets/complete_target", used, tuple(given))
         reply, confirmed, history = self._commits.commit(script)
         return Commit(changes.run.publishes if reply else 0, confirmed, history)

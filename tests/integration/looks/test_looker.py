@@ -15,8 +15,8 @@ from tests.integration.conftest import RedisServer, Wait
 from tests.integration.looks.visited import Visited, Website
 from tests.unit.worker.sources.cms import Reply
 from worker.looks.looker import Looker
+from worker.loops.watchdog import Watchdog
 from worker.runtime import Runtime
-from worker.watchdog import Watchdog
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from lxml import etree
 
 from shared.config.settings import Settings
 from shared.store.keys import keys_of
+from shared.store.leases import held_lease
 from shared.store.publishing.cross_submission import CrossSubmission
-from shared.store.site_lease import site_lease
 from tests.integration.logs import silence
 from tests.integration.rig import BASE, SCHEMA, Rig, restarted
 from worker.checks.examination import Examination
@@ -320,7 +320,7 @@ def test_one_worker_looks_at_a_time(hosts: Hosts, serve: Callable[[str], Host]) 
     host.robots(NAMED)
     hosts.demo.do({"type": "upsert", "loc": "a"})
     hosts.add("shop", host)
-    with site_lease(hosts.store, keys_of("demo").hosts_lease, "w2") as lease:
+    with held_lease(hosts.store, keys_of("demo").hosts_lease, "w2") as lease:
         assert lease is not None
         hosts.look()
         assert host.asked == []

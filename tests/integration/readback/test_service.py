@@ -8,7 +8,7 @@ import pytest
 
 from shared.config.settings import Settings
 from shared.store.keys import keys_of
-from shared.store.site_lease import site_lease
+from shared.store.leases import held_lease
 from tests.integration.conftest import RedisServer
 from tests.integration.logs import silence
 from tests.integration.readback.reading import ReadingRig, bing_table, yandex_table
@@ -49,7 +49,7 @@ def test_f30_one_engine_that_fails_is_shown_and_the_other_is_read(
 def test_a_site_that_another_worker_reads_is_left_to_it(
     site: ReadingRig, service: ReadbackService, bing: Bing
 ) -> None:
-    with site_lease(site.rig.client, keys_of("demo").readback_lease, "w2") as other:
+    with held_lease(site.rig.client, keys_of("demo").readback_lease, "w2") as other:
         assert other is not None
         service.look()
         assert bing.calls == []

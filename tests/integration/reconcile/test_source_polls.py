@@ -16,7 +16,7 @@ from tests.integration.logs import captured
 from tests.integration.rig import BASE, Rig, settings
 from tests.unit.worker.sources.cms import Asked, Reply, served
 from tests.unit.worker.sources.reading import urlset
-from worker import loops
+from worker.loops import loop
 from worker.reconcile import reconcile_scheduler
 from worker.reconcile.reconcile_scheduler import ReconcileScheduler
 
@@ -188,7 +188,7 @@ def test_a_source_that_fails_at_a_poll_is_an_error(rig: Rig, files: Files, url: 
     poller = Poller(rig, f"{url}/s.xml")
     poller.poll()
     files.status = 503
-    with captured(loops) as logs:
+    with captured(loop) as logs:
         poller.look()
     assert poller.failing() == {"demo"}
     assert "503" in logs[-1]["reason"]

@@ -16,9 +16,9 @@ from shared.store.operations.worker_registry import WorkerRegistry
 from tests.integration.conftest import RedisServer, Wait
 from tests.integration.logs import silence
 from tests.integration.rig import Rig
-from worker import site_work
 from worker.ingest.inbox_consumer import InboxConsumer
 from worker.runtime import Runtime
+from worker.sites import site_work
 
 
 @pytest.fixture

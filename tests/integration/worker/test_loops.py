@@ -45,7 +45,7 @@ from tests.integration.logs import silence
 from tests.integration.notified import TABLES, here
 from tests.integration.readback.reading import bing_table
 from tests.integration.rig import BASE, Rig, check_keys
-from worker import watchdog
+from worker.loops import watchdog
 from worker.notify.dispatcher import Dispatcher
 from worker.readback.site_readback import SiteReadback
 from worker.reconcile.reconcile_scheduler import SLOW_S

@@ -18,8 +18,7 @@ from shared.store.operations.loop_health import (
     failing,
     troubles,
 )
-from worker import loops
-from worker.loops import DOWN_S, FIRST_S, HANG_S, LONGEST_S, Loop
+from worker.loops.loop import DOWN_S, FIRST_S, HANG_S, LONGEST_S, Loop
 
 
 class Clock:
@@ -45,7 +44,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], N
     """The log lines of what is done, of every level, whatever a command configured before."""
     configured = structlog.get_config()
     structlog.reset_defaults()
-    monkeypatch.setattr(loops, "_log", structlog.get_logger())
+    monkeypatch.setattr("worker.loops.loop._log", structlog.get_logger())
 
     def lines(do: Callable[[], None]) -> list[Any]:
         with capture_logs() as found:

@@ -12,7 +12,7 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from shared.admin import attention
-from shared.admin.attention import Concern
+from shared.admin.conditions.concern import Concern
 from shared.admin.site_signs import SignReader, SiteSigns
 from shared.errors import Fault, InvalidError
 from shared.store.counting.counters import Counters

@@ -16,7 +16,7 @@ from shared.store.operations.worker_registry import (
 from webhook.console.page_registry import ActionDone, PageRegistry, Shown
 
 LATE_S = HEARTBEAT_S / 2
-"""Seconds after which a heartbeat is late: there is one every second (worker/heartbeat.py)."""
+"""Seconds after which a heartbeat is late: one is sent every second (worker/loops/heartbeat.py)."""
 CLOCK_S = 5.0
 """Seconds by which a worker's clock may differ from that of Redis before the page marks it."""
 

@@ -14,8 +14,8 @@ import redis
 from shared.config.settings import Settings
 from shared.config.sites.site import Site
 from shared.config.sites.targets import host_name
-from worker.companions import DutyThreads, SiteCompanion
-from worker.loops import Loop
+from worker.loops.companions import DutyThreads, SiteCompanion
+from worker.loops.loop import Loop
 from worker.publishing.followers.follower import Follower
 
 AT_ONCE = 4

@@ -23,7 +23,6 @@ from shared.store.client import answering
 from shared.store.keys import keys_of
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
-from shared.store.sections import Sections
 from worker.publishing import static
 from worker.publishing.outputs.output import Output
 from worker.publishing.shard_file import MergedShard
@@ -47,7 +46,7 @@ class HtmlPages(Output):
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._client, self._site, self._keys = client, site, keys_of(name)
         self._state = PublishState(client, name)
-        self._lookup = PageLookup(client, name, Sections(client, name, site.limits))
+        self._lookup = PageLookup.of(client, name, site)
         self._news = frozenset(site.routing.news)
         self._merged, self._counts = dict[Shard, MergedShard](), dict[Shard, int]()
 

@@ -14,7 +14,6 @@ from shared.sitemap.llms_writer import TitledPage
 from shared.sitemap.shards import LLMS, Shard
 from shared.store.pages.lookup import PageLookup
 from shared.store.publishing.publish_state import PublishState
-from shared.store.sections import Sections
 from worker.publishing.outputs.output import Output
 from worker.publishing.shard_file import MergedShard
 
@@ -27,8 +26,7 @@ class LlmsFile(Output):
 
     def __init__(self, client: redis.Redis, name: str, site: Site) -> None:
         self._site, self._state = site, PublishState(client, name)
-        self._sections = Sections(client, name, site.limits)
-        self._lookup = PageLookup(client, name, self._sections)
+        self._lookup = PageLookup.of(client, name, site)
 
     def record(self, published: Sequence[MergedShard]) -> None:
         """Do nothing: items are stored when events are applied."""
@@ -55,7 +53,7 @@ class LlmsFile(Output):
         if page is None or not page.live or page.place is None:
             return ""
         number = page.place.section
-        return family_of(self._sections.names([number])[number], self._site.limits)
+        return family_of(self._lookup.sections.names([number])[number], self._site.limits)
 
     def is_ours(self, content: bytes) -> bool:
         """Return True if `content` was made here: others write llms.txt by hand."""

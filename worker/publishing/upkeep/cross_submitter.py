@@ -19,13 +19,13 @@ from shared.errors import ConsentError
 from shared.sitemap import robots
 from shared.sitemap.shards import HOSTS, Shard
 from shared.store.keys import keys_of
+from shared.store.leases import held_lease
 from shared.store.publishing.cross_submission import CrossSubmission, HostRecord
 from shared.store.publishing.publish_state import PublishState
-from shared.store.site_lease import site_lease
 from shared.store.targets.target_state import INDEX, TargetState
-from worker.companions import SiteCompanion
 from worker.http.robots_txt import robots_txt
-from worker.loops import Loop
+from worker.loops.companions import SiteCompanion
+from worker.loops.loop import Loop
 
 CONSENT_MS = 3_600_000
 _AGENT = "Mozilla/5.0 (compatible; sitemapd-hosts)"
@@ -76,24 +76,31 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
                 return
             if self.loop.due(name):
                 key = keys_of(name).hosts_lease
-                with self.loop.at(name), site_lease(self._client, key, self._owner) as lease:
+                with self.loop.at(name), held_lease(self._client, key, self._owner) as lease:
                     if lease is not None:
                         self._look(name, site, submission, lease.keep)
 
     def _look(
         self, name: str, site: Site, submission: CrossSubmission, keep: Callable[[], None]
     ) -> None:
-        records = submission.records()
-        valid = {n for n, each in records.items() if each.asked == self._question(site, n)}
-        submission.drop(records.keys() - (valid & {*site.outputs.hosts}))
+        stored, asked = submission.read()
+        records = {
+            other: record
+            for other, record in stored.items()
+            if other in site.outputs.hosts and record.asked == self._question(site, other)
+        }
+        submission.drop(stored.keys() - records.keys())
         due_ms = self._clock() - CONSENT_MS
         for other in site.outputs.hosts:
-            fresh = other in valid and records[other].named and records[other].seen_ms > due_ms
+            fresh = other in records and records[other].named and records[other].seen_ms > due_ms
             if not fresh and other != name and self.loop.due(name, other):
                 keep()
                 with self.loop.at(name, other):
-                    self._ask(submission, site, other)
-        self._have_written(name, site, submission)
+                    self._ask(submission, site, other, records)
+        listed = sorted(other for other, record in records.items() if record.named)
+        publishes = submission.publishes(listed)
+        if publishes != asked and self._have_written(name, site):
+            submission.ask(publishes)
 
     def _question(self, site: Site, other: str) -> int:
         """Return what stays the same while the settings that a record depends on do."""
@@ -101,9 +108,11 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
         of = (member.base.prefix, member.index_shards) if member else ()
         return crc32(repr((site.base.prefix, *of)).encode())
 
-    def _ask(self, submission: CrossSubmission, site: Site, other: str) -> None:
-        """Store whether `other` may be listed. Raises ConsentError if not, OutboundError if its
-        robots.txt cannot be read: then it stays as it was.
+    def _ask(
+        self, submission: CrossSubmission, site: Site, other: str, records: dict[str, HostRecord]
+    ) -> None:
+        """Store whether `other` may be listed, in `records` as well. Raises ConsentError if not,
+        OutboundError if its robots.txt cannot be read: then it stays as it was.
         """
         member = self._every.get(other)
         if member is None:
@@ -111,7 +120,9 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
         url = site.base.url(HOSTS)
         named = self._consents(site, member, url)
         asked = self._question(site, other)
-        submission.store(other, HostRecord(named, self._clock(), member.index_shards, asked))
+        record = HostRecord(named, self._clock(), member.index_shards, asked)
+        submission.store(other, record)
+        records[other] = record
         if not named:
             raise ConsentError(
                 f"{other} is not listed in {HOSTS}: {member.base.origin}/robots.txt does not name "
@@ -123,19 +134,15 @@ class CrossSubmitter(SiteCompanion[CrossSubmission]):
             return True  # the same host, below the index: nothing to cross
         return url in robots.sitemaps(robots_txt(member.base.origin, _AGENT, self.loop.progress))
 
-    def _have_written(self, name: str, site: Site, submission: CrossSubmission) -> None:
-        """Have the index written if others have published since it was asked for last."""
-        listed = sorted(n for n, record in submission.records().items() if record.named)
-        publishes = submission.publishes(listed)
-        if publishes == submission.asked():
-            return
+    def _have_written(self, name: str, site: Site) -> bool:
+        """Have the index written; False if the site itself has published nothing."""
         state = PublishState(self._client, name)
         if (shard := next(_published(state), None)) is None:
-            return  # sitemap-hosts.xml begins with the first file of its own site
+            return False  # sitemap-hosts.xml begins with the first file of its own site
         state.mark_dirty([shard])
         for target in site.several_targets:
             TargetState(self._client, name, target.ident, self._owner).mistrust([f"{INDEX}0"])
-        submission.ask(publishes)
+        return True
 
 
 def _published(state: PublishState) -> Iterator[Shard]:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from shared.admin.attention import CONDITIONS, LATE_S, REFUSED, STILL_S, TRIES, concerns, worst
+from shared.admin.attention import CONDITIONS, concerns, worst
+from shared.admin.conditions.outside import REFUSED, STILL_S, TRIES
+from shared.admin.conditions.work import LATE_S
 from shared.admin.site_signs import LatePages, SiteSigns
 from shared.domain.sender_habit import WEEK
 from shared.store.counting.counters import AcceptedHours

@@ -1,8 +1,8 @@
-"""Supervised background loops of a worker.
+"""Supervised background loop of a worker.
 
 A loop catches every exception of its work, logs it once per kind, retries after a back-off and
-continues with the rest; `worker/watchdog.py` reports every loop that fails, hangs or has ended. The
-work of a loop is divided into duties, a site or a part of one, that fail and back off separately.
+continues with the rest; `watchdog.py` reports every loop that fails, hangs or has ended. The work
+of a loop is divided into duties, a site or a part of one, that fail and back off separately.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from shared.store.operations.worker_registry import (
 )
 from shared.task_names import SWEEP_S
 from shared.telemetry.logs import logger
-from worker.loops import Loop
+from worker.loops.loop import Loop
 
 REST_S = 2.0
 

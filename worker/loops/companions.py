@@ -12,7 +12,7 @@ from concurrent.futures import ALL_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from worker.loops import Loop
+from worker.loops.loop import Loop
 
 if TYPE_CHECKING:
     from shared.config.settings import Settings

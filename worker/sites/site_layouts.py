@@ -15,7 +15,7 @@ from shared.errors import StoreDownError, StoreError
 from shared.store.layouts.migration import Migration, layouts, move_shared
 from shared.store.layouts.version import OLDEST, Layout
 from shared.telemetry.logs import logger
-from worker.loops import Loop
+from worker.loops.loop import Loop
 
 LOOK_S = 60.0
 """Seconds after which a site is looked at again: a command may have been killed on the way."""

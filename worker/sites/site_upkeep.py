@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from shared.task_names import REFRESH_S, SWEEP_S, TIDY_S
 from shared.telemetry.logs import logger
-from worker.loops import Loop
+from worker.loops.loop import Loop
 from worker.publishing.upkeep.news_refresh import refresh
-from worker.site_work import WorkedSites
+from worker.sites.site_work import WorkedSites
 
 CHECK_S = 0.2
 """Seconds of one look at files; the next one goes on where it ended."""

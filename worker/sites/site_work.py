@@ -24,9 +24,9 @@ from shared.store.operations.worker_registry import HEARTBEAT
 from shared.store.publishing.publish_state import PublishState
 from shared.telemetry.logs import logger
 from worker.checks.file_monitor import FileMonitor
-from worker.heartbeat import WorkDone
 from worker.ingest.inbox_consumer import InboxConsumer
-from worker.loops import Loop
+from worker.loops.heartbeat import WorkDone
+from worker.loops.loop import Loop
 from worker.publishing.followers.follow_service import followers_of
 from worker.publishing.targets.web_root_watch import WebRootWatch
 from worker.publishing.upkeep.section_archiving import SectionArchiver

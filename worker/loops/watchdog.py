@@ -10,7 +10,7 @@ import redis
 from shared.errors import StoreError
 from shared.store.operations.loop_health import LoopHealth, LoopReport
 from shared.telemetry.logs import logger
-from worker.loops import Loop
+from worker.loops.loop import Loop
 
 WATCH_S = 5.0
 
