@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ app = typer.Typer(
 @app.command()
 @examples("sitemapd config check", "sitemapd config check --json")
 def check(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Read the configuration and name every fault in it."""
+    """Read the configuration, name every fault in it, and warn of what may be one."""
     place = find_any(home)
     sites = [
         {
@@ -34,6 +35,7 @@ def check(home: HomeOption = None, as_json: JsonOption = False) -> None:
             "sections": ", ".join(sorted(site.limits)),
         }
         | _of_the_host(site)
+        | _warnings(site, place.settings.sites)
         for name, site in place.settings.sites.items()
     ]
     answer(sites, as_json=as_json)
@@ -49,6 +51,19 @@ def _of_the_host(site: Site) -> dict[str, str]:
 
     line = f"Sitemap: {site.base.url(index_name(site, 0))}"
     return {"to_do": f"add to {site.base.origin}/robots.txt the line: {line}"}
+
+
+def _warnings(site: Site, every: Mapping[str, Site]) -> dict[str, list[str]]:
+    """Return a warning for each of `outputs.hosts` that no site is called. That is no fault: sites
+    of `sites.d` are added and removed while the others run.
+    """
+    said = [
+        f"outputs.hosts names {name}, and no site has that name: sitemap-hosts.xml is written "
+        f"without it. Add [sites.{name}], or take the name out"
+        for name in site.outputs.hosts
+        if name not in every
+    ]
+    return {"warnings": said} if said else {}
 
 
 @app.command()

@@ -13,7 +13,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +29,7 @@ from deploy.cli.output import (
     find,
     line,
 )
+from deploy.commands import event_options as options
 from deploy.commands.event_watch import EventWatch, since
 from deploy.commands.history import list_, replay, show
 from shared.errors import (
@@ -39,10 +40,9 @@ from shared.errors import (
     SitemapdError,
 )
 
-if TYPE_CHECKING:
-    pass
-
 app = typer.Typer(help="Send, inspect and replay change events.", no_args_is_help=True)
+UPSERT = "upsert"
+
 app.command("list")(list_)
 app.command("show")(show)
 app.command("replay")(replay)
@@ -77,27 +77,32 @@ def example(
     "sitemapd event send https://www.example.com/about --type delete --site shop",
 )
 def send(
-    loc: Annotated[str | None, typer.Argument(help="URL of the page")] = None,
-    type_: Annotated[str, typer.Option("--type", help="upsert or delete")] = "upsert",
-    id_: Annotated[str | None, typer.Option("--id", help="the CMS's id of the page")] = None,
-    section: Annotated[
-        str | None, typer.Option(help="section of the page; default: by path and language")
-    ] = None,
-    lastmod: Annotated[str | None, typer.Option(help="W3C date or datetime")] = None,
-    version: Annotated[
-        str | None,
-        typer.Option(help="version of the event: W3C datetime or milliseconds since 1970"),
-    ] = None,
-    publish_at: Annotated[
-        str | None, typer.Option(help="W3C date or datetime from which the page is listed")
-    ] = None,
-    expires: Annotated[
-        str | None, typer.Option(help="W3C date or datetime until which the page is listed")
-    ] = None,
-    noindex: Annotated[bool, typer.Option("--noindex", help="the page must not be listed")] = False,
+    loc: options.LocArgument = None,
+    type_: options.TypeOption = UPSERT,
+    id_: options.IdOption = None,
+    section: options.SectionOption = None,
+    lastmod: options.LastmodOption = None,
+    version: options.VersionOption = None,
+    publish_at: options.PublishAtOption = None,
+    expires: options.ExpiresOption = None,
+    status: options.StatusOption = None,
+    redirect_to: options.RedirectToOption = None,
+    noindex: options.NoindexOption = False,
+    canonical: options.CanonicalOption = None,
+    group: options.GroupOption = None,
+    lang: options.LangOption = None,
+    title: options.TitleOption = None,
+    description: options.DescriptionOption = None,
+    published: options.PublishedOption = None,
+    changefreq: options.ChangefreqOption = None,
+    priority: options.PriorityOption = None,
+    prefix: options.PrefixOption = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="send the events of this JSON or NDJSON file; - for standard input"),
+        typer.Option(
+            help="send the events of this JSON or NDJSON file, without other members; - for"
+            " standard input"
+        ),
     ] = None,
     to: ToOption = None,
     watch: Annotated[
@@ -109,19 +114,24 @@ def send(
 ) -> None:
     """Send one signed event to the webhook, and follow it until the files are written."""
     place = find(home, site)
-    members = {
+    given = {
         "type": type_, "loc": loc, "id": id_, "section": section, "lastmod": lastmod,
         "version": int(version) if version and version.isdigit() else version,
-        "publish_at": publish_at, "expires": expires, "noindex": noindex or None,
+        "publish_at": publish_at, "expires": expires, "status": status,
+        "redirect_to": redirect_to, "noindex": noindex or None, "canonical": canonical,
+        "group": group, "lang": lang or None, "title": title, "description": description,
+        "published": published, "changefreq": changefreq, "priority": priority, "prefix": prefix,
     }  # fmt: skip
-    if file is None:
-        body = json.dumps({name: value for name, value in members.items() if value is not None})
-    else:
-        body = _read(file)
+    members = {name: value for name, value in given.items() if value is not None}
+    body = json.dumps(members) if file is None else _read(file, members)
+    _send(place, to, body, watch=watch, as_json=as_json)
+
+
+def _send(place: CommandTarget, to: str | None, body: str, *, watch: bool, as_json: bool) -> None:
+    """Send events, and print each of their steps."""
     follow = EventWatch(place) if watch else None
-    to = to or place.site.base.origin
     started = time.perf_counter()
-    said = _post(place, to, body.encode())
+    said = _post(place, to or place.site.base.origin, body.encode())
     steps = [{"step": "accepted", "what": ", ".join(said["ids"]), "ms": since(started)}]
     for what in _named(said, "warnings"):
         steps.append({"step": "warning", "what": what, "ms": steps[0]["ms"]})
@@ -135,7 +145,13 @@ def send(
         answer({"steps": steps}, as_json=True)
 
 
-def _read(file: Path) -> str:
+def _read(file: Path, members: dict[str, Any]) -> str:
+    """Return the events of a file. Raises InvalidError if `members` of another event are given."""
+    if others := members.keys() - ({"type"} if members["type"] == UPSERT else set()):
+        named = ", ".join(sorted(others))
+        raise InvalidError(
+            Fault("--file", "file", f"the file states the events: leave out {named}")
+        )
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -177,6 +177,29 @@ def test_a_bad_configuration_names_every_fault_and_exits_78(tmp_path: Path) -> N
         assert field in said.stderr
 
 
+def test_a_name_in_outputs_hosts_that_no_site_has_is_warned_of_and_no_fault(tmp_path: Path) -> None:
+    site = '[sites.{0}]\nbase_url = "https://{0}.example/"\nweb_root = "{0}"\ntokens = ["{1}"]\n'
+    text = "".join(site.format(name, "0123456789abcdef") for name in ("shop", "www"))
+    file = tmp_path / "sitemapd.toml"
+    file.write_text(f'{text}[sites.www.outputs]\nhosts = ["shop", "blog"]\n')
+    system = System(tmp_path)
+
+    said = system.run("config", "check")
+    warning = (
+        "outputs.hosts names blog, and no site has that name: sitemap-hosts.xml is written without "
+        "it. Add [sites.blog], or take the name out"
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+    lines = said.stdout.splitlines()
+    assert [each for each in lines if each.startswith("warn")] == [f"warnings  {warning}"]
+    shop, www = json.loads(system.run("config", "check", "--json").stdout)
+    assert ("warnings" in shop, www["warnings"]) == (False, [warning])
+
+    (tmp_path / "sites.d").mkdir()
+    (tmp_path / "sites.d" / "blog.toml").write_text(site.format("blog", "0123456789abcdef"))
+    assert "warnings" not in system.run("config", "check").stdout
+
+
 def test_a_page_with_everything_is_sent_from_the_shell_and_its_versions_follow(
     system: System,
 ) -> None:

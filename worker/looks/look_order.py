@@ -76,8 +76,8 @@ class LookOrder:
         if first is None:
             return state
         return self._changed(
-            state, began=now_ms, part=(state.part + 1) % parts, parts=parts, cursor=f"{first}/0",
-            looked=0, failed=0, urls=pages, looked_before=state.looked,
+            state, began=now_ms, round=state.round + 1, part=(state.part + 1) % parts, parts=parts,
+            cursor=f"{first}/0", looked=0, failed=0, urls=pages, looked_before=state.looked,
             failed_before=state.failed, urls_before=state.urls,
         )  # fmt: skip
 
@@ -94,8 +94,10 @@ class LookOrder:
             ]  # fmt: skip
         some = chosen[start : start + PORTION]
         found = zip(some, self._store.records(some) if some else [], strict=True)
-        began_s = state.began // 1000
-        fresh = [(loc, seen) for loc, seen in found if seen is None or seen.at_s <= began_s]
+        fresh = [
+            (loc, seen) for loc, seen in found
+            if seen is None or not seen.is_of(state.round, state.began)
+        ]  # fmt: skip
         # Those that were never looked at come first.
         fresh.sort(key=lambda each: each[1].at_s if each[1] else 0)
         self._store.add_due({loc: -1.0 - at for at, (loc, _) in enumerate(fresh)})

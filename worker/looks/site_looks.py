@@ -96,11 +96,10 @@ class SiteLooks:
             if found is None:
                 self._tell(state, now=False)
                 return IDLE_S
-            page, of_round = found
             turn.rest_s = REST_S  # also if an error ends this
             self._prepare(go_on)
             began = time.monotonic()
-            rest_s = self._visit(page, state, turn, go_on, of_round=of_round)
+            rest_s = self._visit(found, state, turn, go_on)
             turn.rest_s = max(rest_s, min(time.monotonic() - began, REST_S))
             return turn.rest_s
 
@@ -111,20 +110,19 @@ class SiteLooks:
             state = state._replace(day=day, spent=0)
         return state
 
-    def _next(self, at_ms: int, *, again_first: bool) -> tuple[FoundPage, bool] | None:
+    def _next(self, at_ms: int, *, again_first: bool) -> FoundPage | None:
         """Return the next page that is listed, or was unlisted by us; forget all others."""
-        while (chosen := self._store.next(at_ms, again_first=again_first)) is not None:
-            loc, of_round = chosen
+        while (loc := self._store.next(at_ms, again_first=again_first)) is not None:
             page = self._lookup.find(loc)
             if page is not None and page.live:
                 fragment = self._lookup.current({loc: page}).get(loc)
                 links = fragments.parse(fragment).alternates if fragment else ()
                 codes = tuple(code for code, href in links if href == loc)
-                return FoundPage(loc, page, codes, True, self._held.find(loc, page)), of_round
+                return FoundPage(loc, page, codes, True, self._held.find(loc, page))
             if page is not None and (held := self._held.find(loc, page)) is not None:
-                return FoundPage(loc, page, held.event.lang, False, held), of_round
+                return FoundPage(loc, page, held.event.lang, False, held)
             if page is not None and self._unlister.is_ours(loc, page):
-                return FoundPage(loc, page, (), listed=False), of_round
+                return FoundPage(loc, page, (), listed=False)
             self._store.forget(loc)
         return None
 
@@ -135,21 +133,20 @@ class SiteLooks:
             raise HostSilentError(f"no page is looked at: {error}") from None
 
     def _visit(
-        self, found: FoundPage, state: LookState, turn: LookTurn, go_on: Callable[[], None],
-        *, of_round: bool,
-    ) -> float:  # fmt: skip
+        self, found: FoundPage, state: LookState, turn: LookTurn, go_on: Callable[[], None]
+    ) -> float:
         """Look at a page; return the seconds for which the host then rests."""
         rest_s = max(self._settings.interval, self._robots.delay_s)
         if not self._robots.allows(found.loc):
             # No request: the next page may follow at once. A check names what robots.txt forbids.
-            self._store.looked_at(found.loc, self._barred(found.loc), None, 0)
+            self._store.looked_at(found.loc, self._barred(found.loc, state), None, 0)
             return 0.0
         self._store.count(spent=1)
         answer = page_fetch.fetch(found.loc, go_on)
         if answer.status in {429, 503}:
             return self._refused(found.loc, answer, state, turn)
         self._store.change(silent=0 if answer.status else state.silent + 1)
-        self._keep(found, answer, state, of_round=of_round)
+        self._keep(found, answer, state)
         if not answer.status and state.silent + 1 >= SILENT:
             raise HostSilentError(f"{self._host} answers no request: {answer.fault}")
         return rest_s
@@ -171,34 +168,31 @@ class SiteLooks:
             raise HostSilentError(f"{asked}: it is asked again in {turn.rest_s:.0f} s")
         return turn.rest_s
 
-    def _barred(self, loc: str) -> LookRecord:
+    def _barred(self, loc: str, state: LookState) -> LookRecord:
         (before,) = self._store.records([loc])
-        return records.after(before, now_ms() // 1000, 0, Grade.ODD, b"")
+        return records.after(before, now_ms() // 1000, 0, Grade.ODD, b"", number=state.round)
 
-    def _keep(
-        self, found: FoundPage, answer: PageAnswer, state: LookState, *, of_round: bool
-    ) -> None:
+    def _keep(self, found: FoundPage, answer: PageAnswer, state: LookState) -> None:
         """Keep what was found, and let it be published if that is configured."""
         loc, at_s = found.loc, now_ms() // 1000
         verdict = judge(answer, found.codes)
         (before,), known = self._store.records([loc]), self._store.broken(loc)
         told_s, look_again = (found.page.stamp >> 16) // 1000, 0
-        record = records.after(before, at_s, answer.status, verdict.grade, answer.print, told_s)
+        record = records.after(
+            before, at_s, answer.status, verdict.grade, answer.print, told_s, state.round
+        )
         if found.held is not None:
             record, look_again = self._held.settle(
                 loc, found.held, verdict, before, record, listed=found.listed
             )
-        broken = self._broken(verdict, known, at_s, state, of_round=of_round)
+        broken = self._broken(verdict, known, at_s, state, listed=found.listed)
+        first = found.listed and not (before and before.is_of(state.round, state.began))
+        self._count(verdict, known, broken, state, first=first)
         broken = self._acted(found, verdict, broken, state)
         again_ms = now_ms() + self._wait_ms(broken)
         self._store.looked_at(loc, record, broken, again_ms)
         if look_again:
             self._store.look_again(loc, look_again)
-        failed = verdict.grade >= Grade.UNSURE
-        if of_round:
-            self._store.count(looked=1, failed=int(failed))
-        elif known is not None and not failed and known.counted == state.began:
-            self._store.count(failed=-1)
         worse = (known is None) != (broken is None)
         self._tell(self._store.state(), now=worse)
         if worse:
@@ -207,20 +201,35 @@ class SiteLooks:
 
     def _broken(
         self, verdict: Verdict, known: BrokenPage | None, at_s: int, state: LookState,
-        *, of_round: bool,
+        *, listed: bool,
     ) -> BrokenPage | None:  # fmt: skip
         """Return what is kept of a page that is not good; None if it is, or of too many."""
         if verdict.grade is Grade.GOOD:
             return None
-        grade = int(verdict.grade)
-        counted = state.began if of_round and verdict.grade >= Grade.UNSURE else 0
+        grade, counted = int(verdict.grade), 0
+        if verdict.grade >= Grade.UNSURE:
+            counted = state.sample if listed else known.counted if known else 0
         if known is None:
             full = self._store.counts()[0] >= MOST_BROKEN
             return None if full else BrokenPage(grade, verdict.why, at_s, 1, at_s, counted)
         times = known.times + 1 if known.grade == grade else 1
         since_s = known.since_s if known.grade == grade else at_s
-        counted = counted or known.counted
         return BrokenPage(grade, verdict.why, since_s, times, at_s, counted, known.unlisted_s)
+
+    def _count(
+        self, verdict: Verdict, known: BrokenPage | None, broken: BrokenPage | None,
+        state: LookState, *, first: bool,
+    ) -> None:  # fmt: skip
+        """Count a listed page with its `first` look of the round, and what later looks find. What
+        is unlisted stays counted: the round may reach it no more.
+        """
+        failed = known is not None and known.counted == state.sample
+        if broken is None:  # good, or one of too many
+            fails = first and verdict.grade >= Grade.UNSURE
+        else:
+            fails = broken.counted == state.sample
+        if first or fails != failed:
+            self._store.count(looked=int(first), failed=int(fails) - int(failed))
 
     def _acted(
         self, found: FoundPage, verdict: Verdict, broken: BrokenPage | None, state: LookState

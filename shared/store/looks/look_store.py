@@ -25,11 +25,12 @@ DAY_MS = 24 * 3_600_000
 
 class LookState(NamedTuple):
     """Progress of the looks at a site. Looks `spent` on `day` (since 1970); `after`: the revision
-    read last. The round that `began` (ms since 1970) goes over every page whose digest is
-    `part` modulo `parts`, and is at `cursor` (section, shard, offset; empty: at its end); it has
-    `looked` at pages, `failed` among them; `urls` were listed when it began, and the same of the
-    round before. `silent`: requests in a row without an answer. Events due until `held` (ms) are
-    known to wait for a look.
+    read last. The round that `began` (ms since 1970), the `round`th, goes over every page whose
+    digest is `part` modulo `parts`, and is at `cursor` (section, shard, offset; empty: at its end).
+    Since then `looked` pages were looked at, each counted once and whatever the look was for,
+    `failed` among them; `urls` were listed when it began, and the same of the round before.
+    `silent`: requests in a row without an answer. Events due until `held` (ms) are known to wait
+    for a look.
     """
 
     day: int = 0
@@ -47,12 +48,18 @@ class LookState(NamedTuple):
     urls_before: int = 0
     silent: int = 0
     held: int = 0
+    round: int = 0
+
+    @property
+    def sample(self) -> int:
+        """Identify the round in BrokenPage.counted; looks before the first have a sample, too."""
+        return self.began or 1
 
 
 class BrokenPage(NamedTuple):
     """A page that was found broken: its grade and why, since when (s since 1970), in how many
-    looks, and when last; the round of which the sample counts it (0: none). `unlisted_s`: when it
-    was unlisted; 0: it is listed.
+    looks, and when last; the last round (its `sample`) that counts it as failed (0: none), also
+    if it was unlisted since. `unlisted_s`: when it was unlisted; 0: it is listed.
     """
 
     grade: int
@@ -126,18 +133,17 @@ class LookStore:
         with answering():
             return int(self._client.zcard(self._keys.due))
 
-    def next(self, now_ms: int, *, again_first: bool) -> tuple[str, bool] | None:
-        """Return the page to be looked at next, and True if the round chose it; None: there is
-        none. With `again_first` broken pages whose time has come precede all others.
+    def next(self, now_ms: int, *, again_first: bool) -> str | None:
+        """Return the page to be looked at next; None: there is none. With `again_first` broken
+        pages whose time has come precede all others.
         """
         with answering():
             pipe = self._client.pipeline(transaction=False)
             pipe.zrangebyscore(self._keys.again, "-inf", now_ms, 0, 1)
-            pipe.zrange(self._keys.due, 0, 0, desc=True, withscores=True)
+            pipe.zrange(self._keys.due, 0, 0, desc=True)
             again, due = pipe.execute()
-        if again and (again_first or not due):
-            return again[0].decode(), False
-        return (due[0][0].decode(), due[0][1] < 0) if due else None
+        found = again if again and (again_first or not due) else due
+        return found[0].decode() if found else None
 
     def looked_at(
         self, loc: str, record: LookRecord, broken: BrokenPage | None, again: int

@@ -163,6 +163,67 @@ def test_many_broken_pages_at_once_are_rather_the_fault_of_the_server(make: Make
     assert site.rig.reasons().count("unlisted: answers 404") <= 11
 
 
+def test_pages_that_were_unlisted_before_the_round_reached_them_are_in_its_sample(
+    make: Make,
+) -> None:
+    site = make(shrink_share=1)
+    settings = site.rig.site.pages
+    assert settings is not None
+    site.there(*(f"/{n}" for n in range(40)))
+    site.look(2)  # the round is at its beginning
+    site.web.pages["/40"] = site.web.pages["/41"] = GONE
+    site.there("/40", "/41")
+    site.look(8)
+    assert site.listed == {f"/{n}" for n in range(40)}
+
+    site.look(50)
+    summary = site.summary
+    assert summary is not None
+    assert (summary.looked, summary.failed, summary.complete) == (42, 2, True)
+    assert summary.alarms(settings) == ["4.8 % of the pages in a sample are broken: 2 of 42."]
+    site.round()
+    site.look(50)
+    summary = site.summary
+    assert summary is not None
+    assert (summary.looked, summary.failed, summary.alarms(settings)) == (40, 0, [])
+
+
+def test_pages_that_break_after_the_round_saw_them_are_in_its_sample(make: Make) -> None:
+    site = make(shrink_share=1)
+    site.there("/a", "/b", "/c")
+    assert sorted(site.look(4)) == ["/a", "/b", "/c"]
+    site.web.pages["/a"] = GONE
+    site.there("/a", lastmod="2026-01-01")
+    site.look(1)
+    site.look(2, again=True)
+    assert site.listed == {"/b", "/c"}
+    summary = site.summary
+    assert summary is not None
+    assert (summary.looked, summary.failed) == (3, 1)
+
+    site.web.pages["/a"] = page()
+    site.look(2, again=True)
+    assert site.listed == {"/a", "/b", "/c"}
+    summary = site.summary
+    assert summary is not None
+    assert (summary.looked, summary.failed) == (3, 0)
+
+
+def test_pages_that_were_unlisted_before_the_first_round_are_in_the_sample_before_it(
+    make: Make,
+) -> None:
+    site = make(shrink_share=1)
+    site.look()  # nothing is listed so far
+    site.web.pages["/8"] = site.web.pages["/9"] = GONE
+    site.there(*(f"/{n}" for n in range(10)))
+
+    while not site.store.state().began:
+        site.look()
+    state = site.store.state()
+    assert (state.looked_before, state.failed_before) == (10, 2)
+    assert site.listed == {f"/{n}" for n in range(8)}
+
+
 def test_what_was_unlisted_returns_when_that_is_switched_off(make: Make, web: Any) -> None:
     site = make()
     site.there("/a")

@@ -62,6 +62,16 @@ def test_a_record_keeps_the_last_look_and_the_proof_of_the_last_change() -> None
     explained = records.after(same, 30, 200, Grade.ODD, b"b" * 8, told_s=25)
     assert explained == changed._replace(fresh=False)
     assert silent == changed._replace(at_s=40, status=503, grade=Grade.UNSURE)
-    for each in (first, same, changed, silent, LookRecord(1, 0, Grade.UNSURE)):
+    third = records.after(silent, 50, 200, Grade.GOOD, b"", number=19)
+    assert third == silent._replace(at_s=50, status=200, grade=Grade.GOOD, round=3)
+    for each in (first, same, changed, silent, third, LookRecord(1, 0, Grade.UNSURE, round=15)):
         assert LookRecord.unpack(each.pack()) == each
     assert [len(each.pack()) for each in (LookRecord(1, 404, Grade.BROKEN), changed)] == [7, 27]
+
+
+def test_a_look_is_of_the_round_that_it_was_in_also_if_the_next_begins_in_its_second() -> None:
+    seen = records.after(None, 1_000, 200, Grade.GOOD, b"", number=7)
+
+    assert seen.is_of(7, 1_000_900)
+    assert not seen.is_of(8, 1_000_950)
+    assert not seen.is_of(23, 9_000_000), "sixteen rounds later"
