@@ -21,7 +21,7 @@ SETTINGS = {"pydantic", "shared.config.settings"}
 UNUSED_PARTS = {"redis.asyncio.client", "redis.cluster", "redis.sentinel", "asyncio.events"}
 MOST_MODULES = {
     "--version": 235, "--help": 200, "secret": 210, "completion zsh": 205, "config check": 345,
-    "site list": 366, "event send https://a.example/x --to http://127.0.0.1:1": 518, "status": 471,
+    "site list": 366, "event send https://a.example/x --to http://127.0.0.1:1": 519, "status": 471,
 }  # fmt: skip
 """Modules that a command loads, those of libraries included: 30 more take about as long as starting
 Python does.
