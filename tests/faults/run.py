@@ -19,7 +19,7 @@ from tests.faults.ledger import Ledger
 from tests.faults.parts import until
 from tests.faults.traffic import SENDERS, Sender
 from tests.faults.watcher import Watching
-from tests.waiting import DEADLINE_S
+from tests.waiting import DEADLINE_S, LONGEST_S
 
 GLANCE_S = 0.000_2
 """Between two looks for what stands for a millisecond or two, as a temporary file does. Without a
@@ -162,10 +162,11 @@ class Run:
         a shard and that of its index the two dates differ. One look at which all is right decides:
         at the next one a video may be leaving.
         """
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 15
         while found := oracle.wrong(self.system, self.ledger):
             if time.monotonic() > deadline:
                 break
+            time.sleep(LONGEST_S)  # each look is a command, too
         return found
 
     def waits_for(self, holds: Callable[[], bool], seconds: float = 10) -> bool:
