@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import time
 from collections import defaultdict
@@ -23,6 +24,11 @@ LINK = "{http://www.w3.org/1999/xhtml}link"
 VIDEO = "{http://www.google.com/schemas/sitemap-video/1.1}video"
 LATE_S, EARLY_S = 15, 3
 """How long after its time news or a video may still be listed, how long before it may be gone."""
+
+
+@functools.cache
+def _rules(schema: str) -> etree.RelaxNG:
+    return etree.RelaxNG(etree.parse(SCHEMAS / f"{schema}.rng"))
 
 
 class Page(NamedTuple):
@@ -89,7 +95,7 @@ class Files:
         except etree.XMLSyntaxError as error:
             self.wrong.append(f"(a) {path.name}: {error}")
             return etree.Element("none")
-        rules = etree.RelaxNG(etree.parse(SCHEMAS / f"{schema}.rng"))
+        rules = _rules(schema)
         if not rules.validate(root):
             self.wrong.append(f"(a) {path.name}: {rules.error_log.last_error}")
         return root

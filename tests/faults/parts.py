@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tests.waiting import DEADLINE_S, pause
+
 POLL_S = 0.02
 
 
@@ -20,7 +22,7 @@ LONGEST = 10
 def until(
     holds: Callable[[], object],
     what: str,
-    seconds: float = 30,
+    seconds: float = DEADLINE_S,
     moves: Callable[[], object] = lambda: None,
 ) -> float:
     """Wait for `holds`: the seconds it took. TimeoutError naming `what`.
@@ -30,15 +32,17 @@ def until(
     """
     begun = moved = time.monotonic()
     before = moves()
-    while not holds():
+    while True:
+        looked = time.monotonic()
+        if holds():
+            return time.monotonic() - begun
         now, found = time.monotonic(), moves()
         if found != before:
             before, moved = found, now
         if now - moved > seconds or now - begun > LONGEST * seconds:
             left = "" if found is None else f"; left: {found}"
             raise TimeoutError(f"not within {seconds} s: {what}{left}")
-        time.sleep(POLL_S)
-    return time.monotonic() - begun
+        time.sleep(max(POLL_S, pause(0, now - looked)))
 
 
 class Part:

@@ -19,6 +19,12 @@ from tests.faults.ledger import Ledger
 from tests.faults.parts import until
 from tests.faults.traffic import SENDERS, Sender
 from tests.faults.watcher import Watching
+from tests.waiting import DEADLINE_S, LONGEST_S
+
+GLANCE_S = 0.000_2
+"""Between two looks for what stands for a millisecond or two, as a temporary file does. Without a
+pause they would take a processor from those who make it.
+"""
 
 
 class Row(NamedTuple):
@@ -121,10 +127,11 @@ class Run:
 
     def publishing(self) -> None:
         """Wait until a temporary file is in the web root: somebody is in the middle of it."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + DEADLINE_S
         while not any(name.startswith(".sitemapd-") for name in os.listdir(self.system.root)):
-            if time.monotonic() > deadline:  # busily: the file stands for a millisecond or two
+            if time.monotonic() > deadline:
                 raise TimeoutError("nothing is published any more")
+            time.sleep(GLANCE_S)
 
     def converge(self, seconds: float = 30) -> float:
         """Wait until the files say what was acknowledged and nothing is left to do.
@@ -155,18 +162,20 @@ class Run:
         a shard and that of its index the two dates differ. One look at which all is right decides:
         at the next one a video may be leaving.
         """
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 15
         while found := oracle.wrong(self.system, self.ledger):
             if time.monotonic() > deadline:
                 break
+            time.sleep(LONGEST_S)  # each look is a command, too
         return found
 
     def waits_for(self, holds: Callable[[], bool], seconds: float = 10) -> bool:
-        """Whether `holds` comes true, looked at without a pause: it may be so for a moment only."""
+        """Whether `holds` comes true, looked at every GLANCE_S: it may be so for a moment only."""
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline:
                 return False
+            time.sleep(GLANCE_S)
         return True
 
     def expect(self, holds: object, what: str) -> None:

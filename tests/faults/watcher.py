@@ -50,6 +50,7 @@ class Watcher:
         self._root, self._url = root, urlsplit(url)
         self._connection: http.client.HTTPConnection | None = None
         self._mtimes: dict[str, int] = {}
+        self._shards: dict[str, bytes] = {}
         self._versions: dict[tuple[str, str], int] = {}
 
     def look(self) -> None:
@@ -88,6 +89,9 @@ class Watcher:
         root = self._parsed(name, seen)
         if root is None:
             return
+        if self._shards.get(name) == seen.content:
+            return  # the pages are of the versions that were seen in it last
+        self._shards[name] = seen.content
         for url in root:
             page, told = str(url.findtext(f"{NS}loc")), url.findtext(f"{NS}lastmod")
             version = seconds_of(told) if told else 0

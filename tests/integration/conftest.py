@@ -27,6 +27,7 @@ from shared.store.key_rights import ROLES, Role
 from tests.integration.console import browsing
 from tests.integration.console.browsing import Browser, Configure
 from tests.integration.rig import check_keys
+from tests.waiting import DEADLINE_S, holds_within
 from webhook.app import create_app
 
 KEY = b"k" * 32
@@ -90,16 +91,10 @@ class RedisServer:
         self._process.wait()
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Fail unless `condition` holds within `seconds`. What lasts is looked at less often: to look
-    takes the processor from what is waited for.
-    """
-    begun = time.monotonic()
-    while not condition():
-        waited = time.monotonic() - begun
-        if waited > seconds:
-            pytest.fail(f"waited {seconds} s for {what}")
-        time.sleep(min(max(0.01, waited / 20), 0.05))
+def wait_until(condition: Callable[[], object], what: str, seconds: float = DEADLINE_S) -> None:
+    """Fail unless `condition` holds within `seconds`."""
+    if not holds_within(condition, seconds):
+        pytest.fail(f"waited {seconds} s for {what}")
 
 
 @pytest.fixture(scope="session")

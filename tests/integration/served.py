@@ -8,10 +8,11 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.waiting import DEADLINE_S, holds_within
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "/v1/sites/demo/events"
@@ -56,7 +57,7 @@ class Web:
                 stdout=log,
                 stderr=log,
             )
-        wait(self.alive, "the webhook to start", 60)
+        wait(self.alive, "the webhook to start")
 
     def alive(self) -> bool:
         try:
@@ -65,7 +66,7 @@ class Web:
             return False
 
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
@@ -110,8 +111,5 @@ class Web:
         self.store.close()
 
 
-def wait(condition: Any, what: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.02)
+def wait(condition: Any, what: str, seconds: float = DEADLINE_S) -> None:
+    assert holds_within(condition, seconds), f"waited {seconds} s for {what}"

@@ -14,7 +14,8 @@ import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -22,20 +23,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.waiting import DEADLINE_S, holds_within
+
 SITEMAPD = Path(sys.executable).with_name("sitemapd")
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 
 
-def wait_until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Fail unless `holds` within `seconds`. What lasts is looked at less often, 20 times a second:
-    to look takes the processor from what is waited for.
-    """
-    begun = time.monotonic()
-    while not holds():
-        waited = time.monotonic() - begun
-        if waited > seconds:
-            pytest.fail(f"not within {seconds} s: {what}")
-        time.sleep(min(max(0.01, waited / 20), 0.05))
+def wait_until(holds: Callable[[], object], what: str, seconds: float = DEADLINE_S) -> None:
+    """Fail unless `holds` within `seconds`."""
+    if not holds_within(holds, seconds):
+        pytest.fail(f"not within {seconds} s: {what}")
 
 
 class System:
@@ -75,7 +72,7 @@ class System:
             self.address = found[0] if found else self.address
             return bool(found)
 
-        wait_until(ready, "sitemapd up prints ready", 60)
+        wait_until(ready, "sitemapd up prints ready")
         site = tomllib.loads((self.home / "sitemapd.toml").read_text())["sites"]["demo"]
         self.token = next(iter(site.get("tokens", ())), "")
         self.key = base64.b64decode(site["secrets"][0].removeprefix("whsec_"))
@@ -87,6 +84,15 @@ class System:
         status = self.process.wait(60)
         self.log.close()
         return status
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Have it stopped within the block; it runs again afterwards, also if something failed."""
+        try:
+            assert self.stop() == 0
+            yield
+        finally:
+            self.start()
 
     def end(self) -> None:
         """Stop it if it runs: what a test ends with, however far it came."""
@@ -127,7 +133,7 @@ class System:
             found = said()
             return not found["waiting_events"] and not found["dirty_files"]
 
-        wait_until(settled, "the backlog is empty", 60)
+        wait_until(settled, "the backlog is empty")
 
     def post(
         self, body: bytes, kind: str = "application/json", headers: Mapping[str, str] | None = None
@@ -135,7 +141,7 @@ class System:
         """Send a signed delivery: status and answer. OSError, HTTPException: nobody knows."""
         ident, now = f"msg_{secrets.token_hex(8)}", str(int(time.time()))
         mac = hmac.digest(self.key, f"{ident}.{now}.".encode() + body, "sha256")
-        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=5)
+        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=30)
         try:
             connection.request(
                 "POST", "/v1/sites/demo/events", body,
@@ -157,7 +163,7 @@ class System:
 
     def get(self, path: str, **headers: str) -> tuple[int, Message, bytes]:
         """Fetch one file: status, headers, body. Header names with _ for -."""
-        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=30)
         try:
             wanted = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request("GET", path, headers=wanted)

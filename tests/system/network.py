@@ -66,10 +66,10 @@ class Network:
         assert len(public) > 2
         self.lists(name, public)
 
-    def lists(self, name: str, expected: set[str], seconds: float = 30) -> None:
+    def lists(self, name: str, expected: set[str]) -> None:
         """Wait until exactly these pages are listed."""
         try:
-            wait_until(lambda: self.published(name) == expected, "the sitemap is right", seconds)
+            wait_until(lambda: self.published(name) == expected, "the sitemap is right")
         except pytest.fail.Exception:
             assert self.published(name) == expected
 

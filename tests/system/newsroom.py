@@ -90,7 +90,7 @@ class Newsroom:
             return self.published() == expected
 
         try:
-            wait_until(right, "the sitemap is right", 20)
+            wait_until(right, "the sitemap is right")
         except pytest.fail.Exception:
             assert self.published() == expected, self.deliveries()[:3]
         return expected

@@ -224,13 +224,21 @@ def test_a_token_logs_in_and_a_logout_ends_it(console: System, chromium: Browser
     page.close()
 
 
+def violations(page: Page, rules: dict[str, Any]) -> list[dict[str, Any]]:
+    """What Axe finds wrong. A page gets it once: it is half a megabyte of script."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(Axe().axe_script)
+    options = json.dumps(rules | {"resultTypes": ["violations"]})
+    return list(page.evaluate(f"axe.run({options}).then(found => found.violations)"))
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_no_page_has_a_barrier_or_is_wider_than_its_screen(
     enter: Enter, console: System, part: int
 ) -> None:
     """Axe's rules in light and narrow, in dark and wide; between them only colours may differ."""
     page = enter(reduced_motion="reduce")  # no colour is caught on its way
-    axe, found = Axe(), list[str]()
+    found = list[str]()
 
     def look(path: str) -> None:
         page.goto(console.address + path)
@@ -238,8 +246,7 @@ def test_no_page_has_a_barrier_or_is_wider_than_its_screen(
         for (scheme, width), rules in LOOKS.items():
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
-            report = axe.run(page, options=rules | {"resultTypes": ["violations"]})
-            for each in report.response["violations"]:
+            for each in violations(page, rules):
                 found.append(f"{path} {scheme} {width} {each['id']} {each['nodes'][0]['html']}")
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         page.set_viewport_size({"width": 360, "height": 900})
@@ -249,8 +256,9 @@ def test_no_page_has_a_barrier_or_is_wider_than_its_screen(
     below = page.locator("main table a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
     for path in (*PAGES.values(), *ALSO, FILE, below[0])[part::3]:
         look(path)
-    page.context.clear_cookies()
-    look("/admin/login?next=/admin/audit")
+    if part == 0:
+        page.context.clear_cookies()
+        look("/admin/login?next=/admin/audit")
 
     assert found == []
 

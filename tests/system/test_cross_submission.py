@@ -75,7 +75,7 @@ def test_another_host_is_listed_once_its_robots_txt_names_the_index(two: System,
     assert "not-named" in json.dumps(found)
 
     config.write_text(config.read_text() + CONSENT.format(port=port))
-    wait_until(lambda: len(listed(index)) == 2, "the other host is listed", 90)
+    wait_until(lambda: len(listed(index)) == 2, "the other host is listed")
     assert [*listed(index)] == [f"{own}pages-1.xml", f"{shop}pages-1.xml"]
     with urlopen(f"{shop}robots.txt", timeout=10) as answer:
         named = answer.read().decode().splitlines()

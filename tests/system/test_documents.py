@@ -246,14 +246,12 @@ def test_a_reconcile_makes_the_source_the_truth(reader: Reader) -> None:
 
 
 def test_a_state_is_restored_as_it_was_saved(reader: Reader) -> None:
-    """The last test of this module: it stops and starts the system."""
     send = f"sitemapd event send {reader.system.base}/kept --watch"
     done(reader.type([send, *runs(block_with("sitemapd backup --check")), f"{send} --type delete"]))
     restore, up, *after = runs(block_with(RESTORE))
     assert up == "sitemapd up --home DIR"
 
-    reader.system.stop()
-    done(reader.type([f"{restore.partition('#')[0]} --replace"]))
-    reader.system.start()
+    with reader.system.away():
+        done(reader.type([f"{restore.partition('#')[0]} --replace"]))
     done(reader.type(after))
     assert "pages-1.xml" in done(reader.type([f"sitemapd entry {reader.system.base}/kept"]))

@@ -101,7 +101,7 @@ def test_a_former_release_is_upgraded_gone_back_from_and_upgraded_again(system: 
                 migration.wait(tenths / 10)
             except subprocess.TimeoutExpired:
                 migration.kill()
-    wait_until(lambda: system.run("migrate").returncode == 0, "the site is migrated", 60)
+    wait_until(lambda: system.run("migrate").returncode == 0, "the site is migrated")
     system.quiet()
 
     expected[f"{BASE}meanwhile"] = None

@@ -94,9 +94,9 @@ def test_the_parts_run_on_a_read_only_root_without_privileges(image: Path, tmp_p
                 check=False,
             )  # fmt: skip
 
-        wait_until(post, "an event is taken", 60)
+        wait_until(post, "an event is taken")
         published = tmp_path / "var/lib/sitemapd/public/sitemap.xml"
-        wait_until(published.exists, "it is published", 60)
+        wait_until(published.exists, "it is published")
         assert published.stat().st_uid == USER
     finally:
         for part in reversed(parts):

@@ -161,7 +161,7 @@ def test_the_installed_package_is_started_in_every_way(
             stdout=output, stderr=output, env=clean(variables),
         )  # fmt: skip
     try:
-        wait_until(lambda: " ready." in said.read_text(), "Celery's worker listens", 60)
+        wait_until(lambda: " ready." in said.read_text(), "Celery's worker listens")
         alive = (environment.program, "run", "alive", "--name", "second", "--home", system.home)
         done(*alive, **variables)
     finally:

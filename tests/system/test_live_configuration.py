@@ -164,7 +164,7 @@ def test_an_invalid_file_is_shown_everywhere_and_changes_nothing(system: System)
     def shown() -> str:
         return system.run("status").stderr
 
-    wait_until(lambda: "stays in force in web" in shown(), "status says what is in force", 60)
+    wait_until(lambda: "stays in force in web" in shown(), "status says what is in force")
     assert "unknown_field" in shown()
     wait_until(lambda: refused(system) == {"web", "worker"}, "both log it")
     system.send({"type": "upsert", "loc": f"{system.base}/a"})
@@ -174,7 +174,7 @@ def test_an_invalid_file_is_shown_everywhere_and_changes_nothing(system: System)
     assert "unknown_field" in banner
 
     config.write_text(valid)
-    wait_until(lambda: "file is refused" not in console(system), "the banner goes", 60)
+    wait_until(lambda: "file is refused" not in console(system), "the banner goes")
     assert system.run("status").returncode == 0
 
 

@@ -144,18 +144,18 @@ class Story(System):
         sent = self.run("event", "send", self.russian, "--site", "ru", "--to", self.address)
         assert sent.returncode == 0, sent.stderr
         wait_until(lambda: {self.known, self.unknown} <= self.published().keys(), "published")
-        wait_until(lambda: len(self.google.asked("inspect")) >= 2, "Google is asked about both", 60)
+        wait_until(lambda: len(self.google.asked("inspect")) >= 2, "Google is asked about both")
         wait_until(lambda: len(self.bing.asked("GetUrlInfo")) >= 2, "Bing is, too")
         with redis.Redis(unix_socket_path=str(self.home / "redis" / "redis.sock")) as client:
             summary = functools.partial(client.hget, "{demo}:readback", "summary")
             wait_until(lambda: b"pages" in (summary() or b""), "the delays are summed up")
         entry = ("entry", self.known, "--site", "demo", "--json")
-        wait_until(lambda: "fingerprint" in self.run(*entry).stdout, "the page was looked at", 60)
+        wait_until(lambda: "fingerprint" in self.run(*entry).stdout, "the page was looked at")
         self.website.pages["/known"] = WebPage(f"{TEXT} Bees see no red.")
         self.send({"type": "upsert", "loc": self.known, "lastmod": "2026-02-02"})
-        wait_until(lambda: self.published()[self.known] == "2026-02-02", "its date is proven", 60)
-        wait_until(lambda: len(self.google.asked("inspect")) >= 3, "Google is asked again", 60)
-        wait_until(lambda: len(self.bing.asked("GetUrlInfo")) >= 3, "Bing is, too", 60)
+        wait_until(lambda: self.published()[self.known] == "2026-02-02", "its date is proven")
+        wait_until(lambda: len(self.google.asked("inspect")) >= 3, "Google is asked again")
+        wait_until(lambda: len(self.bing.asked("GetUrlInfo")) >= 3, "Bing is, too")
 
     def tell_engines(self) -> None:
         """What the website and the engines answer."""
@@ -258,7 +258,7 @@ def test_delays_are_told_by_section_and_pages_unknown_for_long_are_an_alert(syst
 
     assert (google["section"], google["pages"], google["known"]) == ("pages", 2, 1)
     assert 0 <= google["known_p50_s"] <= google["known_p95_s"]
-    wait_until(alerted, "the channel is told", 60)
+    wait_until(alerted, "the channel is told")
     (alert,) = json.loads(system.run("alerts", "--json").stdout)["alerts"]
     assert (alert["condition"], alert["site"]) == ("unknown", "demo")
 
@@ -270,7 +270,7 @@ def test_yandex_knows_what_is_in_its_list_of_pages_in_search(system: Story) -> N
         assert not state["failing"], state
         return bool(state["known"])
 
-    wait_until(known, "Yandex knows the page", 60)
+    wait_until(known, "Yandex knows the page")
 
 
 @pytest.fixture(scope="module")

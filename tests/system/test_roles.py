@@ -121,9 +121,9 @@ class Console:
 def test_each_part_as_its_own_user_is_refused_nothing_that_it_does(
     roles: Parts, bing: Bing
 ) -> None:
-    wait_until(lambda: roles.post("a") == 202, "an event is accepted", 60)
-    wait_until(lambda: roles.lists("a"), "it is published", 60)
-    wait_until(lambda: bing.asked("GetUrlInfo"), "Bing is asked about it", 60)
+    wait_until(lambda: roles.post("a") == 202, "an event is accepted")
+    wait_until(lambda: roles.lists("a"), "it is published")
+    wait_until(lambda: bing.asked("GetUrlInfo"), "Bing is asked about it")
     console = Console(roles)
     for page in ("", "sites", "events", "queues", "failed", "files", "checks", "workers",
                  "notifications", "index-status", "audit"):  # fmt: skip
@@ -145,8 +145,8 @@ def test_each_part_as_its_own_user_is_refused_nothing_that_it_does(
     resync = json.dumps({"type": "resync"})
     sent = token | {"Content-Type": "application/json"}
     assert roles.ask("POST", "/v1/sites/demo/events", resync, sent) == 202
-    wait_until(lambda: roles.lists("from-the-source"), "the source is compared", 60)
-    wait_until(lambda: roles.command("status").returncode == 0, "nothing is left to do", 60)
+    wait_until(lambda: roles.lists("from-the-source"), "the source is compared")
+    wait_until(lambda: roles.command("status").returncode == 0, "nothing is left to do")
 
     assert denied(roles) == []
     for name in ("web", "worker"):  # tries what is refused, too
@@ -161,8 +161,8 @@ def test_each_part_as_its_own_user_is_refused_nothing_that_it_does(
 
 
 def test_the_password_of_the_web_part_changes_no_published_page(roles: Parts) -> None:
-    wait_until(lambda: roles.post("a") == 202, "an event is accepted", 60)
-    wait_until(lambda: roles.lists("a"), "it is published", 60)
+    wait_until(lambda: roles.post("a") == 202, "an event is accepted")
+    wait_until(lambda: roles.lists("a"), "it is published")
     url = roles.own["web"]["SITEMAPD_REDIS_URL"]
 
     with redis.Redis.from_url(url) as thief:

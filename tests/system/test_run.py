@@ -29,7 +29,7 @@ def test_the_main_job_runs_in_parts_with_the_least_of_rights(parts: Parts) -> No
     parts.redis()
     for name in PARTS:
         parts.part(name)
-    wait_until(lambda: parts.post("a") == 202, "an event is accepted", 60)
+    wait_until(lambda: parts.post("a") == 202, "an event is accepted")
     wait_until(lambda: parts.lists("a"), "it is published")
     wait_until(lambda: parts.command("run", "alive", "--name", "w1").returncode == 0, "w1 lives")
     (parts.home / "pages.ndjson").write_text(
@@ -72,8 +72,8 @@ def test_a_changed_configuration_is_in_force_in_every_process_and_restarts_none(
     parts.redis()
     for name in PARTS:
         parts.part(name)
-    wait_until(lambda: parts.post("a") == 202, "an event is accepted", 60)
-    wait_until(lambda: parts.lists("a"), "it is published", 60)
+    wait_until(lambda: parts.post("a") == 202, "an event is accepted")
+    wait_until(lambda: parts.lists("a"), "it is published")
 
     def in_force(section: str) -> list[str]:
         done = parts.command("section", "add", "demo", section, "--json")
@@ -142,7 +142,7 @@ def test_nobody_gets_in_without_the_password(powerless: Parts) -> None:
 def test_web_answers_503_and_the_worker_waits_until_there_is_a_redis(parts: Parts) -> None:
     for name in PARTS:
         parts.part(name)
-    wait_until(lambda: parts.post("early") == 503, "there is no Redis", 60)
+    wait_until(lambda: parts.post("early") == 503, "there is no Redis")
     for name in ("worker", "schedule"):
         wait_until(lambda name=name: "waiting for Redis" in parts.log(name), f"{name} says so")
     assert parts.stop("schedule") == 0
@@ -190,7 +190,7 @@ def test_nginx_passes_on_every_refusal_of_a_long_body(parts: Parts, tmp_path: Pa
             return connection.getresponse().status
 
     try:
-        wait_until(lambda: status("GET", "/healthz") == 200, "nginx reaches the web part", 60)
+        wait_until(lambda: status("GET", "/healthz") == 200, "nginx reaches the web part")
         found = [status("POST", "/v1/sites/demo/events", body) for _ in range(40)]
     finally:
         nginx.stop()

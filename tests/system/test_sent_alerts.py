@@ -80,7 +80,7 @@ def test_a_failed_event_is_one_email_and_its_revival_another(
         client.delete(group)
         client.set(group, "damaged")
         system.send(event("de"))
-        wait_until(lambda: box.letters, "an e-mail says that it failed", 60)
+        wait_until(lambda: box.letters, "an e-mail says that it failed")
         # A worker that is killed before that repeats the message, under the same id.
         waiting = "{_sitemapd}:alerts:messages"
         wait_until(lambda: not client.exists(waiting), "the delivery is recorded")
@@ -97,7 +97,7 @@ def test_a_failed_event_is_one_email_and_its_revival_another(
         client.delete(group)
         client.restore(group, 0, kept)
     assert system.run("dead", "retry", "--all").returncode == 0
-    wait_until(lambda: len(box.letters) > 1, "an e-mail says that it is over", 60)
+    wait_until(lambda: len(box.letters) > 1, "an e-mail says that it is over")
     system.quiet()
 
     assert [letter["Subject"] for letter in box.letters] == [
@@ -139,7 +139,7 @@ def test_an_alert_that_cannot_be_delivered_is_red_where_people_look(
             (status,) = json.loads(system.run("status", "--json").stdout)
             return any(each["part"] == "email" for each in status["failing"])
 
-        wait_until(red, "status shows the channel that fails", 60)
+        wait_until(red, "status shows the channel that fails")
     shown = system.run("status").stdout
     assert "alerts (email) of" in shown
     assert "451 greylisted" in shown

@@ -80,7 +80,7 @@ def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fed]:
 def test_a_worker_lists_what_the_interface_of_a_cms_has(fed: Fed, make: Any) -> None:
     name = make.__name__.replace("_", "-")
     wanted = fed.cases[name].listed
-    wait_until(lambda: fed.listed(name) == wanted, "its public pages, and no others", 90)
+    wait_until(lambda: fed.listed(name) == wanted, "its public pages, and no others")
 
 
 def test_a_crawl_imports_what_is_linked_and_may_be_indexed(fed: Fed) -> None:

@@ -110,7 +110,7 @@ def test_while_clients_stall_others_are_answered_and_then_the_stalled_ones_go(
                 for _ in range(stall.clients):
                     stack.enter_context(closing(stalled(system, stall)))
             assert answers(system) == (200, 200, 202)
-            wait_until(lambda: held(pid)[0] <= idle + SPARE, "the server has closed them", 90)
+            wait_until(lambda: held(pid)[0] <= idle + SPARE, "the server has closed them")
             assert answers(system) == (200, 200, 202)
     assert server(system) == pid, "the server died"
     assert held(pid)[1] <= threads + SPARE

@@ -47,12 +47,12 @@ def test_an_event_is_accepted_and_published_with_a_certificate(secure: Parts) ->
     for name in PARTS:
         secure.part(name)
 
-    wait_until(lambda: secure.post("a") == 202, "an event is accepted", 60)
-    wait_until(lambda: secure.lists("a"), "it is published", 60)
+    wait_until(lambda: secure.post("a") == 202, "an event is accepted")
+    wait_until(lambda: secure.lists("a"), "it is published")
     secure.stop("schedule")  # so that only a wake-up of the broker can come
     taken = woken(secure)
     assert secure.post("b") == 202
-    wait_until(lambda: secure.lists("b"), "it is published, too", 60)
+    wait_until(lambda: secure.lists("b"), "it is published, too")
     wait_until(lambda: woken(secure) > taken, "the broker wakes the worker")
     done = secure.command("doctor", "--offline", "--json")
     found = {each["check"]: each["status"] for each in json.loads(done.stdout)["checks"]}
@@ -114,7 +114,7 @@ def test_a_broker_of_another_authority_is_told_nothing(
     for name in ("web", "worker"):
         secure.part(name)
 
-    wait_until(lambda: secure.post("a") == 202, "an event is accepted", 60)
+    wait_until(lambda: secure.post("a") == 202, "an event is accepted")
     wait_until(
         lambda: "CERTIFICATE_VERIFY_FAILED" in secure.log("worker"), "it trusts no other", 60
     )

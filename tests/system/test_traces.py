@@ -127,9 +127,9 @@ def follow(system: System, collector: Collector) -> None:
     traced = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
     status, _ = system.post(json.dumps(event).encode(), headers=traced)
     assert status == 202
-    wait_until(lambda: "rename" in collector.of(TRACE), "the rename to be exported", 30)
+    wait_until(lambda: "rename" in collector.of(TRACE), "the rename to be exported")
     wanted = {"publish", "decide", "accept", "POST /v1/sites/<site>/events"}
-    wait_until(lambda: wanted <= set(collector.of(TRACE)), "all of the trace", 30)
+    wait_until(lambda: wanted <= set(collector.of(TRACE)), "all of the trace")
 
     spans = collector.of(TRACE)
     post = spans["POST /v1/sites/<site>/events"]

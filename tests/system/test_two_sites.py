@@ -97,11 +97,11 @@ def test_the_versions_of_a_page_on_two_sites_list_each_other_whatever_dies(famil
         return family.pages() | family.pages("fr")
 
     expected = {**dict.fromkeys(home.values(), home), f"{DE}/alone": {}}
-    wait_until(lambda: both() == expected, "one set on both sites", 60)
+    wait_until(lambda: both() == expected, "one set on both sites")
     family.tell("fr", {"type": "delete", "loc": home["fr-CA"]})
     del home["fr-CA"]
     expected = {**dict.fromkeys(home.values(), home), f"{DE}/alone": {}}
-    wait_until(lambda: both() == expected, "the set without the deleted page", 60)
+    wait_until(lambda: both() == expected, "the set without the deleted page")
     assert [family.run("verify", "--site", site).returncode for site in ("demo", "fr")] == [0, 0]
     said = family.run("entry", home["de"], "--site", "demo").stdout
     assert "translations changed on fr" in said
@@ -137,7 +137,7 @@ def test_old_pages_and_those_of_a_field_are_in_the_archive(family: Family) -> No
     config.write_text(config.read_text().replace("after_days = 365", "after_days = 1"))
     wait_until(lambda: log.read_text().count("configuration in force") > in_force, "in force")
     family.tidy()
-    wait_until(lambda: not family.pages(section="posts"), "it has moved", 60)
+    wait_until(lambda: not family.pages(section="posts"), "it has moved")
     assert f"{DE}/new" in family.pages(section="archive")
 
 

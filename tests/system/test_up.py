@@ -60,7 +60,7 @@ def test_f29_a_full_disk_is_waited_out(small_disk: Path) -> None:
 
         filler.unlink()
 
-        wait_until(lambda: ready(system), "it is ready again", 60)
+        wait_until(lambda: ready(system), "it is ready again")
         system.send({"type": "upsert", "loc": f"{system.base}/b"})
         wait_until(lambda: len(list(system.published())) == 2, "all goes on")
     finally:
@@ -81,7 +81,7 @@ def test_a_terminal_that_goes_ends_it_in_order(tmp_path: Path) -> None:
             cwd=Path(__file__).resolve().parents[2],
         )  # fmt: skip
     os.close(slave)
-    wait_until(lambda: "ready" in log.read_text(), "it is ready", 60)
+    wait_until(lambda: "ready" in log.read_text(), "it is ready")
     worker = system.pid("worker")
 
     os.close(master)

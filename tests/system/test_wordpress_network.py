@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -61,10 +62,9 @@ def test_a_site_that_was_closed_while_sitemapd_was_away_is_emptied_by_the_main_s
 ) -> None:
     ident = network.open("away")
     before = network.published("away")
-    assert network.system.stop() == 0
-    network.status(ident, "archived", 1)
-    assert network.published("away") == before
-    network.system.start()
+    with network.system.away():
+        network.status(ident, "archived", 1)
+        assert network.published("away") == before
     network.lose_schedule()
 
     network.empties("away")
@@ -75,15 +75,14 @@ def test_a_site_that_is_opened_again_before_sitemapd_is_back_stays_listed(
 ) -> None:
     ident = network.open("silent")
     before = network.published("silent")
-    assert network.system.stop() == 0
-    with answering(urlsplit(network.system.address).port or 0, b"") as calls:
-        network.status(ident, "archived", 1)
-        assert network.kept() == [str(ident)]
-        network.status(ident, "archived", 0)
-        made = len(calls)
-    assert made == 1  # the request that closed the site does not try again and again
-    assert network.kept() == []
-    network.system.start()
+    with network.system.away():
+        with answering(urlsplit(network.system.address).port or 0, b"") as calls:
+            network.status(ident, "archived", 1)
+            assert network.kept() == [str(ident)]
+            network.status(ident, "archived", 0)
+            made = len(calls)
+        assert made == 1  # the request that closed the site does not try again and again
+        assert network.kept() == []
 
     for _ in range(3):
         network.main_cron()
@@ -118,29 +117,36 @@ def test_what_is_refused_of_a_deleted_site_keeps_nothing_else_listed(network: Ne
     assert {422, 202} <= {delivery["status"] for delivery in told}
 
 
+@contextmanager
+def defined(network: Network, secret: str) -> Iterator[None]:
+    """Have wp-config.php define `secret`, if there is one, within the block."""
+    config = network.wp.root / "wp-config.php"
+    text = config.read_text()
+    if secret:
+        config.write_text(text.replace("<?php", f"<?php define( 'SITEMAPD_SECRET', '{secret}' );"))
+    try:
+        yield
+    finally:
+        config.write_text(text)
+
+
 @pytest.mark.parametrize("name", ["kept", "constant"])
 def test_what_a_deleted_site_could_not_tell_is_kept_and_sent_by_the_main_site(
     network: Network, name: str
 ) -> None:
     ident = network.open(name)
     before = network.published(name)
-    config = network.wp.root / "wp-config.php"
-    text = config.read_text()
-    if name == "constant":
-        config.write_text(text.replace("<?php", f"<?php define( 'SITEMAPD_SECRET', '{SECRET}' );"))
-    assert network.system.stop() == 0
+    with defined(network, SECRET if name == "constant" else ""):
+        with network.system.away():
+            network.wp.run(f"wpmu_delete_blog( {ident}, true ); return 1;")
+            kept = network.kept()
+            assert len(kept) == 1
+            assert (SECRET in kept[0]) is (name == "kept")
+            assert f"wp_{ident}_sitemapd_pages" not in network.tables()
+            assert network.published(name) == before
+        network.lose_schedule()
 
-    network.wp.run(f"wpmu_delete_blog( {ident}, true ); return 1;")
-    kept = network.kept()
-    assert len(kept) == 1
-    assert (SECRET in kept[0]) is (name == "kept")
-    assert f"wp_{ident}_sitemapd_pages" not in network.tables()
-    assert network.published(name) == before
-    network.system.start()
-    network.lose_schedule()
-
-    network.empties(name)
-    config.write_text(text)
+        network.empties(name)
 
 
 def test_the_pages_of_a_site_with_another_address_move(network: Network) -> None:

@@ -244,7 +244,7 @@ class WordPress:
             except httpx.TransportError:
                 return False
 
-        wait_until(answers, "WordPress answers", 60)
+        wait_until(answers, "WordPress answers")
 
     def _child(self, command: list[Any], log: Any, **environment: str) -> None:
         # A group of its own: php -S has workers, which end with it.

@@ -597,7 +597,7 @@ def test_events_that_flow_meanwhile_are_no_finding_and_lose_nothing_to_a_rebuild
             audit = rig.audit()
             audit.rebuild()
             assert audit.repaired == Repaired({}, 0, 0, [])
-            wait_until(lambda seen=seen: len(sent) > seen, "events to flow", 60)
+            wait_until(lambda seen=seen: len(sent) > seen, "events to flow")
     finally:
         stop.set()
         thread.join()

@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from deploy.local.first_run import first_event
 from deploy.local.processes import marked, reap
 from shared.config.settings import FILE, load
 from shared.store.connection import connect
+from tests.integration.conftest import wait_until
 
 UP = """
 import sys
@@ -29,13 +29,6 @@ from shared.telemetry.logs import configure
 configure()
 sys.exit(up(Path(sys.argv[1]), "127.0.0.1:0"))
 """
-
-
-def wait_until(fact: Callable[[], object], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 class Service:
@@ -57,7 +50,7 @@ class Service:
         raise AssertionError(f"not ready: {self.said}")
 
     def get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=5)
+        connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=30)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -40,10 +40,10 @@ def test_a_worker_looks_at_the_pages_by_itself(
     runtime = Runtime(settings, "w1")
     runtime.start(2)
     try:
-        until(lambda: len(site.web.visits) == 3, "all pages are looked at", 30)
+        until(lambda: len(site.web.visits) == 3, "all pages are looked at")
         site.web.pages["/new"] = site.web.pages["/a"]
         site.rig.send({"type": "upsert", "loc": site.loc("/new")})
-        until(lambda: "/new" in site.web.visits, "what was published is looked at", 30)
+        until(lambda: "/new" in site.web.visits, "what was published is looked at")
     finally:
         runtime.stop()
         runtime.end()
@@ -75,7 +75,7 @@ def test_a_host_that_cannot_be_looked_at_is_red_until_a_look_succeeds(
         return [told.reason for report in reports for told in report.troubles]
 
     site.client.zadd("{_sitemapd}:workers", {"w1": 4e12})
-    until(red, "the loop fails", 30)
+    until(red, "the loop fails")
     assert "robots.txt answers 500" in red()[0]
     looker.look()
     assert red(), "while the host rests nothing is forgotten"
@@ -91,7 +91,7 @@ def test_a_worker_that_stops_aborts_its_look(site: Visited, looker: Looker, unti
 
     site.web.pages = dict.fromkeys(("/a", "/b", "/c"), slow)
     looker.start()
-    until(asked.is_set, "a look is under way", 30)
+    until(asked.is_set, "a look is under way")
     try:
         looker.stop()
         looker.loop.join(15)

@@ -41,7 +41,7 @@ def server() -> Iterator[Engine]:
     with engine() as server:
         yield server
     # A plant that stops does not wait for an engine: what that one said would be the next test's.
-    wait_until(lambda: not _telling(), "nobody is told any more", 30)
+    wait_until(lambda: not _telling(), "nobody is told any more")
 
 
 def _telling() -> list[threading.Thread]:
@@ -107,7 +107,7 @@ def test_f24_a_publish_is_over_while_an_engine_still_hangs(
             notices.replay(["indexnow"], NOON)
             enqueue(rig, "indexnow")
             plant.notify()
-            wait_until(server.connected.is_set, "the engine is told", 30)
+            wait_until(server.connected.is_set, "the engine is told")
             server.connected.clear()
             before = len(notices.records())
             rig.send({"type": "upsert", "loc": f"p{n}"})

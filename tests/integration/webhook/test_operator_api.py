@@ -60,7 +60,7 @@ def until_known(ask: Callable[..., Answer], name: str, *, known: bool = True) ->
         sites = ask("GET", "/v1/sites").json["sites"]
         return (name in {site["name"] for site in sites}) == known
 
-    wait(listed, f"{name} is {'' if known else 'not '}configured", 30)
+    wait(listed, f"{name} is {'' if known else 'not '}configured")
 
 
 def test_a_site_is_added_used_and_removed_while_the_process_stays(
@@ -152,7 +152,7 @@ def test_a_token_in_a_file_is_exchanged_without_a_change_of_the_configuration(
     new.write_text(text)
     new.rename(config)
     first = "first-token-of-the-operator"
-    wait(lambda: ask("GET", "/v1/sites", token=first).status == 200, "it is in force", 30)
+    wait(lambda: ask("GET", "/v1/sites", token=first).status == 200, "it is in force")
 
     token.write_text("second-token-of-the-operator")
 
@@ -167,7 +167,7 @@ def test_without_a_token_in_the_configuration_there_is_no_such_address(
     new.write_text(config.read_text().replace(f'token = "{OPERATOR}"', ""))
     new.rename(config)
 
-    wait(lambda: ask("GET", "/v1/sites").status == 404, "it is off", 30)
+    wait(lambda: ask("GET", "/v1/sites").status == 404, "it is off")
     assert ask("POST", "/v1/sites", SHOP).json["code"] == "not-found"
 
 

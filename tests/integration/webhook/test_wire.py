@@ -130,7 +130,7 @@ def test_finding_3_a_frozen_redis_is_answered_503_in_time(fragile_web, signed):
 
     assert {(503, "5")} == {(a.status, a.headers["retry-after"]) for a, _ in results}
     assert max(seconds for _, seconds in results) < ANSWER_S
-    wait(lambda: web.post(UPSERT, signed(UPSERT, ident="later")).status == 202, "recovery", 10)
+    wait(lambda: web.post(UPSERT, signed(UPSERT, ident="later")).status == 202, "recovery")
 
 
 def test_a_killed_redis_is_answered_503_and_nothing_acknowledged_is_lost(fragile_web, signed):
@@ -151,14 +151,14 @@ def test_a_killed_redis_is_answered_503_and_nothing_acknowledged_is_lost(fragile
     assert (ready.status, web.ask("GET", "/healthz", b"", {}).status) == (503, 200)
 
     web.redis.start()
-    wait(lambda: web.post(UPSERT, signed(UPSERT, ident="after")).status in {200, 202}, "202", 10)
+    wait(lambda: web.post(UPSERT, signed(UPSERT, ident="after")).status in {200, 202}, "202")
     assert web.redis.client().xlen("{demo}:inbox") == 21
 
 
 def test_wake_ups_go_on_after_redis_was_away(fragile_web, signed):
     web = fragile_web
     web.post(UPSERT, signed(UPSERT))
-    wait(lambda: web.redis.client().llen("sitemapd") == 1, "the first wake-up", 10)
+    wait(lambda: web.redis.client().llen("sitemapd") == 1, "the first wake-up")
     web.redis.kill()
     web.redis.start()
 
@@ -168,7 +168,7 @@ def test_wake_ups_go_on_after_redis_was_away(fragile_web, signed):
         web.post(UPSERT, signed(UPSERT, ident=str(time.monotonic_ns())))
         return bool(client.llen("sitemapd") > 1)
 
-    wait(woken, "a wake-up over a new connection", 10)
+    wait(woken, "a wake-up over a new connection")
 
 
 def test_t30_no_secret_token_signature_or_body_is_logged(web, signed, secret):
@@ -179,7 +179,7 @@ def test_t30_no_secret_token_signature_or_body_is_logged(web, signed, secret):
         web.post(b'{"canary-key": "canary', headers)
         web.post(b'{"type": "canary-type"}', headers)
     web.ask("GET", "/v1/sites/canary-site?canary-query", b"", bearer)
-    wait(lambda: web.log.read_text().count('"answered"') > 12, "the log", 5)
+    wait(lambda: web.log.read_text().count('"answered"') > 12, "the log")
 
     text = web.log.read_text()
     assert "canary" not in text
@@ -197,7 +197,7 @@ def test_t3_a_conflict_is_logged_with_both_digests(web, signed):
         said = web.log.read_text().splitlines()
         return [json.loads(line) for line in said if '"twice"' in line]
 
-    wait(lambda: len(lines()) > 1, "both are logged", 20)
+    wait(lambda: len(lines()) > 1, "both are logged")
     first, second = lines()
     assert (first["status"], second["status"], second["code"]) == (202, 409, "conflict")
     assert second["stands"] == first["digest"] != second["digest"]

@@ -72,7 +72,7 @@ class Home:
             answers.append(self.say("inspect", what, "-d", node, "-t", "10", "--json").stdout)
             return bool(answers[-1])
 
-        wait_until(answered, f"{node} answers {what}", 60)
+        wait_until(answered, f"{node} answers {what}")
         (found,) = json.loads(answers[-1]).values()
         return found
 
@@ -88,7 +88,7 @@ def inspected(rig: Rig, url: str, name: str, what: str) -> Any:
             answers.append(getattr(nodes, what)())
             return bool(answers[-1])
 
-        wait_until(answered, f"{node} answers {what}", 60)
+        wait_until(answered, f"{node} answers {what}")
     (found,) = answers[-1].values()
     return found
 
@@ -127,7 +127,7 @@ def working(store: redis.Redis) -> dict[str, int]:
 
 
 def works(rig: Rig, names: str) -> None:
-    wait_until(lambda: " ".join(sorted(working(rig.client))) == names, f"{names} work", 60)
+    wait_until(lambda: " ".join(sorted(working(rig.client))) == names, f"{names} work")
 
 
 def wakes(rig: Rig, url: str) -> None:
@@ -140,7 +140,7 @@ def publishes(rig: Rig, url: str, page: str) -> None:
     """Send an event and its wake-up; wait until the files list the page."""
     rig.send({"type": "upsert", "loc": BASE + page})
     wakes(rig, url)
-    wait_until(rig.quiet, "it is published", 60)
+    wait_until(rig.quiet, "it is published")
     assert BASE + page in rig.listed()
 
 
@@ -196,7 +196,7 @@ def test_no_process_of_a_pool_outlives_the_worker_that_hands_it_messages(
             left.discard(pid)
         return not left
 
-    wait_until(ended, "its processes end", 30)
+    wait_until(ended, "its processes end")
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_flower_shows_the_worker_and_its_tasks_to_those_with_a_password(
         wakes(rig, redis_server.url)
         return WAKE in seen("/api/tasks")
 
-    wait_until(lambda: node in seen("/workers"), "the page lists the worker", 60)
-    wait_until(listed, "its tasks are listed", 60)
+    wait_until(lambda: node in seen("/workers"), "the page lists the worker")
+    wait_until(listed, "its tasks are listed")
     (task, *_) = json.loads(seen("/api/tasks")).values()
     assert (task["name"], task["worker"]) == (WAKE, node)
     assert httpx.get(f"{address}/workers", trust_env=False).status_code == 401

@@ -97,7 +97,7 @@ def test_the_other_schedule_goes_on_when_one_is_killed(store: redis.Redis, start
             sent.extend(taken(store))
             return sent.count((process.pid, task_names.SWEEP)) >= had + more
 
-        wait_until(enough, "its sweeps are sent", 60)
+        wait_until(enough, "its sweeps are sent")
 
     for each in schedules:
         sends(each, 2)
@@ -125,7 +125,7 @@ def test_schedules_fill_no_broker_while_no_worker_takes_anything(
 
     assert store.llen(task_names.QUEUE) == MOST_WAITING
     assert taken(store)
-    wait_until(lambda: store.llen(task_names.QUEUE), "they send again", 60)
+    wait_until(lambda: store.llen(task_names.QUEUE), "they send again")
 
 
 def test_what_two_schedules_ask_of_two_workers_is_done_once_at_a_time(
@@ -161,18 +161,18 @@ def test_what_two_schedules_ask_of_two_workers_is_done_once_at_a_time(
             start(name)
         for name in ("s1", "s2"):
             start(name, "--schedule")
-        wait_until(lambda: len(working(rig.client)) == 2, "two workers work", 60)
+        wait_until(lambda: len(working(rig.client)) == 2, "two workers work")
         assert held.acquire(timeout=60), "the source is read"
         for n in range(40):
             rig.send({"type": "upsert", "loc": f"{BASE}{n % 5}"})
             for task in everything:
                 app.send_task(task)
-        wait_until(rig.quiet, "all events are applied", 60)
-        wait_until(lambda: not rig.client.llen(task_names.QUEUE), "all messages are taken", 60)
+        wait_until(rig.quiet, "all events are applied")
+        wait_until(lambda: not rig.client.llen(task_names.QUEUE), "all messages are taken")
         go_on.set()
         listed = {BASE + name for name in "abcde01234"}
-        wait_until(lambda: {*rig.listed()} == listed and rig.quiet(), "both are listed", 60)
-        wait_until(lambda: "reconciled" in said(), "the source was read to its end", 60)
+        wait_until(lambda: {*rig.listed()} == listed and rig.quiet(), "both are listed")
+        wait_until(lambda: "reconciled" in said(), "the source was read to its end")
 
     assert (readings, at_once[1]) == (readings[:1], 1)
     assert said().count('"event": "reconciled"') == 1

@@ -370,25 +370,25 @@ def test_a_real_worker_takes_no_message_while_it_is_quiet_and_stops_when_it_is_t
         if not messages():
             broker.send_task(WAKE, ["demo"], queue=QUEUE)
         beats = rig.client.get(f"{HEARTBEAT}w1")
-        wait_until(lambda: rig.client.get(f"{HEARTBEAT}w1") != beats, "the next heartbeat", 30)
+        wait_until(lambda: rig.client.get(f"{HEARTBEAT}w1") != beats, "the next heartbeat")
         return messages() > 0
 
     process = started("w1")
-    wait_until(lambda: states(workers).get("w1") == "working", "it starts", 60)
+    wait_until(lambda: states(workers).get("w1") == "working", "it starts")
     assert run(home, "quiet", "w1").exit_code == 0
-    wait_until(left_alone, "a message is left alone", 60)
+    wait_until(left_alone, "a message is left alone")
     assert run(home, "resume", "w1").exit_code == 0
-    wait_until(lambda: not messages(), "the message is taken", 30)
+    wait_until(lambda: not messages(), "the message is taken")
     rig.send(page("a"))
-    wait_until(rig.quiet, "it works again", 30)
+    wait_until(rig.quiet, "it works again")
     assert set(rig.listed()) == {BASE + "a"}
     workers.want("w1", "quiet")
-    wait_until(lambda: states(workers) == {"w1": "quiet"}, "it is quiet again", 30)
+    wait_until(lambda: states(workers) == {"w1": "quiet"}, "it is quiet again")
 
     done = run(home, "stop", "w1", "--wait", "60")
 
     assert done.exit_code == 0, done.output
-    wait_until(lambda: process.status is not None, "it ends", 60)
+    wait_until(lambda: process.status is not None, "it ends")
     assert process.status == 0
     assert states(workers) == {"w1": "gone"}, "nobody has to wait for its heartbeat to fade"
     assert workers.wanted("w1") == "quiet", "a restart does not change that"

@@ -118,7 +118,7 @@ class Desk:
         def found() -> Counter[str]:
             return Counter(note.label for note in self.front.notes[before:])
 
-        wait_until(arrived, f"{what}: {sends}", 60)
+        wait_until(arrived, f"{what}: {sends}")
         assert found() == wanted, f"{what}: {self.front.notes[before:]}"
         for note in self.front.notes[before:]:
             assert note.status == 200, f"{what}: {note}"
@@ -135,7 +135,7 @@ class Desk:
         def failed() -> list[Note]:
             return self.front.notes[before:]
 
-        wait_until(lambda: len(failed()) >= len(sends), f"{what}: {sends}", 60)
+        wait_until(lambda: len(failed()) >= len(sends), f"{what}: {sends}")
         self.begin()
         assert Counter(note.label for note in failed()) == Counter(sends), f"{what}: {failed()}"
         assert {note.status for note in failed()} <= {502}, failed()

@@ -158,6 +158,6 @@ def test_a_secret_that_is_missing_or_wrong_is_said_in_the_log_of_payload_which_l
 
     cms.create("alpha", publish=True)
 
-    wait_until(lambda: said in cms.log.read_text(), said, 60)
+    wait_until(lambda: said in cms.log.read_text(), said)
     assert cms.public() == {f"{cms.url}/en/blog/alpha"}
     assert desk.listed() == set()
