@@ -18,10 +18,6 @@ from tests.integration.served import OPERATOR, ROOT, TOKEN, Web, wait
 
 CASES = os.environ.get("SITEMAPD_SCHEMATHESIS", "10")
 SEED = "20261121"
-SENDERS = ("nobody", "nobody who posts", "token", "token that posts", "signature", "operator")
-"""The edges of the bodies of a POST, 2,450 requests, are sent with a signature only. Who has a
-token or nothing posts any data, and sends the edges of all else: 10 s of a processor, not 20.
-"""
 CONFIG = """
 [parameters]
 "path.site" = "demo"
@@ -51,21 +47,19 @@ def web(redis_server, tmp_path_factory, secret) -> Iterator[Web]:
 
 
 @pytest.mark.usefixtures("store")
-@pytest.mark.parametrize("sender", SENDERS)
+@pytest.mark.parametrize("sender", ["nobody", "token", "signature", "operator"])
 @pytest.mark.timeout(0 if "SITEMAPD_SCHEMATHESIS" in os.environ else 300)
 def test_every_answer_is_one_that_is_described(web: Web, tmp_path: Path, sender: str) -> None:
     """Status, type, schema and headers of each answer; bad data refused, and good data taken."""
     config = tmp_path / "schemathesis.toml"
     config.write_text(CONFIG)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": ""}
-    who, _, posts = sender.partition(" ")
-    options = ["--checks", "all", "--phases", "fuzzing" if posts else "coverage,fuzzing"]
-    options += ["--seed", SEED, "--max-examples", CASES, "--warnings", "off"]
-    options += ["--continue-on-failure"]
+    options = ["--checks", "all", "--phases", "coverage,fuzzing", "--seed", SEED]
+    # To a stranger every answer is the same few refusals.
+    cases = str(max(1, int(CASES) // 3)) if sender == "nobody" else CASES
+    options += ["--max-examples", cases, "--continue-on-failure", "--warnings", "off"]
     options += ["--suppress-health-check", "all"]  # they ask how fast the machine is
-    if who in {"nobody", "token"}:
-        options += ["--include-method" if posts else "--exclude-method", "POST"]
-    if who == "token":
+    if sender == "token":
         # Its check of authentication takes a second kind of credentials for a wrong first one.
         options += ["-H", f"Authorization: Bearer {TOKEN}", "--exclude-checks", "ignored_auth"]
     if sender == "operator":
@@ -88,9 +82,9 @@ def test_every_answer_is_one_that_is_described(web: Web, tmp_path: Path, sender:
     generated = re.search(r"(\d+) generated, (\d+) passed", done.stdout)
     assert generated is not None
     assert generated[1] == generated[2]
-    assert int(generated[1]) > (20 if posts else 50)
+    assert int(generated[1]) > 100
     taken = web.store.xlen("{demo}:inbox")
-    assert (taken > 0) == (sender in {"token that posts", "signature"})
+    assert (taken > 0) == (sender in {"token", "signature"})
     if sender == "operator":
         audited = [fields[b"action"] for _, fields in web.store.xrange("{_sitemapd}:audit")]
         assert {b"site add", b"section add"} <= set(audited)
