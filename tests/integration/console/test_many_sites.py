@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -16,6 +15,7 @@ from werkzeug.test import TestResponse
 from shared.config.settings import Settings
 from tests.integration.conftest import RedisServer
 from tests.integration.console.browsing import Browser, settings
+from tests.integration.profiling import calling
 from webhook.console.views import overview
 
 METRICS = "a-token-that-shows-all-metrics"
@@ -72,9 +72,9 @@ def cost(redis_server: RedisServer) -> Callable[[Settings, Get], Cost]:
                 trips += 1
                 return super().send_packed_command(*args, **options)
 
-        def called(_frame: FrameType, event: str, _arg: Any) -> None:
+        def called(_frame: FrameType) -> None:
             nonlocal calls
-            calls += event == "call"
+            calls += 1
 
         path = urlsplit(redis_server.url).path
         pool = redis.ConnectionPool(connection_class=Counting, path=path, protocol=2)
@@ -88,11 +88,8 @@ def cost(redis_server: RedisServer) -> Callable[[Settings, Get], Cost]:
             assert get(browser).status_code == 200
             found = trips
             commands = int(client.info("stats")["total_commands_processed"]) - before - 1
-            sys.setprofile(called)
-            try:
+            with calling(called):
                 assert get(browser).status_code == 200
-            finally:
-                sys.setprofile(None)
             return Cost(found, commands, calls)
 
     return count

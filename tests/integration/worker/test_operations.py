@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from werkzeug.test import EnvironBuilder
 
 import webhook.app
 from tests.integration.conftest import SECRET, RedisServer, Signer
+from tests.integration.profiling import calling
 from tests.integration.rig import BASE, Rig
 from worker.ingest.inbox_consumer import InboxConsumer
 
@@ -56,20 +56,16 @@ def counted(store: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ope
 
         return call
 
-    def called(_frame: FrameType, event: str, _arg: Any) -> None:
-        if event == "call":
-            found["python calls"] += 1
+    def called(_frame: FrameType) -> None:
+        found["python calls"] += 1
 
     before = commands(store)
     with monkeypatch.context() as patched:
         patched.setattr(AbstractConnection, "send_packed_command", trip)
         for name in FILES:
             patched.setattr(os, name, counting(name))
-        sys.setprofile(called)
-        try:
+        with calling(called):
             yield found
-        finally:
-            sys.setprofile(None)
     found["commands"] = sum((commands(store) - before).values())
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import redis
 
 import webhook.app
 from tests.integration.conftest import SECRET, RedisServer, Signer
+from tests.integration.profiling import calling
 from tests.integration.rig import BASE, Rig
 
 ROOT = Path(webhook.app.__file__).resolve().parents[1]
@@ -28,20 +27,16 @@ def traced() -> Iterator[list[str]]:
     """Each module of ours in which a function is called, as often as the module changes."""
     road: list[str] = []
 
-    def seen(frame: FrameType, event: str, _arg: Any) -> None:
-        if event == "call":
-            path = Path(frame.f_code.co_filename)
-            if path.is_relative_to(ROOT):
-                name = str(path.relative_to(ROOT))
-                ours = name.startswith(("shared/", "webhook/", "worker/", "deploy/"))
-                if ours and road[-1:] != [name]:
-                    road.append(name)
+    def called(frame: FrameType) -> None:
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(ROOT):
+            name = str(path.relative_to(ROOT))
+            ours = name.startswith(("shared/", "webhook/", "worker/", "deploy/"))
+            if ours and road[-1:] != [name]:
+                road.append(name)
 
-    sys.setprofile(seen)
-    try:
+    with calling(called):
         yield road
-    finally:
-        sys.setprofile(None)
 
 
 def test_the_readme_lists_the_road_of_one_event_in_its_order(
